@@ -1,1 +1,1 @@
-"""What is counted: outcomes of groups, what the parts report of themselves, intervals."""
+"""Metrics: outcomes of groups, counts of the parts, the recorder, intervals."""

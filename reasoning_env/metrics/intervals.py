@@ -1,4 +1,4 @@
-"""Statistics of scores: intervals, unbiased pass@k and the sign test. Imports nothing of the package."""
+"""Statistics of scores: confidence intervals, unbiased pass@k, sign test. Imports nothing of the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """The two ends of a 95 % confidence interval."""
+    """A 95 % confidence interval."""
 
     low: float
     high: float
@@ -18,21 +18,22 @@ class Interval(NamedTuple):
 def bootstrap_interval(
     values: Sequence[float], *, bounds: tuple[float, float] = (0.0, 1.0), many: int = 1000
 ) -> Interval:
-    """Return the mean's 95 % percentile-bootstrap interval for 1 or more independent values in `bounds`.
+    """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
-    The same values give the same interval, in any order. Values that are all equal would resample to an interval
-    without width, which is false of a small sample. They get the exact bound instead: the share of other values that a
-    sample of this size misses in 2.5 % of all cases, taken to lie at the ends of the bounds. From `many` values on, the
-    interval is the normal distribution's, which is the same and takes no time.
+    The same values give the same interval, in any order. Equal values would resample to an interval without width. They
+    get an exact bound instead: a sample of this size misses a share of other values in 2.5 % of all cases, and the
+    bound places that share at an end of `bounds`. From `many` values on, the interval is the normal distribution's:
+    equal to the bootstrap's, and fast.
     """
-    count, tail = len(values), 0.025  # of each side, for 95 % between
+    count = len(values)
+    tail = 0.025  # on each side
     if min(values) == max(values):
         unseen = 1.0 - tail ** (1.0 / count)
         return Interval(*(values[0] + unseen * (bound - values[0]) for bound in bounds))
     if count >= many:
         half = NormalDist().inv_cdf(1.0 - tail) * stdev(values) / math.sqrt(count)
         return Interval(max(bounds[0], fmean(values) - half), min(bounds[1], fmean(values) + half))
-    import numpy as np  # a tenth of a second of CPU, which commands that need no interval must not pay
+    import numpy as np  # the import takes 0.1 s of processor time, which only intervals need
 
     sample = np.sort(np.asarray(values, dtype=float))
     means = sample[np.random.default_rng(0).integers(count, size=(2000, count))].mean(axis=1)
@@ -41,14 +42,15 @@ def bootstrap_interval(
 
 
 def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
-    """Return the 95 % interval of the mean of means in [0, 1], each of which has an interval of its own.
+    """Return the 95 % interval of the mean of some means in [0, 1], given the interval of each mean.
 
-    It is a bootstrap over them, never narrower than their own intervals allow: a few may be nearly equal by chance.
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval is never
+    narrower than the means' own intervals imply.
     """
     if len(means) == 1:
         return Interval(*intervals[0])
     low = high = mean = sum(means) / len(means)
-    if min(means) < max(means) or mean in (0.0, 1.0):  # others that are equal are so by chance
+    if min(means) < max(means) or mean in (0.0, 1.0):  # other equal means are equal by chance
         low, high = bootstrap_interval(means)
     below = math.hypot(*(value - ends[0] for value, ends in zip(means, intervals, strict=True))) / len(means)
     above = math.hypot(*(ends[1] - value for value, ends in zip(means, intervals, strict=True))) / len(means)
@@ -56,7 +58,7 @@ def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Return the unbiased chance that one of `k` is right, as `correct` of `n` were (Chen et al. 2021).
+    """Return unbiased pass@k from `correct` right completions of `n` (Chen et al. 2021).
 
     Raises ValueError unless 1 <= k <= n and 0 <= correct <= n.
     """
@@ -66,7 +68,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the exact sign test's two-sided p: how often a fair coin is at least as far from even."""
+    """Return the two-sided p of the exact sign test: how often a fair coin deviates at least as much."""
     tosses = wins + losses
     ways = tail = 1
     for tails in range(min(wins, losses)):

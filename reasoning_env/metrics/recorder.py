@@ -1,8 +1,8 @@
-"""What the environment counts: per interval for a metrics backend, in total for the progress line.
+"""Metrics of the environment: per interval for a metrics backend, in total for the progress line.
 
-Every name has one meaning. The README's table has them all, and a test holds it to what is logged. The part
-before the first slash is a section of a dashboard; metrics of each task, reason or outcome have sections of their own.
-Shares and scores are in [0, 1], times in seconds, lengths in tokens.
+docs/metrics.md lists every name, and a test compares the page with the names that are logged. The part of a name before
+the first slash is a section of a dashboard; metrics by task, reason or outcome have sections of their own. Shares and
+scores are in [0, 1], times in seconds, lengths in tokens.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .stats import DeliveryStats, DumpStats, StreamStats
 
 
 class _Sums:
-    """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
+    """Counts of groups and rollouts by outcome, and a tally of each mean, by the metric's name."""
 
     MAXIMA: Mapping[str, str] = {
         "train/mean_completion_tokens": "train/max_completion_tokens",
         "time/mean_generation_s": "time/max_generation_s",
         "time/mean_scoring_s": "time/max_scoring_s",
     }
-    """Means whose highest value is reported too, and under which name."""
+    """Means whose highest value is reported too, with the name of that metric."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -39,11 +39,12 @@ class _Sums:
         self.reasons.update(map(outcome_of, group.rollouts))
 
     def metrics(self) -> dict[str, float]:
-        """Return means, maxima and shares; nothing where there was no group."""
+        """Return means, maxima and shares; empty without groups."""
         metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
         metrics |= {highest: self.tallies[name].highest for name, highest in self.MAXIMA.items() if name in metrics}
         if self.tallies:
-            groups, rollouts = self.outcomes.total(), self.reasons.total()
+            groups = self.outcomes.total()
+            rollouts = self.reasons.total()
             metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
             metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
         return metrics
@@ -51,9 +52,9 @@ class _Sums:
 
 @dataclass
 class TaskTotals:
-    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers.
+    """Totals of a task: groups, and over their rollouts rewards, correct answers and missing answers.
 
-    `last_level` is that of its last problem, None where it has none.
+    `last_level` is the level of the task's last problem; None for the library's defaults.
     """
 
     groups: int = 0
@@ -84,7 +85,7 @@ class _RecentGroup:
 
 
 class RecentRates:
-    """How many groups and tokens came in the last minute, and their means; `clock` gives monotonic seconds."""
+    """Rates of groups and tokens, mean score and mean level, over the last minute. `clock` gives monotonic seconds."""
 
     WINDOW_S = 60.0
     MAX_GROUPS = 512
@@ -100,12 +101,12 @@ class RecentRates:
         self._groups.append(_RecentGroup(self._clock(), score, tokens, group.problem.level))
 
     def words(self) -> dict[str, str]:
-        """Return rates and, where there are recent groups, their means, as words of the progress line."""
+        """Return rates and, if there are recent groups, means, as words of the progress line."""
         now_s = self._clock()
         while self._groups and now_s - self._groups[0].at_s > self.WINDOW_S:
             self._groups.popleft()
         recent = self._groups
-        # A full window begins with its first group, any other with the minute or the start.
+        # A full window begins with its first group, another window a minute ago or at the start.
         begins_s = recent[0].at_s if len(recent) == self.MAX_GROUPS else max(now_s - self.WINDOW_S, self._began_s)
         span_s = max(now_s - begins_s, 1e-3)
         words = {
@@ -132,7 +133,7 @@ class MetricsRecorder:
         self._recent = RecentRates(clock)
 
     def record_group(self, group: Group) -> GroupOutcome:
-        """Count a scored group, whether or not it will be sent."""
+        """Count a scored group, also a group that will not be sent."""
         outcome = outcome_of_group(group)
         self._interval.add(group, outcome)
         self._outcomes[outcome.value] += 1
@@ -145,8 +146,9 @@ class MetricsRecorder:
         self.dropped[reason.value] += 1
 
     def report(self) -> dict[str, float]:
-        """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
-        interval, self._interval = self._interval, _Sums()
+        """Return the metrics since the last report, and all dropped problems by reason."""
+        interval = self._interval
+        self._interval = _Sums()
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress(
@@ -158,7 +160,7 @@ class MetricsRecorder:
         in_flight: int = 0,
         step: int | None = None,
     ) -> dict[str, object]:
-        """Return totals and recent rates by name, some only where there is anything to tell."""
+        """Return totals and recent rates by name; waiting and lost groups only if there are any."""
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
@@ -182,7 +184,7 @@ class MetricsRecorder:
 
 
 def progress_line(progress: Mapping[str, object]) -> str:
-    """Return the line of what `MetricsRecorder.progress` tells, as `key=value` words."""
+    """Return the progress line: the values of `MetricsRecorder.progress` as `key=value` words."""
     return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())
 
 
@@ -191,8 +193,9 @@ def _figure(mean: float | None) -> str:
 
 
 def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yield what a scored group adds to each mean."""
-    problem, rollouts = group.problem, group.rollouts
+    """Yield the values that a scored group adds to each mean, with the metric's name."""
+    problem = group.problem
+    rollouts = group.rollouts
     verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
     assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
     yield "time/mean_generation_s", (problem.generation_s,)
@@ -203,8 +206,9 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
     yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
     if rollouts[0].tokens:
-        of_prompt = len(rollouts[0].tokens) - (rollouts[0].completion_tokens or 0)
-        yield "train/mean_prompt_tokens", [of_prompt] * len(rollouts)
-    if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
+        prompt_tokens = len(rollouts[0].tokens) - (rollouts[0].completion_tokens or 0)
+        yield "train/mean_prompt_tokens", [prompt_tokens] * len(rollouts)
+    lengths = [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]
+    if lengths:
         yield "train/mean_completion_tokens", lengths
     yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]

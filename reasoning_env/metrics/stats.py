@@ -1,4 +1,4 @@
-"""What the parts report of themselves: the library, the pool, the stream, the sampler, dumps and delivery."""
+"""Counts that library, pool, stream, sampler, dumps and delivery report, and the metrics made of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..records import TaskInfo
 
 @dataclass(frozen=True)
 class LibraryInfo:
-    """The library that the workers imported: its version, its folder, its tasks in name order.
+    """The library that the workers imported: version, folder, tasks in name order.
 
     `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
     evaluation; empty where the library has none.
@@ -26,7 +26,7 @@ class LibraryInfo:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again, by cause."""
+    """Counts of the stream: problems ready to be handed out, failures, rejected problems by cause (`flawed`)."""
 
     ready: int
     failures: int
@@ -36,23 +36,24 @@ class StreamStats:
 
 @dataclass
 class PoolStats:
-    """Counters since the pool was started, which go on counting."""
+    """Counts since the pool was started."""
 
     scored: int = 0
     timeouts: int = 0
     crashes: int = 0
     protocol_faults: int = 0
     over_budget: int = 0
-    """Groups that were not scored because their answers took more processor time than a group may."""
+    """Groups that were not scored, because their answers exceeded the group's budget of processor time."""
     workers_replaced: int = 0
     fork_servers_started: int = 0
 
 
 @dataclass(frozen=True)
 class TaskReport:
-    """A task's share of draws; pass rate and signal chance, estimated at recent levels; all in [0, 1].
+    """Share of draws, pass rate and signal chance of a task, each in [0, 1].
 
-    `level`, in [0, 1] too, is the one that its next problem gets, None where no curriculum sets it.
+    Pass rate and signal chance are estimates at the levels that are drawn. `level` is the mean level to be drawn, in
+    [0, 1]; None without a curriculum.
     """
 
     share: float
@@ -72,7 +73,7 @@ class DeliveryStats:
 
 @dataclass(frozen=True)
 class DumpStats:
-    """Groups chosen for dumping: on disk (`passed_groups`, `failed_groups`), in memory, and lost."""
+    """Counts of groups to dump: on disk (`passed_groups`, `failed_groups`), in memory (`waiting`), lost (`dropped`)."""
 
     passed_groups: int
     failed_groups: int
@@ -87,7 +88,7 @@ def service_metrics(
     dumps: DumpStats | None = None,
     delivery: DeliveryStats | None = None,
 ) -> dict[str, float]:
-    """Return how the parts around the groups do; nothing of those that there are not."""
+    """Return metrics of the parts that exist; a part that is None has none."""
     metrics: dict[str, float] = {
         "workers/queued_jobs": queued_jobs,
         "workers/replaced": pool.workers_replaced,
@@ -113,14 +114,14 @@ def service_metrics(
 
 
 def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
-    """Return what the sampler has learnt of each task and, under a curriculum, the mean level."""
+    """Return the sampler's estimates of each task and, with a curriculum, the mean level."""
     metrics = {
         f"sampler_tasks/{task}/{name}": value
-        for task, of_task in report.items()
-        for name, value in asdict(of_task).items()
+        for task, estimates in report.items()
+        for name, value in asdict(estimates).items()
         if value is not None
     }
-    levels = [of_task.level for of_task in report.values() if of_task.level is not None]
+    levels = [estimates.level for estimates in report.values() if estimates.level is not None]
     if levels:
         metrics["sampler/mean_level"] = sum(levels) / len(levels)
     return metrics

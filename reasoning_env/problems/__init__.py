@@ -1,1 +1,1 @@
-"""The stream of problems: selection of tasks, sampling, seeds, references, and the ledger of what is in flight."""
+"""The stream of problems: selection of tasks, sampling, levels, seeds, references, and the problems in flight."""

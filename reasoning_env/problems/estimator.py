@@ -1,16 +1,16 @@
 """Estimate where groups of rollouts carry a signal, for the curriculum and for adaptive sampling.
 
 A group teaches only if its scores differ. An *arm* is a task at a level of difficulty; a task whose level is not chosen
-here has a single arm. The estimator counts for each arm its groups, their mean scores, and how many had a signal. The
-counts of a task decay as further groups of it come in, so that estimates follow a learner that changes. From them
-follow, for each arm,
+here has a single arm. The estimator counts the groups of each arm, their mean scores, and the groups with a signal. The
+counts of a task decay with each further group of the task, so that estimates follow a changing learner. The counts
+give, for each arm,
 
-- a *pass rate*: the mean over logistic curves of the level, each weighted by the likelihood that it gives the counts of
-  all arms of the task (Bayes' rule on a grid). So a few groups suffice for estimates at every level.
-- a *chance of a signal*: the share of its groups that had a signal, mixed with what the pass rate alone would give.
-- a *weight* among the arms of its task: the nearer its pass rate to the target, the larger.
+- a *pass rate*: the mean of logistic curves over the level, each weighted by the likelihood of the counts of all arms
+  of the task under the curve (Bayes' rule on a grid). A few groups suffice for estimates at every level.
+- a *chance of a signal*: the share of groups with a signal, mixed with the chance that follows from the pass rate.
+- a *weight* among the arms of the task: the larger, the nearer the pass rate is to the target.
 
-Groups may be observed late and in any order, since each says which arm it belongs to. See docs/curriculum.md.
+Groups may be observed late and in any order, because each group names its arm. See docs/curriculum.md.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import Any
 
 LEVEL_STEP = 1 / 16
 LEVELS: tuple[float | None, ...] = tuple(step * LEVEL_STEP for step in range(17))
-"""The levels that are chosen from: the steps for which workers have parameters."""
+"""Levels to choose from: the steps for which workers have parameters."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
-"""The levels of a task whose level is not chosen here."""
+"""Levels of a task whose level is not chosen here."""
 START_LEVEL = 0.3
-"""Where the pass rate is expected to be at the target before any group was seen."""
+"""Level at which the pass rate is expected to be at the target before any group was observed."""
 
 
 @dataclass
@@ -41,16 +41,16 @@ class ArmCounts:
 
 @dataclass(frozen=True)
 class Curve:
-    """A pass rate for each arm, and the logarithm of the curve's weight before any group was seen."""
+    """Pass rate of each arm, and logarithm of the curve's weight before any group was observed."""
 
     INDEPENDENT_ROLLOUTS = 4.0
-    """How many independent rollouts a group is worth: the rollouts of one problem are alike."""
+    """Independent rollouts that a group is worth: the rollouts of one problem are correlated."""
 
     rates: Sequence[float]
     log_prior: float
 
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
-        """Return the logarithm of the curve's weight, given the counts."""
+        """Return the logarithm of the curve's weight given the counts."""
         return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
             seen.right * math.log(self.rates[arm]) + (seen.groups - seen.right) * math.log1p(-self.rates[arm])
             for arm, seen in counts.items()
@@ -59,7 +59,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates of a task, by arm; `weights` are how often each arm is to be drawn, and sum to 1."""
+    """Estimates of a task, by arm. `weights` are the shares of draws of the arms, and sum to 1."""
 
     levels: Sequence[float | None]
     pass_rates: Sequence[float]
@@ -68,16 +68,19 @@ class Estimate:
 
     @property
     def level(self) -> float | None:
-        """The mean level to be drawn."""
+        """Mean level to be drawn; None if no arm has a level."""
         levels = [level for level in self.levels if level is not None]
         return self._mean(levels) if levels else None
 
     def below(self, ceiling: float) -> Estimate:
-        """Return the estimates of the arms whose levels are below a ceiling; arms without a level stay."""
+        """Return the estimates of the arms with levels below a ceiling, and of arms without a level."""
         arms = [arm for arm, level in enumerate(self.levels) if level is None or level < ceiling]
-        columns = (self.pass_rates, self.signal_chances, self.weights)
-        rates, chances, weights = ([column[arm] for arm in arms] for column in columns)
-        return Estimate([self.levels[arm] for arm in arms], rates, chances, _shares(weights))
+        return Estimate(
+            levels=[self.levels[arm] for arm in arms],
+            pass_rates=[self.pass_rates[arm] for arm in arms],
+            signal_chances=[self.signal_chances[arm] for arm in arms],
+            weights=_shares([self.weights[arm] for arm in arms]),
+        )
 
     @cached_property
     def pass_rate(self) -> float:
@@ -94,17 +97,16 @@ class Estimate:
 class SignalEstimator:
     """Estimates of every task, for groups of `group_size` rollouts.
 
-    Tasks in `adjustable` have an arm for each of LEVELS, others a single one. Levels are chosen for pass rates near
-    `target`, between 0 and 1. `state` is what `state()` returned in an earlier run.
+    Tasks in `adjustable` have an arm for each of LEVELS, other tasks a single arm. Levels are chosen for pass rates
+    near `target`, in (0, 1). `state` is the value of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
-    """How many of a task's latest groups its estimates rest on."""
+    """Number of a task's latest groups that dominate its estimates: older groups decay."""
     RATE_GROUPS = 2.0
-    """How many groups the chance of a signal that follows from the pass rate is worth."""
+    """Weight, in groups, of the chance of a signal that follows from the pass rate."""
     FOCUS = 6.0
-    """How much levels near the target are preferred: at a target of 0.7, a pass rate of 0.94 has a fifth of the
-    weight."""
+    """Preference for levels near the target: at a target of 0.7, a pass rate of 0.94 has a fifth of the weight."""
 
     def __init__(
         self,
@@ -122,7 +124,7 @@ class SignalEstimator:
         self._estimates: dict[str, Estimate] = {}
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
-        """Learn from the scores of a group, each in [0, 1], whose problem had this level."""
+        """Learn from the scores, each in [0, 1], of a group whose problem had this level."""
         arms = self._counts.setdefault(task, {})
         decay = 1.0 - 1.0 / self.MEMORY_GROUPS
         for counts in arms.values():
@@ -138,20 +140,20 @@ class SignalEstimator:
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return the present estimates of a task."""
+        """Return the estimates of a task."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
 
     def state(self) -> dict[str, Any]:
-        """Return what a later estimator needs to go on from here, as JSON: rows of level and counts, by task."""
+        """Return the counts as JSON: rows of level and counts, by task."""
         return {
             task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
             for task, arms in self._counts.items()
         }
 
     def _restore(self, task: str, rows: Sequence[Sequence[Any]]) -> dict[int, ArmCounts]:
-        """Return the counts of the arms that a task still has: a changed setting may have given it others."""
+        """Return the counts of arms that the task still has: a changed setting may have changed the arms."""
         levels = self._levels(task)
         return {levels.index(level): ArmCounts(*counts) for level, *counts in rows if level in levels}
 
@@ -159,11 +161,12 @@ class SignalEstimator:
         return LEVELS if task in self._adjustable else NO_LEVELS
 
     def _estimate(self, task: str) -> Estimate:
-        levels, counts = self._levels(task), self._counts.get(task, {})
+        levels = self._levels(task)
+        counts = self._counts.get(task, {})
         curves = self._curves[levels]
         logs = [curve.log_weight(counts) for curve in curves]
         likely = _shares([math.exp(log - max(logs)) for log in logs])
-        # Between the least and the greatest rate of any curve, so never 0 or 1.
+        # Between the lowest and the highest rate of all curves, so never 0 or 1.
         rates = [
             math.fsum(share * curve.rates[arm] for share, curve in zip(likely, curves, strict=True))
             for arm in range(len(levels))
@@ -173,16 +176,16 @@ class SignalEstimator:
         return Estimate(levels, rates, chances, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
-        """Return how likely the scores of an arm's next group differ."""
+        """Return the chance that the scores of an arm's next group differ."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
         return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
 
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
-    """Return logistic curves that meet the target at levels from -0.5 to 1.5, and fall slowly, fairly or steeply.
+    """Return logistic curves that cross the target at levels from -0.5 to 1.5, each with three slopes.
 
-    A learner for whom every level is too hard, or too easy, meets the target outside of [0, 1]. Nobody is always right
-    or always wrong, so the curves stay 0.001 away from 0 and 1.
+    If every level is too hard or too easy for a learner, the crossing lies outside of [0, 1]. No learner is always
+    right or always wrong, so the curves stay 0.001 away from 0 and 1.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []
@@ -197,7 +200,7 @@ def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
 
 
 def _divergence(target: float, rate: float) -> float:
-    """Return the Kullback-Leibler divergence of one chance from another: 0 where they are equal, else positive."""
+    """Return the Kullback-Leibler divergence of one chance from another: 0 if they are equal, else positive."""
     return target * math.log(target / rate) + (1.0 - target) * math.log((1.0 - target) / (1.0 - rate))
 
 

@@ -1,4 +1,4 @@
-"""What a run draws problems from: tasks with parameters and weights, and a sampler that chooses them."""
+"""The plan of a run: its tasks with parameters and weights, and the sampler that draws from them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """The library's task names: all not excluded, those selected, and the selected ones to train on.
+    """The tasks of a run, by name.
 
-    `adjustable` have levels of difficulty. `params` and `weights` are what the user set, by task.
+    `available` are all tasks that are not excluded, `tasks` the selected tasks, `training_tasks` the selected tasks
+    without gameable tasks. `adjustable` tasks have levels of difficulty. `params` and `weights` are the user's, by
+    task.
     """
 
     available: tuple[str, ...]
@@ -35,20 +37,20 @@ class TaskPlan:
 
     @property
     def all_params(self) -> dict[str, Mapping[str, Any]]:
-        """Parameters by task with which problems are generated: the user's, and the members of a composite."""
+        """Parameters of generation by task: the user's, and the members of a composite."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
 
 class Checker(Protocol):
-    """The part of the worker pool that a plan is checked with."""
+    """The method of the worker pool that checks parameters."""
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
 
 
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
-    """Read the settings of tasks; raises ConfigError for what is invalid or impossible."""
+    """Read the settings of tasks. Raises ConfigError for a setting that is invalid or impossible."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
-    # In name order, so that the same tasks give the same problems however they were asked for.
+    # In name order, so that equal selections give equal problems, however the user wrote them.
     tasks = tuple(sorted(select_tasks(library.tasks, settings.tasks, settings.exclude_tasks)))
     training_tasks = _choose_training_tasks(settings, tasks)
     params = resolve_patterns(library.tasks, tasks, settings.task_params, "task_params")
@@ -56,7 +58,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     weights = resolve_patterns(library.tasks, training_tasks, settings.task_weights, "task_weights")
     fixed = sorted(set(training_tasks) - library.adjustable)
     if fixed and settings.complexity_mode is not None:
-        logger.info("complexity_mode leaves these tasks as they are, having no levels: %s", ", ".join(fixed))
+        logger.info("complexity_mode does not change these tasks, which have no levels: %s", ", ".join(fixed))
     return TaskPlan(
         available=tuple(task.name for task in library.tasks if task.name not in excluded),
         tasks=tasks,
@@ -68,7 +70,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out tasks that pay policies without reasoning, except those that `tasks` names themselves."""
+    """Leave out tasks that pay policies without reasoning, unless `tasks` names them."""
     reasons = gameable_tasks(strict=settings.strict_rewards) if settings.exclude_gameable else {}
     named = set(map(str.lower, settings.tasks))
     excluded = [name for name in tasks if name in reasons and name not in named]
@@ -89,33 +91,36 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
 
 
 async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:
-    """Raise ConfigError for parameters that JSON cannot hold or the library refuses, and for a composite's."""
+    """Raise ConfigError for parameters of a composite, and parameters that JSON cannot hold or the library refuses."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"{COMPOSITE} is made of the other selected tasks",
             setting="task_params",
             remedy="select the tasks that it should have",
         )
-    for task, of_task in params.items():
-        for name, value in of_task.items():
+    for task, task_params in params.items():
+        for name, value in task_params.items():
             try:
                 json.dumps(value)
             except (TypeError, ValueError) as error:
                 raise ConfigError(
                     f"{task}.{name} must be made of numbers, texts, lists and mappings ({error})", setting="task_params"
                 ) from error
-    # Where levels vary, a single level that works is enough: the others are clamped to it.
+    # If levels vary, a single level that works is enough: other levels are clamped to it.
     levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
     if settings.eval_params == "training" and settings.eval_level not in levels:
         levels.append(settings.eval_level)
-    if params and (faults := await checker.check([(task, params[task], level) for level in levels for task in params])):
+    if not params:
+        return
+    faults = await checker.check([(task, params[task], level) for level in levels for task in params])
+    if faults:
         raise ConfigError("; ".join(faults), setting="task_params")
 
 
 def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str, float]:
-    """Return the weight of each task, 1 where the user set none; 0 leaves a task out.
+    """Return the weight of each task; 1 by default. A weight of 0 leaves a task out.
 
-    Raises ConfigError for a weight that is negative or not finite, and where all are 0.
+    Raises ConfigError if a weight is negative or not finite, or all weights are 0.
     """
     weights = dict.fromkeys(tasks, 1.0)
     for task, weight in set_by_user.items():
@@ -134,9 +139,9 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
 def composite_params(
     tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the parameters of a composite among the tasks, the only task without usable defaults.
+    """Return the parameters of a composite among the tasks: the only task without usable defaults.
 
-    Its members are the other tasks or, if there are none, all that are available, each with its own `params`.
+    Members are the other tasks or, without other tasks, all available tasks, each with its own `params`.
     """
     if COMPOSITE not in tasks:
         return {}
@@ -153,8 +158,9 @@ def make_sampler(
     group_size: int,
     state: Mapping[str, Any] | None = None,
 ) -> TaskSampler:
-    """Return the sampler of a stream of problems; `state` is what an earlier run's sampler returned."""
-    curriculum, adaptive = settings.complexity_mode == "curriculum", settings.task_sampling == "adaptive"
+    """Return the sampler of a stream of problems. `state` is the state of an earlier run's sampler."""
+    curriculum = settings.complexity_mode == "curriculum"
+    adaptive = settings.task_sampling == "adaptive"
     estimator = SignalEstimator(
         adjustable=plan.adjustable if curriculum else (),
         group_size=group_size,
@@ -174,9 +180,9 @@ def make_sampler(
 
 
 def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:
-    """Return what decides which problems a run draws, as JSON reads it back.
+    """Return the settings that decide which problems a run draws, in the form in which JSON reads them back.
 
-    Tasks are those that the patterns and exclusions come down to, so it does not matter how they were asked for.
+    `tasks` are resolved names, so equal selections compare equal.
     """
     tasks = {
         "tasks": plan.training_tasks,

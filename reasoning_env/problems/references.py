@@ -5,7 +5,7 @@ The text form is `task:split:seed:level:library:question_hash:params`, for examp
     gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
 
 `level` is `-` at the library's defaults, `params` is JSON. `seed` is written `45+3/50` for item 3 of a dataset of 50
-items that begins at seed 45, which only published evaluation sets have.
+items at seed 45; only published evaluation sets have such datasets.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def hash_question(question: str) -> str:
-    """Return the 16 hexadecimal digits by which a reference recognises its question."""
+    """Return the hash of a question that its reference holds: 16 hexadecimal digits."""
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def without_release(reference: str) -> str:
-    """Return the text of a reference without its library release: equal wherever the same question is asked."""
+    """Return the text of a reference without the library release: equal in all releases that ask the same question."""
     fields = reference.split(":", 6)
     return ":".join([*fields[:4], *fields[5:]])
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A problem by name: with `params` and `level`, `seed` (in [0, 2**32)) makes it in release `library`."""
+    """The name of a problem: release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`."""
 
     task: str
     split: Split
@@ -57,7 +57,7 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Read the text form; raises InvalidReferenceError, which says what is wrong with it."""
+        """Read the text form. Raises InvalidReferenceError, which tells what is wrong."""
         fields = text.split(":", 6)
         if len(fields) != 7:
             raise InvalidReferenceError(text, "expected task:split:seed:level:library:question_hash:params")
@@ -70,23 +70,34 @@ class Reference:
                 text, f"a question's hash has 16 hexadecimal digits, not {question_hash[:40]!r}"
             )
         try:
-            parsed = json.loads(params)
-            at_level = None if level == "-" else float(level)
-            of_split = Split(split)
+            parsed_params = json.loads(params)
+            parsed_level = None if level == "-" else float(level)
+            parsed_split = Split(split)
         except (ValueError, RecursionError) as error:
             raise InvalidReferenceError(text, str(error)) from None
-        if not isinstance(parsed, dict):
+        if not isinstance(parsed_params, dict):
             raise InvalidReferenceError(text, "parameters are a JSON object")
-        if at_level is not None and not 0.0 <= at_level <= 1.0:
+        if parsed_level is not None and not 0.0 <= parsed_level <= 1.0:
             raise InvalidReferenceError(text, f"a level lies between 0 and 1, not at {level}")
-        item, size = int(numbers[2] or 0), int(numbers[3] or 1)
+        item = int(numbers[2] or 0)
+        size = int(numbers[3] or 1)
         if item >= size:
             raise InvalidReferenceError(text, f"a dataset of {size} items has no item {item}")
-        return cls(task, of_split, int(numbers[1]), at_level, library, question_hash, parsed, item, size)
+        return cls(
+            task=task,
+            split=parsed_split,
+            seed=int(numbers[1]),
+            level=parsed_level,
+            library=library,
+            question_hash=question_hash,
+            params=parsed_params,
+            item=item,
+            dataset_size=size,
+        )
 
     @classmethod
     def of(cls, problem: Problem, library: str) -> Reference:
-        """Return the name of a problem that release `library` has generated."""
+        """Return the name of a problem that release `library` generated."""
         spec = problem.spec
         return cls(
             task=spec.task,
@@ -101,7 +112,7 @@ class Reference:
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
-        """Return what makes exactly this problem, at a position of a stream."""
+        """Return a spec that makes exactly this problem, at a position of a stream."""
         request = ProblemRequest(
             task=self.task,
             seed=self.seed,
@@ -114,7 +125,7 @@ class Reference:
         return ProblemSpec(request, self.split, index, attempt)
 
     def check(self, problem: Problem, library: str) -> None:
-        """Raise InvalidReferenceError unless `problem`, made by release `library`, asks this reference's question."""
+        """Raise InvalidReferenceError if `problem`, made by release `library`, asks another question."""
         if hash_question(problem.question) == self.question_hash:
             return
         cause = "the reference was altered"

@@ -1,8 +1,8 @@
 """Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
 
-Position k is a pure function of run seed, instance, k, the attempt, and what the sampler holds at that moment: which
-tasks are quarantined and, with a curriculum or adaptive sampling, the estimates. Draws happen ahead of demand, before
-what is observed later; the stream of problems keeps what was drawn and is not done. No random generator has a state.
+A draw is a pure function of run seed, instance, position, attempt and the sampler's present state: quarantined tasks,
+excluded levels and, with a curriculum or adaptive sampling, estimates. Draws happen ahead of demand, so later
+observations do not change them. There is no random generator with a state.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ T = TypeVar("T")
 
 
 class TaskSampler:
-    """Draws the specs of one stream, that of a run seed and an instance.
+    """Draws the specs of the stream of a run seed and an instance.
 
-    `weights` are the tasks to draw from, each in proportion. `params` are parameters of the library's own, by task.
-    `level` is that of all specs, None for the library's defaults; with `random_levels` each gets its own, uniform in
-    [0, 1]. With an `estimator`, tasks that have several arms in it get levels by its weights instead, and with
-    `adaptive`, tasks are drawn the more often, the likelier their groups have a signal.
+    Args:
+        weights: Weight of each task in the draws.
+        params: The library's parameters, by task.
+        level: Level of all specs, in [0, 1]; None for the library's defaults.
+        random_levels: Draw a level for each spec, uniform in [0, 1].
+        estimator: Draw levels by its weights, for tasks that have several arms in it.
+        adaptive: Draw tasks more often if their groups are likelier to have a signal.
     """
 
     EVEN_PART = 0.25
-    """The part of adaptive draws that is spread evenly: every task keeps at least a quarter of its even share."""
+    """Part of adaptive draws that is spread evenly: each task keeps at least a quarter of its even share."""
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class TaskSampler:
         self._ceilings: dict[str, float] = {}
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """Return a new draw for a position. Raises GenerationError when no task is left."""
+        """Draw a spec for a position. Raises GenerationError if no task is left."""
         if not self._weights:
             raise GenerationError("every selected task is quarantined; see the warnings above for the reasons")
         task = pick(self._shares(), hash_fraction("task", *self._stream, index, attempt))
@@ -69,7 +72,8 @@ class TaskSampler:
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
         """Return the next attempt at a position, with the same task and parameters, at a level that is not excluded."""
-        attempt, level = spec.attempt + 1, spec.level
+        attempt = spec.attempt + 1
+        level = spec.level
         if level is not None and _step(level) >= self._ceilings.get(spec.task, math.inf):
             level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
         seed = train_seed(*self._stream, spec.index, attempt)
@@ -85,13 +89,13 @@ class TaskSampler:
         self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
     def observe(self, problem: Problem, scores: Sequence[float]) -> None:
-        """Learn from the scores of a problem's group, which may come late and in any order."""
+        """Learn from the scores of a problem's group. Groups may come late and in any order."""
         if self._estimator is not None:
             level = problem.spec.level if problem.level is None else problem.level
             self._estimator.observe(problem.task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return a report of each task; quarantined tasks have no share. Nothing without an estimator."""
+        """Return a report of each task; quarantined tasks have a share of 0. Empty without an estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()
@@ -102,11 +106,11 @@ class TaskSampler:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return what a later sampler's estimator goes on from, as JSON."""
+        """Return the estimator's state as JSON."""
         return {} if self._estimator is None else self._estimator.state()
 
     def _shares(self) -> Mapping[str, float]:
-        """Return the share of draws of each task that is left; they sum to 1."""
+        """Return the shares of draws of the tasks that are left; they sum to 1."""
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
         # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the even part.
@@ -131,7 +135,7 @@ class TaskSampler:
 
 
 def pick(weights: Mapping[T, float], number: float) -> T:
-    """Return the key that a number in [0, 1) falls on, each key being as wide as its weight."""
+    """Return a key, drawn in proportion to its weight by a number in [0, 1)."""
     limits = list(accumulate(weights.values()))
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
 
@@ -139,18 +143,18 @@ def pick(weights: Mapping[T, float], number: float) -> T:
 def evaluation_spec(
     task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, Any] | None = None
 ) -> ProblemSpec:
-    """Return the spec of one evaluation sample; its seed does not depend on the other selected tasks."""
+    """Return the spec of an evaluation sample. Its seed does not depend on the selection of tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"
     request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
     return ProblemSpec(request, Split.EVAL, sample, attempt)
 
 
 def _step(level: float) -> float:
-    """Return the level that workers have parameters for and that is nearest."""
+    """Return the nearest level for which workers have parameters."""
     return math.floor(level / LEVEL_STEP + 0.5) * LEVEL_STEP
 
 
 def _normalize(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return each weight's share of them all; even shares where all are 0."""
+    """Return each weight's share of the sum; even shares if all weights are 0."""
     total = math.fsum(weights.values())
     return {task: weight / total if total else 1.0 / len(weights) for task, weight in weights.items()}

@@ -1,12 +1,12 @@
-"""Seeds for problems, derived by hashing and laid out so that streams cannot meet.
+"""Seeds of problems, derived by hashing and laid out so that two streams share no seed.
 
-The library takes seeds below 2**32, and in most tasks item k+1 of seed s is item k of seed s+1, so neighbouring seeds
-are not independent draws. A training seed is laid out as
+The library takes seeds below 2**32. In most tasks, item k+1 of seed s is item k of seed s+1, so neighbouring seeds are
+not independent draws. The layout of a training seed is
 
     1 bit split | 6 bits instance | 25 bits hash
 
-so that training and evaluation share no seed, and neither do up to 64 instances; instances beyond that share the seeds
-of others, in another order. An evaluation seed is the split bit and a hash of 31 bits.
+Training and evaluation share no seed, nor do up to 64 instances. Further instances share the seeds of others, in
+another order. An evaluation seed is the split bit and a hash of 31 bits.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from ..records import Split
 
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
-"""Seeds of each instance."""
+"""Number of seeds of an instance."""
 MEMBER_SEEDS = 256
-"""Seeds kept free at the end of each range: a composite of all tasks uses up to 105 beyond its own for its members."""
+"""Seeds kept free at the end of a range: a composite of all tasks uses up to 105 seeds after its own for members."""
 
 
 def hash_int(*parts: object) -> int:
-    """Return an integer in [0, 2**64) that depends on the parts' text alone, the same on every machine."""
+    """Return an integer in [0, 2**64), a hash of the parts' text, equal on every machine."""
     text = "\x1f".join(str(part) for part in parts).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def hash_fraction(*parts: object) -> float:
-    """Return a number in [0, 1) that depends on the parts' text alone."""
+    """Return a number in [0, 1), a hash of the parts' text."""
     return (hash_int(*parts) >> 11) / (1 << 53)
 
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
-    """Return the seed of a training position's draw, in [0, 2**31)."""
+    """Return the seed of an attempt at a training position, in [0, 2**31)."""
     code = hash_int(Split.TRAIN.value, run_seed, instance, index, attempt) % (INSTANCE_SEEDS - MEMBER_SEEDS)
     return instance % INSTANCES * INSTANCE_SEEDS + code
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return the seed to try after `number` others: `seed` first, then others of its split and instance."""
+    """Return the seed of draw `number`: `seed` for 0, then seeds derived from it, of the same split and instance."""
     if number == 0:
         return seed
-    # In the upper half of the range, because evaluation sets were always made so, and are compared with older ones.
+    # In the upper half of the range: evaluation sets are compared with older sets, which were made so.
     half = INSTANCE_SEEDS // 2
     first = seed - seed % INSTANCE_SEEDS
     return first + half + hash_int("follow", seed, number) % (half - MEMBER_SEEDS)

@@ -1,8 +1,8 @@
-"""Which tasks a run uses: names, categories and globs over both.
+"""Select tasks by names, categories and globs over both.
 
 A pattern is a name (`sudoku`), a glob over names (`*_sorting`), a category with a name or glob (`games/*`), or a whole
-category (`games`, or `category:games` where a task has the same name), in upper or lower case. Every pattern must match
-something, so that a misspelt one is an error at startup.
+category (`games`, or `category:games` if a task has the same name), in upper or lower case. Every pattern must match a
+task, so that a misspelt pattern is an error at startup.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ V = TypeVar("V")
 def select_tasks(
     available: Sequence[TaskInfo], selected: Sequence[str], excluded: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names that `selected` matches and `excluded` does not, in order of patterns, then names.
+    """Return the names that match `selected` and not `excluded`, in order of patterns, then names.
 
-    An empty `selected`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
-    nothing, with the nearest names, and when nothing is left.
+    An empty `selected`, or the word "all" in it, matches every task. Raises ConfigError if a pattern matches no task
+    (with the nearest names), or no task is left.
     """
     if not available:
         raise ConfigError("the library offers no task at all", remedy="check the installation of reasoning-gym")
@@ -45,9 +45,9 @@ def select_tasks(
 
 
 def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: str) -> tuple[str, ...]:
-    """Return the names that patterns match, each once, in the order of the patterns, then of the names.
+    """Return the names that match a pattern, each once, in order of patterns, then names.
 
-    Raises ConfigError, naming the setting `field`, where a pattern matches none.
+    Raises ConfigError, which names the setting `field`, if a pattern matches no task.
     """
     matched: dict[str, None] = {}
     for pattern in patterns:
@@ -81,9 +81,9 @@ def _nearest(word: str, words: Sequence[str]) -> list[str]:
 def resolve_patterns(
     available: Sequence[TaskInfo], selected: Collection[str], by_pattern: Mapping[str, V], field: str
 ) -> dict[str, V]:
-    """Return each selected task's value: the last matching pattern wins, and a name over all patterns.
+    """Return the value of each selected task: the last matching pattern wins, and a name wins over all patterns.
 
-    Raises ConfigError for a pattern that matches nothing, or nothing that is selected.
+    Raises ConfigError if a pattern matches no task, or no selected task.
     """
     resolved: dict[str, V] = {}
     names = {task.name for task in available}
@@ -100,7 +100,9 @@ def resolve_patterns(
 
 
 def _matches(task: TaskInfo, pattern: str) -> bool:
-    pattern, name, category = pattern.lower(), task.name.lower(), task.category.lower()
+    pattern = pattern.lower()
+    name = task.name.lower()
+    category = task.category.lower()
     if pattern.startswith(CATEGORY_PREFIX):
         return fnmatchcase(category, pattern.removeprefix(CATEGORY_PREFIX).strip())
     return fnmatchcase(f"{category}/{name}" if "/" in pattern else name, pattern)

@@ -1,1 +1,1 @@
-"""Small tools for a running process: tasks, threads, retries, signals, the terminal."""
+"""Small tools for a running process: tasks, threads, turns, retries, outages, signals, the terminal."""

@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel tasks and wait until they have ended, in whatever way."""
+    """Cancel tasks and wait until all have ended. Their errors are ignored."""
     running = list(tasks)
     for task in running:
         task.cancel()
@@ -21,9 +21,9 @@ async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
 async def map_concurrently(
     work: Callable[[T], Awaitable[R]], items: Iterable[T], *, at_once: int, on_done: Callable[[], None] = lambda: None
 ) -> list[R]:
-    """Return the results of `work` in the items' order; at most `at_once` items are under way at a time.
+    """Return the results of `work` in the items' order, working on at most `at_once` items at a time.
 
-    `on_done` is called after each item. The first error is raised, after everything else was cancelled and has ended.
+    `on_done` is called after each item. On an error, all other work is cancelled and awaited; then the error is raised.
     """
     limit = asyncio.Semaphore(at_once)
 
@@ -41,9 +41,9 @@ async def map_concurrently(
 
 
 async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
-    """Do `work` with each item as soon as it is there; at most `at_once` items are under way at a time.
+    """Do `work` with each item as soon as the item arrives, on at most `at_once` items at a time.
 
-    The first error is raised, after everything else was cancelled and has ended.
+    On an error, all other work is cancelled and awaited; then the error is raised.
     """
     limit = asyncio.Semaphore(at_once)
 

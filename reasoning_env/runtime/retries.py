@@ -9,7 +9,7 @@ LONGEST_PAUSE_S = 8.0
 
 
 def pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each further try, without end: 0.25, 0.5, 1, ... 8, 8.
+    """Yield the seconds to wait before each further try, without an end: 0.25, 0.5, 1, ... 8, 8.
 
     >>> waits = pauses()
     >>> next(waits), next(waits)

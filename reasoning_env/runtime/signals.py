@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Interrupted(ReasoningEnvError):
-    """A signal stopped the run, after everything that it had accepted was written."""
+    """A signal stopped the run. All accepted groups were written before."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -23,10 +23,10 @@ class Interrupted(ReasoningEnvError):
 
 
 async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
-    """Run `work`, then `close` however it ended; raises Interrupted when a signal ended it.
+    """Run `work`, then `close`, also after an error. Raises Interrupted if a signal ended `work`.
 
     A second signal ends the process at once, like a kill. Where signals cannot be handled (outside the main thread,
-    without POSIX) they stay as they are.
+    without POSIX), their handlers stay unchanged.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())

@@ -1,4 +1,4 @@
-"""Tables and progress bars: fitted to a terminal, and whole plain lines anywhere else."""
+"""Tables and progress bars: fitted to a terminal; elsewhere whole plain lines."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 UNLIMITED = 1_000_000
-"""Columns of an output that is no terminal: every row is one line, so that it can be searched."""
+"""Columns of an output that is no terminal: each row is one line, so that grep finds a whole row."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values under their headings, printed for a reader or given as records for a program.
+    """Rows of values under headings, printed for a reader or returned as records for a program.
 
-    `columns` has a format specification for each heading (`d`, `.2f`, `.0%`), an empty one for text. A None is shown as
-    a dash.
+    `columns` maps each heading to a format specification (`d`, `.2f`, `.0%`; empty for text). None is shown as a dash.
     """
 
     columns: Mapping[str, str]
     rows: Sequence[Sequence[Any]]
 
     def print(self) -> None:
-        """Print the table; columns of numbers are set to the right."""
+        """Print the table; columns of numbers are aligned to the right."""
         print_table(list(self.columns), self._cells(), numbers={name for name, spec in self.columns.items() if spec})
 
     def print_markdown(self) -> None:
@@ -53,7 +52,7 @@ class Table:
             print("| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |")
 
     def print_csv(self) -> None:
-        """Print the table as CSV, numbers in full and unknown ones empty; the keys of `records` are its headings."""
+        """Print the table as CSV with the keys of `records` as headings, numbers in full, None empty."""
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(self._keys())
         writer.writerows(self.rows)
@@ -69,17 +68,17 @@ class Table:
         return ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return each row as a mapping; the headings in lower case, joined by underscores, are its keys."""
+        """Return each row as a mapping. Keys are the headings in lower case, words joined by underscores."""
         return [dict(zip(self._keys(), row, strict=True)) for row in self.rows]
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print a document as strict JSON, which is what every command does for `--json`."""
+    """Print a document as strict JSON, as each command does for `--json`."""
     print(json.dumps(document, indent=1, allow_nan=False))
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """Return model text fit to show: at most `limit` of its characters, control characters escaped.
+    """Return model text in a form that is safe to show: at most `limit` characters, control characters escaped.
 
     A terminal would obey escape sequences.
     """
@@ -88,9 +87,9 @@ def visible(text: str, limit: int | None = None) -> str:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:
-    """Print an aligned table; the columns whose heading is in `numbers` are set to the right.
+    """Print an aligned table; columns whose heading is in `numbers` are aligned to the right.
 
-    On a terminal that is too narrow, cells go on below themselves, but for those of the first column and numbers.
+    On a narrow terminal, cells are wrapped, except in the first column and in columns of numbers.
     """
     table = RichTable(box=None, pad_edge=False)
     for position, heading in enumerate(headings):
@@ -110,21 +109,25 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
 
 
 def width() -> int:
-    """Return how many columns a table may have."""
+    """Return the width of a table in characters."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
 
 @contextlib.contextmanager
 def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Callable[..., None]]:
-    """Show a bar on stderr, if that is a terminal, with rate and time left, from `done` items on.
+    """Show a bar with rate and time left on stderr, if stderr is a terminal. `done` items are done at the start.
 
-    A `total` of None is for an unknown length. Yields the function that advances the bar by one and takes a note to
-    show beside it. What is written to `sys.stderr` meanwhile appears above the bar.
+    A `total` of None means an unknown length. Yields a function that advances the bar by one and takes a note to show
+    beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     columns = (
-        *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), _Rate()),
-        *(TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False)),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task(title, total=total, completed=done, note="")
@@ -137,14 +140,14 @@ def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Ca
 
 @contextlib.contextmanager
 def live_panel() -> Iterator[Callable[[Sequence[str]], None]]:
-    """Keep some lines below everything else on stderr, which must be a terminal; they go at the end.
+    """Keep a panel of lines at the bottom of stderr, which must be a terminal; remove the panel at the end.
 
-    Yields the function that takes the lines anew; those that do not fit are cut. What is written to `sys.stderr`
-    meanwhile appears above them. Raises OSError where the terminal is gone.
+    Yields a function that replaces the lines; lines that do not fit are cut. Text written to `sys.stderr` meanwhile
+    appears above the panel. Raises OSError if the terminal is gone.
     """
     console = Console(stderr=True, force_terminal=True)
     with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="ellipsis") as live:
-        console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave it hidden
+        console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave the cursor hidden
 
         def show(lines: Sequence[str]) -> None:
             live.update(Text("\n".join(map(visible, lines)), no_wrap=True, overflow="ellipsis"), refresh=True)
@@ -153,14 +156,14 @@ def live_panel() -> Iterator[Callable[[Sequence[str]], None]]:
 
 
 class _Rate(ProgressColumn):
-    """How many a second."""
+    """Items per second."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.1f}/s" if task.speed else "")
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to what `sys.stderr` is at the time, so that a progress bar can keep below them."""
+    """Writes log lines to the present `sys.stderr`, which a progress bar replaces to stay below them."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -171,4 +174,4 @@ class StderrHandler(logging.StreamHandler[TextIO]):
 
     @stream.setter
     def stream(self, stream: TextIO) -> None:
-        """Leave it as it is."""
+        """Ignore the stream: `sys.stderr` is always used."""

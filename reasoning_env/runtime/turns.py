@@ -1,4 +1,4 @@
-"""Keep the event loop free: work on threads beside it, and in pieces between which it has turns."""
+"""Keep the event loop free: do work on threads, or in short pieces with turns of the loop in between."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 BACKGROUND = ThreadPoolExecutor(1, thread_name_prefix="background")
-"""Does what keeps the interpreter busy for some milliseconds. One thread, because the event loop waits for each."""
+"""For work that holds the interpreter for some milliseconds. One thread: the event loop waits for each such piece."""
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-"""Decodes tokens, which leaves the interpreter free. Replies that waited behind BACKGROUND's work would take memory."""
+"""For decoding tokens, which leaves the interpreter free. Replies that wait behind BACKGROUND's work take memory."""
 
 
 async def in_background(work: Callable[..., R], *arguments: Any, executor: ThreadPoolExecutor = BACKGROUND) -> R:
-    """Return what `work` returns, done on a thread beside the event loop."""
+    """Do `work` on a thread beside the event loop and return its result."""
     return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)
 
 
 @dataclass(frozen=True)
 class _Turns:
-    """What replies on one event loop share.
+    """Locks that all replies on one event loop share.
 
-    Two are read from their connections at a time: one takes several times the memory of its rollouts.
+    Two replies are read at a time: a reply takes several times the memory of its rollouts.
     """
 
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -42,9 +42,10 @@ def _turns() -> _Turns:
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done.
+    """Do some milliseconds of work on the event loop, in a turn of the loop without other such work.
 
-    A wake-up takes two turns, of the timer and of the task; with both between two pieces, it waits for one piece only.
+    A wake-up takes two turns: the timer's and the task's. With two turns between two pieces, it waits for one piece
+    only.
     """
     async with _turns().one_at_a_time:
         await asyncio.sleep(0)
@@ -53,7 +54,7 @@ async def in_turn(work: Callable[[], T]) -> T:
 
 
 async def in_turns(pieces: Generator[None, None, T]) -> T:
-    """Do each step of a generator in a turn of its own, and return what it returns."""
+    """Do each step of a generator in a turn of its own, and return the generator's result."""
 
     def step() -> tuple[T] | None:
         try:
@@ -67,6 +68,6 @@ async def in_turns(pieces: Generator[None, None, T]) -> T:
     return result[0]
 
 
-def room_for_reply() -> asyncio.Semaphore:
-    """Return what is held while a reply is read and taken apart; others wait in their connections."""
+def reply_slot() -> asyncio.Semaphore:
+    """Return the semaphore to hold while a reply is read and parsed; other replies wait in their connections."""
     return _turns().room

@@ -1,1 +1,1 @@
-"""What stays on disk: checkpoints, files that are never half written, folders."""
+"""Files and folders: checkpoints, files that are never half written, default folders."""

@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 class LineFile:
     """A file of lines that one process appends to; used by one thread at a time.
 
-    `size_bytes` is how far its whole lines go. What follows them is a torn line, and is cut off before the next one is
-    written. Lines are given to the system when `append` returns: they outlast a kill of this process. A power failure
-    may cost what the system had not brought to the disk yet.
+    `size_bytes` is the length of the whole lines. A torn line behind them is cut off before the next line is written.
+    When `append` returns, the system has the line, so that the line outlasts a kill of this process. A power failure
+    may cost lines that the system had not written to the disk.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -35,14 +35,14 @@ class LineFile:
 
     @classmethod
     def create(cls, path: Path) -> LineFile:
-        """Make a file; raises FileExistsError where there is one, and OSError."""
+        """Make a file. Raises FileExistsError if the path exists, and OSError."""
         return cls(path, open(path, "ab", buffering=0, opener=_open_exclusively))
 
     @classmethod
     def take(cls, path: Path) -> LineFile | None:
-        """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
+        """Open or make a file and lock it; None if another process holds the lock. Raises OSError.
 
-        The lock ends with the process. `read` must come before `append`, to find the end.
+        The lock ends with the process. Call `read` before `append`: `read` finds the end of the whole lines.
         """
         file = open(path, "ab", buffering=0)  # noqa: SIM115
         try:
@@ -55,19 +55,19 @@ class LineFile:
         return cls(path, file)
 
     def read(self) -> Iterator[bytes]:
-        """Yield the whole lines from the beginning, up to the first that is torn."""
+        """Yield the whole lines from the beginning, up to the first torn line."""
         self.size_bytes = 0
         with open(self.path, "rb") as lines:
             for line in lines:
-                if not line.endswith(b"\n") or b"\0" in line:  # a power failure leaves zeros in JSON, which has none
+                if not line.endswith(b"\n") or b"\0" in line:  # a power failure leaves zero bytes, which JSON never has
                     return
                 self.size_bytes += len(line)
                 yield line
 
     def append(self, *pieces: bytes | memoryview) -> None:
-        """Write whole lines, in pieces: all or, when it raises OSError, none of them.
+        """Write whole lines, given in pieces. Raises OSError, and then leaves nothing of them.
 
-        What cannot be cut off after a failure, the next call cuts off first.
+        If a torn line cannot be cut off after a failure, the next call cuts it off first.
         """
         self.cut()
         try:
@@ -80,29 +80,29 @@ class LineFile:
         self.size_bytes += sum(map(len, pieces))
 
     def cut(self) -> bool:
-        """Cut off what follows the whole lines; returns whether there was anything. Raises OSError."""
+        """Cut off a torn line behind the whole lines; return whether there was one. Raises OSError."""
         torn = os.fstat(self._file.fileno()).st_size > self.size_bytes
         if torn:
             self._file.truncate(self.size_bytes)
         return torn
 
     def in_place(self) -> bool:
-        """Tell whether the path leads to this file still, with all of its whole lines. Raises OSError."""
+        """Tell whether the path still names this file, with all whole lines. Raises OSError."""
         with suppress(FileNotFoundError, NotADirectoryError):
             at_path = os.stat(self.path)
             return os.path.samestat(at_path, os.fstat(self._file.fileno())) and at_path.st_size >= self.size_bytes
         return False
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Close the file. Safe to call twice."""
         self._file.close()
 
 
 class NumberedFiles:
-    """New files of `lines_per_file` lines each; `path_of` gives the path of a number from 0 on.
+    """New files of `lines_per_file` lines each; `path_of` returns the path of file 0, 1, 2, ...
 
-    A number that is taken is passed over. `written` counts the lines. One thread owns the object; `written` may be read
-    by all.
+    Numbers of existing files are passed over. `written` counts the lines. One thread owns the object; every thread may
+    read `written`.
     """
 
     def __init__(self, path_of: Callable[[int], Path], lines_per_file: int) -> None:
@@ -114,11 +114,12 @@ class NumberedFiles:
         self._lines = 0
 
     def append(self, line: bytes) -> None:
-        """Write a line; after an OSError nothing of it is left, and the call may be repeated."""
+        """Write a line. Raises OSError, and then leaves nothing of the line, so that the call may be repeated."""
         if self._file is not None and not self._file.in_place():
             logger.warning(
                 "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
-                *(self._file.path, self._lines),
+                self._file.path,
+                self._lines,
             )
             self.close()
         if self._file is None:
@@ -131,7 +132,7 @@ class NumberedFiles:
             self.close()
 
     def close(self) -> None:
-        """Close the open file, if any; the next line begins a new one."""
+        """Close the open file, if any; the next line begins a new file."""
         if self._file is not None:
             with suppress(OSError):  # the system has every line
                 self._file.close()
@@ -150,10 +151,10 @@ class NumberedFiles:
 
 
 class KeyedFile:
-    """A file of JSON lines that a later run goes on with: each begins with its `key`, and no key comes twice.
+    """A file of JSON lines that a later run goes on with: each line begins with its `key`, and no key comes twice.
 
-    Lines come in any order. The file itself says what is done, whatever ended the run that wrote it: `keys` are those
-    of its whole lines, and a torn last line is cut off. Everything here blocks; any thread may call it.
+    Lines come in any order. The file itself tells what is done, however the earlier run ended: `keys` are the keys of
+    its whole lines, and a torn last line is cut off. All methods block; any thread may call them.
     """
 
     def __init__(self, file: LineFile, on_line: Callable[[str, bytes], None]) -> None:
@@ -163,7 +164,7 @@ class KeyedFile:
         self._lock = threading.Lock()
         without_key = 0
         for line in file.read():
-            # The key is read without the megabytes of tokens behind it.
+            # Reading only the key saves decoding megabytes of tokens.
             beginning = re.match(rb'\{"key": ("(?:[^"\\]|\\.)*"), ', line)
             if beginning is None:
                 without_key += 1
@@ -177,17 +178,17 @@ class KeyedFile:
 
     @classmethod
     def take(cls, path: Path, on_line: Callable[[str, bytes], None] = lambda key, line: None) -> KeyedFile | None:
-        """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
+        """Open or make a file and lock it; None if another process holds the lock. Raises OSError.
 
-        `on_line` is called with each line that is there, and its key.
+        `on_line` is called with the key and the bytes of each existing line.
         """
         file = LineFile.take(path)
         return None if file is None else cls(file, on_line)
 
     def append(self, key: str, *pieces: bytes) -> None:
-        """Write a line, a JSON object that lacks only its key, in pieces; after an OSError nothing of it is left.
+        """Write a line: a JSON object without its key, given in pieces. Raises OSError, and then leaves nothing of it.
 
-        A key that is there is not written again.
+        A line with an existing key is not written.
         """
         with self._lock:
             if key not in self.keys:
@@ -196,33 +197,33 @@ class KeyedFile:
                 self.keys.add(key)
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Close the file. Safe to call twice."""
         with self._lock:
             self._file.close()
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
-    """Write a file beside its path, sync it and rename it; a failure leaves what was there.
+    """Write a file beside its path, sync and rename it; a failure leaves the old file.
 
-    By default only its owner can read it: most of these files hold settings. Raises OSError, and what making the pieces
-    raises.
+    By default only the owner can read the file, because most of these files hold settings. Raises OSError, and any
+    error of `pieces`.
     """
     part = path.with_name(f"{path.name}.part")
     try:
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(pieces)
             file.flush()
-            os.fsync(file.fileno())  # or a power failure may leave the new name with nothing behind it
+            os.fsync(file.fileno())  # or a power failure may leave an empty file under the new name
         part.replace(path)
     except Exception:
-        # On a full disk, the space that it takes is missing elsewhere.
+        # On a full disk, its space is missing elsewhere.
         with suppress(OSError):
             part.unlink()
         raise
 
 
 def write_all(file: FileIO, data: bytes | memoryview) -> None:
-    """Write every byte: on a disk that fills up the system takes a part and refuses only the next call."""
+    """Write every byte. On a disk that fills up, the system writes a part, and only the next call fails."""
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]

@@ -1,6 +1,6 @@
-"""Where things lie by default: the user's own checkout of the library, and the dumps.
+"""Default folders: the user's own checkout of the library, and the dumps.
 
-`folder` is always the one that holds the environment's module.
+`folder` is always the folder of the environment's module.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 CHECKOUT = "reasoning-gym"
-"""What a user's own checkout of the library is called in the module's folder."""
+"""Name of a user's own checkout of the library in the module's folder."""
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """Return the user's own checkout of the library in `folder`, or None where there is none."""
+    """Return the user's own checkout of the library in `folder`, or None."""
     checkout = folder / CHECKOUT
     if (checkout / "reasoning_gym" / "__init__.py").exists():
         return checkout
@@ -27,8 +27,8 @@ def find_checkout(folder: Path) -> Path | None:
 def default_dumps_folder(folder: Path) -> Path:
     """Return `data_dumps/` in the module's folder; for an installed module, in the working directory.
 
-    An installer leaves its `.dist-info` beside the module; a clone, an editable installation and a folder that was put
-    into another source tree have none.
+    Only an installer leaves a `.dist-info` beside the module. A clone, an editable installation and a copy in another
+    source tree have none.
     """
     has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
     installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)

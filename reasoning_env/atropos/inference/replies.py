@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from ...runtime.turns import in_turn, in_turns, room_for_reply
+from ...runtime.turns import in_turn, in_turns, reply_slot
 
 T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
@@ -117,7 +117,7 @@ class TokenRequests:
                 options["max_tokens"] = options.pop(name)
         request = protocol.request(tokens, model, options)
         ids, logprobs, reasons = [], [], []
-        async with self._post(protocol.url(self.config.base_url), request) as response, room_for_reply():
+        async with self._post(protocol.url(self.config.base_url), request) as response, reply_slot():
             body = await _read_body(response)
             pieces = protocol.cut(body)
             while (completion := await in_turn(partial(next, pieces, None))) is not None:
