@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
-from ..evaluations.folder import open_folder
+from ..evaluations.folder import MadeWith, open_folder
 from ..evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvaluationPlan
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..records import Sampling, Split
@@ -112,20 +112,19 @@ class ModelEvaluations:
     def _evaluator(self, plan: EvaluationPlan, sampling: Sampling) -> Evaluator:
         return Evaluator(
             judge=self._session.judge,
-            scorer=self._session.pool,
+            plain_scorer=None if plan.preset is None else self._session.pool,
             completer=self._inference,
             make_prompt=self._steps.prompt,
             sampling=sampling,
             settings=self._config,
             thinking=self._session.thinking,
             repeats=plan.repeats,
-            library_scores=plan.preset is not None,
             workers=self._config.max_eval_workers,
             timeouts=self._steps.timeouts(),
             note_dropped=self._steps.drop,
         )
 
-    def _made_with(self, plan: EvaluationPlan, sampling: Sampling, step: int | None) -> dict[str, Any]:
+    def _made_with(self, plan: EvaluationPlan, sampling: Sampling, step: int | None) -> MadeWith:
         """Return what identifies the evaluation: `results.json` begins with it, and an equal evaluation resumes it."""
         config = self._config
         server = self._server_config

@@ -38,7 +38,7 @@ SAMPLES = "samples.jsonl"
 FORMAT = 1
 
 
-class Identity(TypedDict):
+class MadeWith(TypedDict):
     """What makes two evaluations the same, so that the second continues the first."""
 
     model: str
@@ -66,7 +66,7 @@ class PublishedMeans(TypedDict):
     tasks: dict[str, float]
 
 
-class Results(Identity):
+class Results(MadeWith):
     """What results.json says."""
 
     format: int
@@ -162,16 +162,17 @@ def read_results(folder: Path) -> Results:
 
 
 def open_folder(
-    root: Path, identity: Mapping[str, object], *, problems: int, remarks: Sequence[str], resume: bool
+    root: Path, made_with: MadeWith, *, problems: int, remarks: Sequence[str], resume: bool
 ) -> EvaluationFolder:
     """Make the folder of an evaluation or, with `resume`, continue the newest unfinished folder of the same evaluation.
 
-    `identity` has the keys of `Identity`; `problems` is how many the evaluation should have. Raises ConfigError where a
-    folder cannot be made.
+    `problems` is how many problems the evaluation should have. Raises ConfigError where a folder cannot be made.
     """
-    identity = json.loads(json.dumps(identity))
+    made_with = cast(
+        MadeWith, json.loads(json.dumps(made_with))
+    )  # lists in place of tuples, as results.json holds them
     header = {
-        **identity,
+        **made_with,
         "problems": problems,
         "remarks": list(remarks),
         "fingerprint": None,
@@ -179,7 +180,7 @@ def open_folder(
     }
     try:
         if resume:
-            folder = _continue(root, identity, header)
+            folder = _continue(root, made_with, header)
             if folder is not None:
                 return folder
         return _make(root, header)
@@ -191,10 +192,10 @@ def open_folder(
         ) from error
 
 
-def _continue(root: Path, identity: Mapping[str, object], header: Mapping[str, object]) -> EvaluationFolder | None:
+def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder of the evaluation that no process writes to; None without such a folder."""
     for path, results in _unfinished(root):
-        if any(results.get(name) != value for name, value in identity.items()):
+        if any(results.get(name) != value for name, value in made_with.items()):
             continue
         with suppress(BlockingIOError):
             folder = EvaluationFolder(path, {**header, "started": results["started"]}, spent_s=results["seconds"])

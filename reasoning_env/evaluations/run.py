@@ -66,21 +66,20 @@ class EvaluatedProblem:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Requests and judges `repeats` completions of each problem; `library_scores` adds the library's own scores.
+    """Requests and judges `repeats` completions of each problem.
 
-    `judge` is the session's. `scorer`, the worker pool, gives the library's own scores.
+    `judge` is the session's. `plain_scorer`, the worker pool, adds the library's own scores; None without a preset.
     `workers` problems are evaluated at a time. `note_dropped` is called for each problem that cannot be evaluated.
     """
 
     judge: Callable[[Problem, Sequence[str]], Awaitable[Sequence[Verdict]]]
-    scorer: AnswerScorer
+    plain_scorer: AnswerScorer | None
     completer: Completer
     make_prompt: Callable[[Problem], Prompt]
     sampling: Sampling
     settings: ReasoningSettings
     thinking: Thinking
     repeats: int
-    library_scores: bool
     workers: int
     timeouts: Timeouts
     note_dropped: Callable[[Problem, DropReason, Exception], None]
@@ -148,16 +147,16 @@ class Evaluator:
             replace(rollout, verdict=verdict, score=verdict.score)
             for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
         )
-        library_scores = await self._score_plainly(group.problem, texts) if self.library_scores else None
+        library_scores = None
+        if self.plain_scorer is not None:
+            library_scores = await self._score_plainly(self.plain_scorer, group.problem, texts)
         return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
 
-    async def _score_plainly(self, problem: Problem, texts: Sequence[str]) -> list[float]:
+    async def _score_plainly(self, scorer: AnswerScorer, problem: Problem, texts: Sequence[str]) -> list[float]:
         """Return the library's own scores: 0 for a missing answer, and for an answer at which its verifier raises."""
         limit = self.settings.max_answer_bytes
         answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
-        verdicts = iter(
-            await self.scorer.score(problem, [answer for answer in answers if answer is not None], plainly=True)
-        )
+        verdicts = iter(await scorer.score(problem, [answer for answer in answers if answer is not None], plainly=True))
         return [0.0 if answer is None else next(verdicts).score for answer in answers]
 
 

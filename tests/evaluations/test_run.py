@@ -56,14 +56,13 @@ async def evaluate(
     session = Session(ReasoningSettings(**settings), pool=pool)
     evaluator = Evaluator(
         judge=session.judge,
-        scorer=pool,
+        plain_scorer=pool if library_scores else None,
         completer=Inference(),
         make_prompt=make_prompt,
         sampling=SAMPLING,
         settings=session.settings,
         thinking=TAGS,
         repeats=repeats,
-        library_scores=library_scores,
         workers=2,
         timeouts=Timeouts(None, 1.0),
         note_dropped=note_dropped,
