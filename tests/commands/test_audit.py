@@ -1,0 +1,127 @@
+"""The command `audit`, over a library of four tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from reasoning_env.commands import audit as audit_module
+from reasoning_env.commands.audit import audit_command
+from reasoning_env.errors import ConfigError, WorkerError
+from tests.small_library import write_small_library
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command, with few items, in a working directory of its own."""
+    folder = write_small_library(tmp_path)
+    working = folder / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    return lambda *argv: audit_command(["--items", "3", "--levels", "defaults,1", *argv], folder)
+
+
+def test_generous_task_fails(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 1
+    output = capsys.readouterr().out
+    rows = [line.split() for line in output.split("\n\n")[1].splitlines()]
+    cells = {tuple(row[:2]): row for row in rows}
+    assert cells["exact", "1"][2:7] == ["3", "1.0", "-", "1.00", "0.00"]
+    results = {task: cells[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
+    assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
+    assert ("generous", "1") not in cells
+    assert cells["broken", "1"][2] == "0"
+    assert "ValueError: no such puzzle" in output
+    report = json.loads(Path("audit.json").read_text())
+    assert report["failed"] == ["generous"]
+    assert {one["task"] for one in report["audits"]} == {"broken", "exact", "generous", "open_ended"}
+
+
+def test_audit_passes_as_json(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--tasks", "exact, broken", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report == json.loads(Path("audit.json").read_text())
+    assert {one["task"] for one in report["audits"]} == {"exact", "broken"}
+
+
+def test_nothing_to_probe_names_the_cause(run: Run) -> None:
+    with pytest.raises(WorkerError, match=r"ValueError: no such puzzle"):
+        run("--tasks", "broken")
+
+
+@pytest.mark.parametrize(
+    ("output", "file"),
+    [("new/numbers.json", "new/numbers.json"), ("old", "old/audit.json"), ("newer/", "newer/audit.json")],
+)
+def test_output_file_or_folder(run: Run, output: str, file: str) -> None:
+    Path("old").mkdir()
+    assert run("--tasks", "exact", "--output", output) == 0
+    assert [path for path in Path().rglob("*") if path.is_file()] == [Path(file)]
+
+
+@pytest.fixture
+def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Called, to raise, in place of what starts processes."""
+    unstarted = Mock(side_effect=WorkerError("not started"))
+    monkeypatch.setattr(audit_module, "Session", unstarted)
+    return unstarted
+
+
+@pytest.mark.parametrize(("argv", "strict"), [((), True), (("--plain",), False)])
+def test_plain_scores(run: Run, unstarted: Mock, argv: Sequence[str], strict: bool) -> None:
+    with pytest.raises(WorkerError, match="not started"):
+        run(*argv)
+    assert unstarted.call_args.args[0].strict_rewards is strict
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(["--items", items] for items in ("0", "x", "10001")),
+        *(["--levels", levels] for levels in ("2", "low", "0,,1", "-0.1", "nan")),
+        ["--seed", "-1"],
+        ["chain_sum"],
+    ],
+)
+def test_bad_option_is_named(run: Run, argv: list[str]) -> None:
+    with pytest.raises(ConfigError, match=argv[0]):
+        run(*argv)
+
+
+@pytest.mark.usefixtures("unstarted")
+def test_unwritable_output_is_refused_first(run: Run) -> None:
+    Path("taken").write_text("")
+    with pytest.raises(ConfigError, match="--output"):
+        run("--output", "taken/audit.json")
+
+
+def test_page_is_written(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--tasks", "exact", "--html", "map.html") == 0
+    assert "<th>exact</th>" in Path("map.html").read_text()
+    assert "map.html; open it in a browser" in capsys.readouterr().out
+
+
+def test_page_of_a_saved_audit(run: Run) -> None:
+    run("--tasks", "exact", "--html", "first.html")
+    assert run("--from", "audit.json", "--html", "again.html") == 0
+    assert Path("again.html").read_text() == Path("first.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"audits": 1}', '{"audits": [{"task": 1, "level": "<b>"}]}'])
+def test_page_of_another_file(run: Run, text: str) -> None:
+    Path("other.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"--from: other\.json"):
+        run("--from", "other.json", "--html", "page.html")
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize("argv", [["--from", "audit.json"], ["--from", "no.json", "--html", "page.html"]])
+def test_saved_audit_needs_two_files(run: Run, argv: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--from"):
+        run(*argv)

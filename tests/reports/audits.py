@@ -1,0 +1,27 @@
+"""Audits for tests: of a task that passes, of a task that fails and of a task that was not probed."""
+
+from __future__ import annotations
+
+from reasoning_env.records import Reason, Verdict
+from reasoning_env.reports.audit import Result
+from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
+from tests.records import make_library
+
+LIBRARY = make_library({"gcd": "arithmetic"}, version="1.2", path="/library")
+
+
+def tally(*scores: float) -> ProbeTally:
+    tally = ProbeTally()
+    for number, score in enumerate(scores):
+        tally.add(Verdict(score, Reason.SCORED, "x" * 500, 0.0123), seed=100 + number)
+    return tally
+
+
+def audit_of(task: str, zero: float = 0.0, level: float | None = None) -> TaskAudit:
+    return TaskAudit(task, level, 4, {Probe.ORACLE: tally(*[1.0] * 4), "0": tally(*[zero] * 4)})
+
+
+GOOD = audit_of("gcd")
+BAD = audit_of("maze", 0.75, level=0.5)
+EMPTY = TaskAudit("jugs", None, 0, {}, failures=("jugs, seed 1: took over 20 s", "jugs, seed 2: took over 20 s"))
+RESULTS = {"gcd": Result.PASSES, "maze at 0.5": Result.FAILS, "jugs": Result.NOT_PROBED}

@@ -1,0 +1,26 @@
+"""The map of tasks and levels."""
+
+from __future__ import annotations
+
+from reasoning_env.reports.audit import Result, make_report
+from reasoning_env.reports.html.heat_map import heat_map_page
+from reasoning_env.reports.verifier_probes import TaskAudit
+from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS
+
+
+def test_tasks_over_their_bound_come_first() -> None:
+    report = {"scores": "the scores of training", "seed": 42, **make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY)}
+    page = heat_map_page(report)
+    assert page.index("<th>maze</th>") < page.index("<th>gcd</th>")
+    title = "maze at 0.5: 0, 4 problems; &#x27;0&#x27; earns 0.75, over 0.35"
+    assert f'<td class="used10 over" title="{title}">0.75<small>0.35</small></td>' in page
+    assert "1 fail: maze at 0.5" in page
+    assert '<td class="none why">0, at level 0.5</td>' in page
+
+
+def test_names_are_escaped() -> None:
+    evil = TaskAudit("<b>", None, 0, {}, failures=('"><script>',))
+    report = {"scores": "x", "seed": 1, **make_report([evil], {"<b>": Result.NOT_PROBED}, LIBRARY)}
+    page = heat_map_page(report)
+    assert "<script>" not in page
+    assert "<th><b>" not in page
