@@ -42,21 +42,21 @@ def values(**changed: Any) -> SimpleNamespace:
     return SimpleNamespace(**{name: allowed[0] for name, (allowed, _) in RANGES.items()} | changed)
 
 
-def test_every_range_is_tested() -> None:
+def test_ranges_are_covered() -> None:
     assert set(RANGES) == set(BASE_RANGES)
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, (allowed, _) in RANGES.items() for value in allowed]
 )
-def test_value_in_range_passes(name: str, value: Any) -> None:
+def test_value_in_range(name: str, value: Any) -> None:
     check_base_settings(values(**{name: value}))
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, (_, refused) in RANGES.items() for value in refused]
 )
-def test_value_out_of_range_is_refused_by_name_with_what_is_allowed(name: str, value: Any) -> None:
+def test_value_out_of_range(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{name}: must be ") as refusal:
         check_base_settings(values(**{name: value}))
     assert BASE_RANGES[name].words in str(refusal.value)
@@ -97,9 +97,7 @@ def test_invalid_setting(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("suppress", [True, False])
-def test_levels_are_set_for_our_loggers_and_for_atropos(
-    caplog: pytest.LogCaptureFixture, debug: bool, suppress: bool
-) -> None:
+def test_log_levels(caplog: pytest.LogCaptureFixture, debug: bool, suppress: bool) -> None:
     for name in ("reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
         caplog.set_level(logging.NOTSET, name)  # and back to what it was, at the end
     own = logging.getLogger("reasoning_env.test")

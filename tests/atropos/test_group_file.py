@@ -51,7 +51,7 @@ def indices(file: GroupFile) -> list[int]:
     return [group["index"] for group in read(file.path)]
 
 
-def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
+def test_line_joins_group_with_dump() -> None:
     fields = {"tokens": [[1, 2], [3]], "scores": [1.0, 0.0], "advantages": None, "overrides": [{}, {"a": True}]}
     group = make_group([make_rollout(1.0), make_rollout(0.0)], "gcd")
     line = json.loads(b"".join(encode_line(fields, group)))
@@ -60,19 +60,19 @@ def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
 
 
-def test_chat_servers_count_of_tokens_is_read_from_a_line_without_tokens() -> None:
+def test_chat_line_keeps_token_count() -> None:
     rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
     line = b"".join(encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd")))
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
 
 
-def test_unknown_number_of_tokens_is_not_read_as_none_at_all() -> None:
+def test_unknown_token_count_is_none() -> None:
     rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
     line = b"".join(encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd")))
     assert read_group(line).rollouts[0].tokens is None
 
 
-def test_next_run_goes_on_after_torn_line(files: Any) -> None:
+def test_resume_after_torn_line(files: Any) -> None:
     first = files()
     append(first, 0, 7, 4)
     first.close()
@@ -84,7 +84,7 @@ def test_next_run_goes_on_after_torn_line(files: Any) -> None:
     assert indices(second) == [0, 7, 4, 9]
 
 
-def test_lines_that_are_there_are_handed_over(files: Any) -> None:
+def test_open_reads_lines(files: Any) -> None:
     first = files()
     append(first, 3, 1)
     first.close()
@@ -95,7 +95,7 @@ def test_lines_that_are_there_are_handed_over(files: Any) -> None:
     assert [json.loads(line) for line in seen] == [{"key": "3", "index": 3}, {"key": "1", "index": 1}]
 
 
-def test_file_that_was_removed_begins_again(files: Any) -> None:
+def test_removed_file_begins_again(files: Any) -> None:
     first = files()
     append(first, 0, 1)
     first.close()
@@ -103,9 +103,7 @@ def test_file_that_was_removed_begins_again(files: Any) -> None:
     assert files().lines == 0
 
 
-def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(
-    files: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_settings_get_other_file(files: Any, caplog: pytest.LogCaptureFixture) -> None:
     first = files()
     append(first, 0)
     other = files(seed=2)
@@ -117,7 +115,7 @@ def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(
     assert indices(first) == [0]
 
 
-def test_second_process_is_refused_and_settings_can_be_read_by_their_owner_only(files: Any) -> None:
+def test_second_process_is_refused(files: Any) -> None:
     file = files()
     append(file, 0)
     assert stat.S_IMODE(file.path.with_name("groups.jsonl.header").stat().st_mode) == 0o600
@@ -125,7 +123,7 @@ def test_second_process_is_refused_and_settings_can_be_read_by_their_owner_only(
         files()
 
 
-def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_whole_lines(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file = files()
     append(file, 0, 1)
 
@@ -143,9 +141,7 @@ def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch:
 
 
 @pytest.mark.parametrize("path", [None, "", ".", "file/x.jsonl"])
-def test_place_that_cannot_be_is_refused_by_its_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None
-) -> None:
+def test_invalid_path_names_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
@@ -159,7 +155,7 @@ def test_place_that_cannot_be_is_refused_by_its_setting(
 # ---------------------------------------------------------------------------- the file of `serve`
 
 
-def test_file_holds_every_group_in_order_and_as_it_was_given(tmp_path: Path) -> None:
+def test_writer_keeps_order(tmp_path: Path) -> None:
     writer = BackgroundWriter(str(tmp_path / "below" / "groups.jsonl"))
     groups: list[dict[str, int]] = [{"number": number} for number in range(100)]
     for group in groups:
@@ -170,7 +166,7 @@ def test_file_holds_every_group_in_order_and_as_it_was_given(tmp_path: Path) -> 
     assert read(tmp_path / "below" / "groups.jsonl") == [{"number": number} for number in range(100)]
 
 
-def test_file_is_made_by_the_first_group_and_none_is_written_over(tmp_path: Path) -> None:
+def test_first_group_makes_file(tmp_path: Path) -> None:
     BackgroundWriter(str(tmp_path / "groups.jsonl")).close()
     assert list(tmp_path.iterdir()) == []
     for number in range(3):
@@ -181,9 +177,7 @@ def test_file_is_made_by_the_first_group_and_none_is_written_over(tmp_path: Path
     assert read(tmp_path / "groups.jsonl") == [{"number": 0}]
 
 
-def test_group_that_cannot_be_written_is_reported_and_the_next_one_written(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unwritable_group_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
     writer.write({"broken": object()})
     writer.write({"number": 2})

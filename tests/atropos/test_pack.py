@@ -34,7 +34,7 @@ def from_tokens(chat: ChatFormat) -> Any:
     return convert
 
 
-def test_tokens_are_kept_with_a_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
+def test_tokens_with_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
     completion = tokenizer.encode("It is 2.", add_special_tokens=False)
     rollout = from_tokens([*completion, tokenizer.eos_token_id], [-0.5] * (len(completion) + 1))
     assert rollout.text == "It is 2."
@@ -45,19 +45,19 @@ def test_tokens_are_kept_with_a_masked_prompt(from_tokens: Any, tokenizer: Any) 
 
 
 @pytest.mark.parametrize(("reason", "kept"), [("length", "length"), ({"type": "length"}, "length"), (None, "stop")])
-def test_finish_reason_may_be_a_mapping(from_tokens: Any, reason: Any, kept: str) -> None:
+def test_finish_reason_as_mapping(from_tokens: Any, reason: Any, kept: str) -> None:
     assert from_tokens([7], [-0.5], reason).finish_reason == kept
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
-def test_rollout_has_a_completion_and_stays_below_the_limit(from_tokens: Any, completion: int, usable: bool) -> None:
+def test_rollout_stays_below_limit(from_tokens: Any, completion: int, usable: bool) -> None:
     assert isinstance(from_tokens([7] * completion, [-0.5] * completion), Rollout) is usable
 
 
 @pytest.mark.parametrize(
     "logprobs", [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")]], ids=str
 )
-def test_tokens_without_sound_logprobs_are_no_rollout(from_tokens: Any, logprobs: list[float]) -> None:
+def test_invalid_logprobs_give_no_rollout(from_tokens: Any, logprobs: list[float]) -> None:
     assert isinstance(from_tokens([7, 8], logprobs), str)
 
 
@@ -84,7 +84,7 @@ def convert(chat: ChatFormat, prompt: Prompt) -> Any:
         (None, None, ""),
     ],
 )
-def test_text_becomes_tokens_with_a_masked_prompt_and_one_end_of_turn_where_it_finished(
+def test_text_becomes_tokens(
     convert: Any, chat: ChatFormat, prompt: Prompt, text: str | None, finish_reason: str | None, kept: str
 ) -> None:
     finished = finish_reason != "length"
@@ -95,14 +95,12 @@ def test_text_becomes_tokens_with_a_masked_prompt_and_one_end_of_turn_where_it_f
     assert completion.count(chat.completion_tokens("", finished=True)[0]) == finished
 
 
-def test_text_without_a_token_to_train_on_is_no_rollout(convert: Any) -> None:
+def test_empty_text_gives_no_rollout(convert: Any) -> None:
     assert isinstance(convert("", "length"), str)
 
 
 @pytest.mark.parametrize(("surplus", "truncated"), [(0, False), (1, True), (LIMIT, True)])
-def test_text_is_cut_where_it_reaches_the_limit(
-    convert: Any, chat: ChatFormat, prompt: Prompt, surplus: int, truncated: bool
-) -> None:
+def test_text_is_cut_at_limit(convert: Any, chat: ChatFormat, prompt: Prompt, surplus: int, truncated: bool) -> None:
     wanted = LIMIT - 1 - len(prompt.tokens) + surplus
     texts = (("1\n" * LIMIT)[:count] for count in range(4 * LIMIT))
     rollout = convert(next(text for text in texts if len(chat.completion_tokens(text, finished=True)) == wanted))
@@ -110,7 +108,7 @@ def test_text_is_cut_where_it_reaches_the_limit(
     assert rollout.truncated is truncated
 
 
-def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:
+def test_optional_fields() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

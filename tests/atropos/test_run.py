@@ -24,9 +24,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
-def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
-    tokenizer: Any, own: int, trainer: int, limit: int
-) -> None:
+def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
     sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).steps.sampling(Split.TRAIN)
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
@@ -40,7 +38,7 @@ def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Evaluate(), 5, Timeouts(None, 5)),
     ],
 )
-def test_only_serve_waits_for_ever_and_once_it_runs_whatever_it_is_told(
+def test_time_limits_of_modes(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
@@ -48,7 +46,7 @@ def test_only_serve_waits_for_ever_and_once_it_runs_whatever_it_is_told(
     assert (mode.startup_timeout_s(run.config), run.steps.timeouts()) == (startup_s, timeouts)
 
 
-def test_before_setup_there_is_nothing_to_report(tokenizer: Any) -> None:
+def test_report_before_setup(tokenizer: Any) -> None:
     run = make_run(tokenizer)
     assert run.report() == {}
     assert "groups=0" in run.progress_line()
@@ -73,14 +71,14 @@ async def steps_saved(run: Any) -> list[int]:
     return [call.args[0] for call in run.checkpoints.save.call_args_list]
 
 
-async def test_state_is_saved_only_where_it_changes(saving_run: Any) -> None:
+async def test_unchanged_state_is_not_saved(saving_run: Any) -> None:
     saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
     assert await steps_saved(saving_run) == [1]
     saving_run.checkpoints.save.assert_called_once_with(1, {"own": 1}, latest=True)
     await cancel_all([saving])
 
 
-async def test_state_waits_for_a_disk_that_is_busy(saving_run: Any) -> None:
+async def test_save_waits_for_busy_disk(saving_run: Any) -> None:
     saving_run.checkpoints.busy = True
     saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
     assert await steps_saved(saving_run) == []
@@ -89,7 +87,7 @@ async def test_state_waits_for_a_disk_that_is_busy(saving_run: Any) -> None:
     await cancel_all([saving])
 
 
-async def test_error_of_a_subclass_does_not_end_the_saving(saving_run: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_save_survives_subclass_error(saving_run: Any, caplog: pytest.LogCaptureFixture) -> None:
     saving_run._collect_state = lambda: 1 // 0
     saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
     assert await steps_saved(saving_run) == []
@@ -99,7 +97,7 @@ async def test_error_of_a_subclass_does_not_end_the_saving(saving_run: Any, capl
     await cancel_all([saving])
 
 
-def test_nothing_is_saved_without_a_folder(saving_run: Any) -> None:
+def test_no_save_without_folder(saving_run: Any) -> None:
     saving_run.checkpoints.folder = None
     saving_run.save(5)
     assert not saving_run.checkpoints.save.called

@@ -18,7 +18,7 @@ CONFIG = make_config(group_size=3)
 
 
 @pytest.mark.parametrize("scores", [(1.0, 0.0), (1.0, 0.0, 0.5, 0.5)], ids=["too small", "too large"])
-def test_group_of_another_size_is_incomplete(scores: tuple[float, ...]) -> None:
+def test_wrong_size_is_incomplete(scores: tuple[float, ...]) -> None:
     assert not is_complete(packed(*scores), CONFIG)
 
 

@@ -52,7 +52,7 @@ def told(mock: Any) -> list[str]:
     return [name for name, _, _ in mock.mock_calls if name != "get_status"]
 
 
-async def test_hooks_are_called_in_base_envs_order_once_run_api_is_there() -> None:
+async def test_order_of_hooks() -> None:
     env, run = make_env(OVER), make_run()
     await Serve().run(env, run)
     assert told(run) == ["start_dumps", "run_api.wait_until_there"]
@@ -70,7 +70,7 @@ async def test_hooks_are_called_in_base_envs_order_once_run_api_is_there() -> No
         ({"current_step": 97, "queue_size": 16}, True),
     ],
 )
-async def test_it_ends_when_the_trainer_has_or_will_find_its_last_batch(status: dict[str, int], over: bool) -> None:
+async def test_end_with_last_batch(status: dict[str, int], over: bool) -> None:
     env = make_env({**STATUS, **status}, OVER)
     [worker] = env.workers
     await Serve().run(env, make_run())
@@ -91,9 +91,7 @@ async def test_it_ends_when_the_trainer_has_or_will_find_its_last_batch(status: 
         ({"batch_size": -1, "total_steps": 1000}, {}, True),
     ],
 )
-async def test_workers_are_put_back_when_run_api_has_enough_and_added_otherwise(
-    config: dict[str, Any], status: dict[str, int], enough: bool
-) -> None:
+async def test_full_queue_puts_workers_back(config: dict[str, Any], status: dict[str, int], enough: bool) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)
     await Serve().run(env, make_run())
     assert env.add_train_workers.called is not enough
@@ -101,7 +99,7 @@ async def test_workers_are_put_back_when_run_api_has_enough_and_added_otherwise(
     assert len(env.workers) == (0 if enough else 1)
 
 
-async def test_no_worker_is_added_where_there_are_as_many_as_allowed() -> None:
+async def test_number_of_workers_is_limited() -> None:
     env = make_env(STATUS, STATUS, OVER)
     env.max_num_workers = 1
     await Serve().run(env, make_run())
@@ -109,7 +107,7 @@ async def test_no_worker_is_added_where_there_are_as_many_as_allowed() -> None:
     assert len(env.mainloop_timings) == 2
 
 
-async def test_chat_servers_are_refused_before_anything_is_started() -> None:
+async def test_chat_server_is_refused() -> None:
     run = make_run()
     run.inference.reply_kind = ReplyKind.CHAT
     with pytest.raises(ConfigError, match="server_type"):

@@ -40,7 +40,7 @@ def told(run: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("why", ["no grace", "inference is out", "not served"])
-async def test_groups_in_flight_are_not_waited_for_without_need(why: str) -> None:
+async def test_no_wait_for_groups_in_flight(why: str) -> None:
     mode = Process() if why == "not served" else Serve()
     env, run = make_world(mode, 0.0 if why == "no grace" else 600.0)
     run.inference.outage_s = 5.0 if why == "inference is out" else 0.0
@@ -50,9 +50,7 @@ async def test_groups_in_flight_are_not_waited_for_without_need(why: str) -> Non
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_error_in_one_step_does_not_keep_the_others_from_happening(
-    step: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_error_in_one_step(step: str, caplog: pytest.LogCaptureFixture) -> None:
     env, run = make_world(Process())
     run.configure_mock(**{f"{step}.side_effect": OSError})
     await close(env, run)

@@ -48,7 +48,7 @@ def login(host: str) -> str:
         ("machine\nlogin", {}, False),
     ],
 )
-def test_account_is_a_key_in_the_environment_or_a_login_for_the_host(
+def test_has_account(
     netrc_file: Path, monkeypatch: pytest.MonkeyPatch, netrc: str | None, variables: dict[str, str], expected: bool
 ) -> None:
     if netrc is not None:
@@ -64,7 +64,7 @@ def test_account_is_a_key_in_the_environment_or_a_login_for_the_host(
     ("variables", "mode", "said"),
     [({}, "offline", 1), ({"WANDB_API_KEY": "x"}, None, 0), ({"WANDB_MODE": "online"}, "online", 0)],
 )
-def test_wandb_goes_offline_without_an_account_or_a_mode_of_the_user_and_that_is_said_once(
+def test_offline_without_account(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variables: Any, mode: str | None, said: int
 ) -> None:
     for name, value in variables.items():
@@ -75,7 +75,7 @@ def test_wandb_goes_offline_without_an_account_or_a_mode_of_the_user_and_that_is
 
 
 @pytest.mark.parametrize(("keep", "rows"), [(0, 0), (1, 1), (2, 2), (9, 3), (-1, 3)])
-def test_table_holds_so_many_rollouts_of_a_group_with_all_that_is_worth_reading(keep: int, rows: int) -> None:
+def test_table_rows(keep: int, rows: int) -> None:
     group: Any = {"tokens": [[7], [8], [9]], "scores": [1.0, 0.5, 0.0]}
     kept = table_rows(group, keep, lambda tokens: f"text {tokens[0]}", "gcd", "11")
     table = rollout_table([kept, kept])["train/rollouts"]
@@ -85,14 +85,14 @@ def test_table_holds_so_many_rollouts_of_a_group_with_all_that_is_worth_reading(
     assert rollout_table([]) == {}
 
 
-def test_timings_are_kept_as_far_as_the_server_says() -> None:
+def test_timings_are_trimmed() -> None:
     server = OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x", rolling_buffer_length=3))
     server.request_timings, server.attempts_list = [*range(10)], [1, 2]
     trim_timings([server])
     assert (server.request_timings, server.attempts_list) == ([7, 8, 9], [1, 2])
 
 
-def test_lengths_of_completions_are_told_as_atropos_tells_them() -> None:
+def test_length_metrics() -> None:
     assert length_metrics([], 100) == {}
     metrics = length_metrics([10, 20, 96], 100)
     named = {name.removeprefix("train/completion_lengths"): round(value, 2) for name, value in metrics.items()}

@@ -28,16 +28,14 @@ SERVER = [*server_flags(NOWHERE, "vllm"), "--env.use_wandb=False"]
         (["serve", *SERVER, "--env.rollout_server_url", NOWHERE], 1, [NOWHERE, "env.rollout_server_url"]),
     ],
 )
-def test_what_cannot_work_ends_with_a_line_that_names_it(
-    cli: Cli, argv: list[str], status: int, words: list[str]
-) -> None:
+def test_failure_is_named(cli: Cli, argv: list[str], status: int, words: list[str]) -> None:
     result = cli(*argv)
     assert result.status == status
     assert [word for word in words if word not in result.complaint] == []
 
 
 @pytest.mark.slow
-def test_evaluate_prints_its_table_and_writes_results_and_no_key(cli: Cli, tmp_path: Path) -> None:
+def test_evaluate_shows_no_key(cli: Cli, tmp_path: Path) -> None:
     with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
         flags = [*server_flags(server.url), "--env.use_wandb=False", "--env.startup_timeout_s=600"]
         flags += ["--openai.api_key", KEY, "--env.debug_logging=true"]

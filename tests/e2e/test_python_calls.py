@@ -30,14 +30,14 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def test_result_is_the_one_that_lies_in_the_folder(url: str, tmp_path: Path) -> None:
+def test_result_matches_folder(url: str, tmp_path: Path) -> None:
     result = evaluate("m", base_url=url, tasks=["gcd", "lcm"], limit=2, repeats=3, folder=tmp_path / "kept")
     assert result.folder.parent == tmp_path / "kept"
     assert read_evaluation(result.folder) == result
     assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
 
 
-def test_evaluates_where_an_event_loop_runs(url: str) -> None:
+def test_inside_event_loop(url: str) -> None:
     async def in_a_notebook() -> Any:
         return evaluate("m", base_url=url, tasks=["gcd"], limit=1)
 
@@ -54,19 +54,19 @@ def test_evaluates_where_an_event_loop_runs(url: str) -> None:
         ({"temperature": "warm"}, "temperature: must be a number; got 'warm'"),
     ],
 )
-def test_wrong_argument_is_one_line_with_its_name(url: str, wrong: dict[str, Any], said: str) -> None:
+def test_wrong_argument_is_named(url: str, wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         evaluate("m", **{"base_url": url, "tasks": ["gcd"], **wrong})
     assert str(error.value).startswith(said)
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_server_that_is_not_there_is_named() -> None:
+def test_missing_server_is_named() -> None:
     with pytest.raises(ServerError, match=r"no inference server answered within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 
 
-def test_notebook_runs_from_its_first_cell_to_its_last(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_runs(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     cells = json.loads(NOTEBOOK.read_text())["cells"]

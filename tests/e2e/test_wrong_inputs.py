@@ -112,7 +112,7 @@ def test_wrong_input_ends_with_one_line(cli: Cli, words: str, said: str) -> None
 
 
 @pytest.mark.usefixtures("files")
-def test_help_of_report_names_its_folder_plainly(cli: Cli, tmp_path: Path) -> None:
+def test_help_of_report(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "data_dumps").mkdir()
     result = cli("report", "-h")
     assert "(default: data_dumps)" in " ".join(result.stdout.split())

@@ -37,27 +37,27 @@ NUMBERS = [
 
 @pytest.mark.parametrize("field", NUMBERS)
 @pytest.mark.parametrize("value", [-1_000_000, math.nan])
-def test_no_number_is_taken_unchecked(field: str, value: float) -> None:
+def test_numbers_have_ranges(field: str, value: float) -> None:
     with pytest.raises(ValidationError, match=field):
         ReasoningGymEnvConfig(**{field: value})
 
 
-def test_unknown_setting_is_refused_by_name() -> None:
+def test_unknown_setting_is_named() -> None:
     with pytest.raises(ValidationError, match="group_sise"):
         ReasoningGymEnvConfig(group_sise=4)
 
 
-def test_config_survives_a_dump() -> None:
+def test_config_round_trip() -> None:
     config = ReasoningGymEnvConfig(tasks="gcd,lcm", group_size="1", seed=5)  # type: ignore[arg-type]
     assert ReasoningGymEnvConfig(**config.model_dump()) == config
 
 
 @pytest.mark.parametrize(("group_size", "filtered"), [(1, False), (2, True)])
-def test_groups_of_one_turn_the_filter_off_that_would_drop_them_all(group_size: int, filtered: bool) -> None:
+def test_group_of_one_is_not_filtered(group_size: int, filtered: bool) -> None:
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
-def test_default_is_any_server_on_this_machine_and_every_setting_at_its_default() -> None:
+def test_default_config() -> None:
     config, servers = ReasoningGymEnv.config_init()
     assert config == ReasoningGymEnvConfig()
     assert [(entry.server_type, entry.base_url) for entry in servers] == [("auto", "http://localhost:9001/v1")]
@@ -74,7 +74,7 @@ def test_default_is_any_server_on_this_machine_and_every_setting_at_its_default(
         pytest.param(shutil.rmtree, id="not there"),
     ],
 )
-def test_tokenizer_that_cannot_be_used_is_refused_by_name(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+def test_broken_tokenizer_is_named(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     folder = Path(shutil.copytree(TOKENIZER, tmp_path / "tokenizer"))
     damage(folder)
     with pytest.raises(ConfigError) as raised:
@@ -82,7 +82,7 @@ def test_tokenizer_that_cannot_be_used_is_refused_by_name(tmp_path: Path, damage
     assert str(folder) in str(raised.value)
 
 
-def test_server_configs_are_completed_before_atropos_sees_them() -> None:
+def test_server_config_is_completed() -> None:
     config = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:4711/v1", model_name="m")
     env = ReasoningGymEnv(make_config(), config)
     [server] = [entry.config for entry in env.server.servers]
@@ -99,7 +99,7 @@ def test_server_configs_are_completed_before_atropos_sees_them() -> None:
         ({"task_params": {"chain_sum": {"min_term": 3}}}, "task_params: chain_sum: .*'min_term'"),
     ],
 )
-async def test_settings_that_cannot_be_end_setup_and_leave_no_process(fields: dict[str, Any], message: str) -> None:
+async def test_failed_setup_leaves_no_process(fields: dict[str, Any], message: str) -> None:
     before = descendants(os.getpid())
     env = make_env_object(**fields)
     try:
@@ -111,7 +111,7 @@ async def test_settings_that_cannot_be_end_setup_and_leave_no_process(fields: di
         await env.close()
 
 
-async def test_in_atropos_test_mode_it_starts_without_any_server(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_testing_needs_no_server(make_env: MakeEnv, server: InferenceServer) -> None:
     server.url = "http://127.0.0.1:9"
     env = await make_env(testing=True, startup_timeout_s=0.1)
     assert (await env.get_next_item()).problem.task == "chain_sum"
@@ -131,6 +131,6 @@ def own_garbage_collection() -> Iterator[None]:
 
 @pytest.mark.usefixtures("own_garbage_collection")
 @pytest.mark.parametrize("calm", [True, False])
-async def test_the_garbage_collector_is_calmed_where_the_settings_say_so(calm: bool, make_env: MakeEnv) -> None:
+async def test_calm_garbage_collector(calm: bool, make_env: MakeEnv) -> None:
     await make_env(calm_garbage_collector=calm)
     assert (gc.get_freeze_count() > 0) is calm

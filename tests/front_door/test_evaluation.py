@@ -32,9 +32,7 @@ async def evaluated(env: Env, root: Path) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: (line["item_id"], line["index"]))
 
 
-async def test_scores_are_reported_and_written_with_each_sample(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
-) -> None:
+async def test_scores_in_metrics_match_samples(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
     sampling = {"eval_temperature": 0.25, "eval_top_p": 0.75, "eval_repeats": 2, "temperature": 1.5}
     env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=2, **sampling)
     server.policy = spells_only
@@ -71,7 +69,7 @@ async def test_scores_are_reported_and_written_with_each_sample(
     assert settings["strict_rewards"] and settings["lenient_answers"]
 
 
-async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_training(
+async def test_failure_ends_command_alone(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env(data_dir_to_save_evals=str(tmp_path / "evals"))
@@ -88,7 +86,7 @@ async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_train
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
 
 
-async def test_interrupted_evaluation_goes_on_where_it_stopped(
+async def test_resume_interrupted_evaluation(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     env = await make_env(tasks="chain_sum", num_eval_samples_per_task=4, max_eval_workers=1)
@@ -124,9 +122,7 @@ async def test_interrupted_evaluation_goes_on_where_it_stopped(
     assert sorted(json.loads(line)["index"] for line in lines) == [0, 1, 2, 3]
 
 
-async def test_chat_server_is_evaluated_without_a_tokenizer_and_by_a_preset_in_the_library_s_way_with_both_scores(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
-) -> None:
+async def test_preset_over_chat_server(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
     whole = {"tokenizer_name": "there/is-none", "eval_repeats": 2, "ensure_scores_are_not_same": False}
     preset = {"eval_preset": "rg-easy", "eval_tasks": "spell_backward", "num_eval_samples_per_task": 2}
     env = await make_env("chat", tasks="spell_backward", **whole, **preset)
@@ -145,9 +141,7 @@ async def test_chat_server_is_evaluated_without_a_tokenizer_and_by_a_preset_in_t
     assert (await env.report())["train/mean_completion_tokens"] > 1
 
 
-async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
-    make_env: MakeEnv, tmp_path: Path
-) -> None:
+async def test_folders_while_training(make_env: MakeEnv, tmp_path: Path) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
     env._run.mode = Serve()
     for env.curr_step in (10, 20):
@@ -156,17 +150,13 @@ async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
     assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
 
 
-async def test_budget_of_completions_counts_whatever_the_prompt_takes(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
-) -> None:
+async def test_completion_budget(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, eval_max_completion_tokens=77)
     await evaluated(env, tmp_path)
     assert {request.max_tokens for request in server.requests} == {77}
 
 
-async def test_what_will_be_sent_is_said_before_the_first_request(
-    make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_cost_is_logged_first(make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     env = await make_env(tasks="gcd,lcm", num_eval_samples_per_task=3, eval_repeats=2, eval_max_completion_tokens=50)
     with caplog.at_level("INFO"):
         await evaluated(env, tmp_path)
@@ -175,7 +165,7 @@ async def test_what_will_be_sent_is_said_before_the_first_request(
     assert "prompt: this environment's; temperature 0.6, top_p 0.95; at most 50 tokens a completion" in said
 
 
-async def test_preview_of_a_preset_asks_nobody() -> None:
+async def test_preview_of_preset() -> None:
     config = ReasoningGymEnvConfig(eval_preset="rg-hard", num_eval_samples_per_task=5)
     assert "500 problems of 100 tasks (rg-hard), 500 completions, at most 16.4 million tokens" in await preview(
         config, None

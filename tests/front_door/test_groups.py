@@ -19,7 +19,7 @@ from .conftest import WRONG, Collect, MakeEnv, right
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang", "trl"])
-async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells_truncation(
+async def test_group_from_each_server_type(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
     env = await make_env(kind, group_size=12, include_messages=True, system_prompt="Be brief.")
@@ -54,7 +54,7 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
         pytest.param(Completion("?", token_ids=(7,), logprobs=(math.nan,)), 2, id="NaN"),
     ],
 )
-async def test_completions_whose_tokens_are_unfit_for_training_are_asked_for_again(
+async def test_unfit_completions_are_replaced(
     make_env: MakeEnv, server: InferenceServer, kind: str, unfit: Completion, missing: int
 ) -> None:
     env = await make_env(kind, group_size=2, ensure_scores_are_not_same=False)
@@ -67,7 +67,7 @@ async def test_completions_whose_tokens_are_unfit_for_training_are_asked_for_aga
 
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
 @pytest.mark.filterwarnings("ignore:Trainer requested to ignore max length")
-async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
+async def test_group_of_one_is_written(
     make_env: MakeEnv, collect: Collect, tmp_path: Path, reply: str, score: float
 ) -> None:
     env = await make_env(group_size=1, data_path_to_save_groups=str(tmp_path / "groups.jsonl"))
@@ -78,7 +78,7 @@ async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
     assert json.loads(line)["scores"] == [score]
 
 
-async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv, collect: Collect) -> None:
+async def test_failures_in_a_row_end_process(make_env: MakeEnv, collect: Collect) -> None:
     env = await make_env(max_failed_groups_in_a_row=2, startup_timeout_s=60)
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
     for _ in range(2):
@@ -90,9 +90,7 @@ async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv,
         await env.get_next_item()
 
 
-async def test_groups_with_equal_scores_are_not_sent_and_dumps_hold_all_with_level_and_params_of_their_problems(
-    make_env: MakeEnv, collect: Collect, tmp_path: Path
-) -> None:
+async def test_equal_scores_are_dumped_only(make_env: MakeEnv, collect: Collect, tmp_path: Path) -> None:
     dumping = {"dump_rollouts": True, "dump_failed_rollouts": True, "data_dumps_dir": str(tmp_path)}
     env = await make_env(group_size=2, complexity_mode="random", **dumping)
     collected = [await collect(env, *replies) for replies in (("right", WRONG), ("right", "right"), (WRONG, WRONG))]

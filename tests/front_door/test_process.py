@@ -58,7 +58,7 @@ def positions(written: list[dict[str, Any]]) -> list[int]:
     return sorted(group["index"] for group in written)
 
 
-async def test_as_many_groups_are_under_way_as_may_be(process: Process, server: InferenceServer) -> None:
+async def test_many_groups_under_way(process: Process, server: InferenceServer) -> None:
     under_way, most = 0, 0
 
     async def answer(request: GenerationRequest) -> list[str]:
@@ -78,7 +78,7 @@ async def test_as_many_groups_are_under_way_as_may_be(process: Process, server: 
     assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
 
 
-async def test_slow_group_holds_no_other_back(process: Process, server: InferenceServer, path: Path) -> None:
+async def test_slow_group_blocks_no_other(process: Process, server: InferenceServer, path: Path) -> None:
     async def hold_the_first(request: GenerationRequest) -> list[str]:
         if len(server.requests) == 1:
             await until(lambda: path.read_bytes().count(b"\n") == TOTAL - 1)
@@ -90,14 +90,14 @@ async def test_slow_group_holds_no_other_back(process: Process, server: Inferenc
     assert positions(written) != [group["index"] for group in written]
 
 
-async def test_what_decides_scores_decides_the_file(process: Process, path: Path) -> None:
+async def test_scoring_settings_decide_file(process: Process, path: Path) -> None:
     for number, setting in enumerate(({}, {"lenient_answers": False}, {"strict_rewards": False})):
         await process(1, **setting)
         assert len(list(path.parent.glob("*.jsonl"))) == number + 1
 
 
 @pytest.mark.parametrize("steered", [{}, {"complexity_mode": "curriculum", "task_sampling": "adaptive"}])
-async def test_run_that_was_ended_goes_on_with_what_the_file_lacks(
+async def test_resume_adds_missing_groups(
     process: Process, server: InferenceServer, path: Path, steered: dict[str, Any]
 ) -> None:
     async def hold_the_fourth(request: GenerationRequest) -> list[str]:
@@ -120,7 +120,7 @@ async def test_run_that_was_ended_goes_on_with_what_the_file_lacks(
     assert len(server.requests) == TOTAL - len(begun)
 
 
-async def test_resumed_run_draws_the_problems_of_one_that_was_never_stopped(process: Process, path: Path) -> None:
+async def test_resume_draws_same_problems(process: Process, path: Path) -> None:
     settings = {"task_sampling": "weighted", "task_weights": {"chain_sum": 3.0}, "tasks": "chain_sum,gcd,lcm"}
     whole = await process(**settings)
     path.unlink()
@@ -130,9 +130,7 @@ async def test_resumed_run_draws_the_problems_of_one_that_was_never_stopped(proc
     assert facts[0] == facts[1]
 
 
-async def test_curriculum_learns_from_the_groups_of_the_file(
-    process: Process, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_curriculum_learns_from_file(process: Process, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"complexity_mode": "curriculum", "tasks": "chain_sum"}
     await process(5, **settings)
     seen: list[Any] = []
@@ -144,9 +142,7 @@ async def test_curriculum_learns_from_the_groups_of_the_file(
     ]
 
 
-async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
-    process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failed_groups_are_replaced(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     async def score(env: Env, group: Any) -> Any:
         if group.problem.spec.index in (3, 5):
             raise ValueError("a fault")
@@ -157,7 +153,7 @@ async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
     assert positions(await process()) == [*range(3), 4, *range(6, TOTAL + 2)]
 
 
-async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
+async def test_resume_after_full_disk(
     process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, one_by_one = GroupFile.append, threading.Lock()

@@ -53,12 +53,12 @@ async def send_one(env: Env) -> None:
     await env.handle_send_to_api(group, item)
 
 
-async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: MakeEnv) -> None:
+async def test_group_larger_than_batch(make: MakeEnv) -> None:
     with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
         await make(group_size=33)
 
 
-async def test_status_is_asked_beside_a_stand_in_for_a_server(make: MakeEnv, api: ServedRunApi) -> None:
+async def test_status_with_mock_server(make: MakeEnv, api: ServedRunApi) -> None:
     env = await make()
     env.server = object()
     await env.get_status()
@@ -103,7 +103,7 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
 ServeGroups = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_data_of_a_subclass_goes_on(resume: MakeEnv, serve: ServeGroups) -> None:
+async def test_subclass_data_is_resumed(resume: MakeEnv, serve: ServeGroups) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.save_checkpoint(STEP, {"mine": [1, 2]})
@@ -137,7 +137,7 @@ async def test_second_environment_of_an_instance(resume: MakeEnv, make: MakeEnv)
         await make()
 
 
-async def test_problems_of_groups_that_were_not_delivered_are_sampled_again(
+async def test_undelivered_problems_come_again(
     resume: MakeEnv, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)

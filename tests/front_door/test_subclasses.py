@@ -105,29 +105,29 @@ async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) 
     return sent
 
 
-def test_config_init_gives_the_defaults_of_the_commands() -> None:
+def test_config_init() -> None:
     assert build_launch(Own, "serve", {}).config == OwnConfig(group_size=2)
 
 
-def test_field_of_ones_own_is_set_on_the_command_line() -> None:
+def test_own_field_on_command_line() -> None:
     config: Any = build_launch(Own, "serve", {"env.bonus": "0.25"}).config
     assert config.bonus == 0.25
 
 
-def test_field_of_ones_own_is_set_in_yaml(tmp_path: Path) -> None:
+def test_own_field_in_yaml(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("env:\n  bonus: 0.75\n")
     config: Any = build_launch(Own, "serve", {"config": str(file)}).config
     assert config.bonus == 0.75
 
 
-async def test_problems_that_are_passed_over_are_not_in_flight(env: Own) -> None:
+async def test_passed_over_problem_is_done(env: Own) -> None:
     assert [(await env.get_next_item()).problem.task for _ in range(4)] == ["gcd"] * 4
     assert env.session.in_flight == 4
 
 
 @pytest.mark.parametrize("mode", [Imported(), Serve(), Process(), Evaluate()])
-async def test_group_has_lists_as_atropos_has_them(env: Own, server: InferenceServer, mode: Mode) -> None:
+async def test_group_has_lists(env: Own, server: InferenceServer, mode: Mode) -> None:
     env._run.mode = mode
     item = await env.get_next_item()
     server.policy = lambda request: [right(item), WRONG]
@@ -136,7 +136,7 @@ async def test_group_has_lists_as_atropos_has_them(env: Own, server: InferenceSe
     assert {type(one) for name in LONG_FIELDS for one in group[name]} == {list}
 
 
-async def test_what_collecting_adds_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+async def test_added_field_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
     assert (await sent_to_run_api(env, server, api))["group_overrides"] == {"task": "gcd"}
 
 
@@ -144,25 +144,21 @@ async def test_bonus_reaches_run_api(env: Own, server: InferenceServer, api: Ser
     assert (await sent_to_run_api(env, server, api))["scores"] == [1.5, 0.0]
 
 
-async def test_estimates_learn_from_scores_without_the_bonus(
-    env: Own, server: InferenceServer, api: ServedRunApi
-) -> None:
+async def test_estimates_ignore_bonus(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
     await sent_to_run_api(env, server, api)
     assert (await env.report())["train/mean_score"] == 0.5
 
 
-async def test_own_evaluation_hands_over_its_metrics(env: Own) -> None:
+async def test_own_evaluation(env: Own) -> None:
     await env.evaluate()
     assert env.reported[-1]["eval/own"] == 1.0
 
 
-async def test_own_metrics_stand_beside_those_of_the_environment(env: Own) -> None:
+async def test_own_metrics(env: Own) -> None:
     assert {"own/metric", "workers/queued_jobs"} <= (await env.report()).keys()
 
 
-async def test_own_setup_and_close_are_called_by_the_commands(
-    workers: Any, server: InferenceServer, tmp_path: Path
-) -> None:
+async def test_commands_call_own_setup(workers: Any, server: InferenceServer, tmp_path: Path) -> None:
     fields = make_config(tasks="gcd", group_size=2, total_steps=1, data_path_to_save_groups=str(tmp_path / "groups"))
     env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.process_manager()

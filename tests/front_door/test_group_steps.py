@@ -1,4 +1,4 @@
-"""From a completed problem to its end: scored, dropped, cancelled, delivered or refused."""
+"""The steps of a group, and the end of its problem's flight: scored, dropped, cancelled, delivered, refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def completions(item: Any) -> list[Rollout]:
     return [Rollout(text, (1, 2), (-100, 2), None, "stop") for text in texts]
 
 
-async def test_scored_group_is_observed_dumped_and_returned(make_env: MakeEnv, collect: Collect) -> None:
+async def test_scored_group_is_returned(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env()
     env._run.steps._dumper = Mock()
     group, item = await collect(env, "right", *[WRONG] * (GROUP_SIZE - 1))
@@ -47,7 +47,7 @@ async def test_scored_group_is_observed_dumped_and_returned(make_env: MakeEnv, c
         (None, TimeoutError("of a worker"), "scoring_failed"),
     ],
 )
-async def test_failed_group_is_dropped_and_counted(
+async def test_failed_group_is_dropped(
     make_env: MakeEnv, completing: Exception | None, judging: Exception | None, reason: str
 ) -> None:
     env: Any = await make_env()
@@ -59,7 +59,7 @@ async def test_failed_group_is_dropped_and_counted(
     assert env._run.session.in_flight == 0
 
 
-async def test_error_of_a_subclass_that_scores_drops_the_group(make_env: MakeEnv) -> None:
+async def test_subclass_error_drops_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.steps.complete = AsyncMock(return_value=completions(item))
@@ -88,7 +88,7 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
     assert env._run.session.metrics.total.groups == 0
 
 
-async def test_scored_group_ends_the_failures_in_a_row(make_env: MakeEnv) -> None:
+async def test_scored_group_resets_failures(make_env: MakeEnv) -> None:
     env: Any = await make_env(max_failed_groups_in_a_row=2, group_size=2)
     env._run.mode = Process()
     for error in (ServerError("gone"), None, ServerError("gone")):
@@ -99,9 +99,7 @@ async def test_scored_group_ends_the_failures_in_a_row(make_env: MakeEnv) -> Non
 
 
 @pytest.mark.parametrize("error", [RefusedError("too long"), WorkerError("no workers any more")])
-async def test_what_no_other_group_escapes_ends_the_run(
-    make_env: MakeEnv, error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_fatal_error_ends_run(make_env: MakeEnv, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.steps.complete = AsyncMock(side_effect=error)
@@ -112,12 +110,12 @@ async def test_what_no_other_group_escapes_ends_the_run(
     assert caplog.messages == []
 
 
-# ---------------------------------------------------------------------------- the end of a problem's flight
+# ---------------------------------------------------------------------------- the end of a flight
 
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
-    """An environment in `serve` whose deliveries a test settles, with a scored group and its item."""
+    """An environment in `serve` with a scored group, its item, and the futures of its deliveries."""
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     queue = env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
@@ -136,7 +134,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     env._run.mode = Imported()
 
 
-async def test_flight_lasts_until_the_delivery(sending: Any) -> None:
+async def test_flight_ends_with_delivery(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1000
     await env.handle_send_to_api(group, item)
@@ -147,7 +145,16 @@ async def test_flight_lasts_until_the_delivery(sending: Any) -> None:
     assert env._run.session.in_flight == 0
 
 
-async def test_flight_ends_where_base_env_refuses_the_group(sending: Any) -> None:
+async def test_flight_with_overridden_hook(sending: Any) -> None:
+    env, item, group, _ = sending
+    env.max_token_len = 1000
+    env._send_scored_data_to_api = AsyncMock(return_value=None)
+    await env.handle_send_to_api(group, item)
+    env._send_scored_data_to_api.assert_awaited_once_with(group)
+    assert env._run.session.in_flight == 0
+
+
+async def test_flight_of_too_long_group(sending: Any) -> None:
     env, item, group, puts = sending
     env.max_token_len = 1  # a member reaches the trainer's limit
     await env.handle_send_to_api(group, item)
@@ -155,7 +162,7 @@ async def test_flight_ends_where_base_env_refuses_the_group(sending: Any) -> Non
     assert env._run.session.in_flight == 0
 
 
-async def test_flight_ends_with_a_group_without_signal(make_env: MakeEnv, collect: Collect) -> None:
+async def test_flight_of_group_without_signal(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None
@@ -163,7 +170,7 @@ async def test_flight_ends_with_a_group_without_signal(make_env: MakeEnv, collec
     env._run.mode = Imported()
 
 
-async def test_flight_ends_at_once_where_nothing_is_delivered(make_env: MakeEnv, collect: Collect) -> None:
+async def test_flight_without_delivery(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
     await collect(env, "right", WRONG)
     assert env._run.session.in_flight == 0
@@ -173,7 +180,7 @@ async def test_flight_ends_at_once_where_nothing_is_delivered(make_env: MakeEnv,
 
 
 @pytest.mark.parametrize("mode", [Serve(), Process()])
-async def test_groups_on_their_way_out_share_the_rollouts_arrays(make_env: MakeEnv, mode: Mode) -> None:
+async def test_packed_group_shares_arrays(make_env: MakeEnv, mode: Mode) -> None:
     env: Any = await make_env()
     env._run.mode = mode
     arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}
