@@ -51,11 +51,12 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     audits = run_to_end(lambda: _audit(session, options))
     library = session.library
     if not any(audit.items for audit in audits):
-        cause = (*audits[0].failures, "all are flawed")[0]
+        failures = audits[0].failures
+        cause = failures[0] if failures else "all are flawed"
         raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
     results = {audit.name: result_of(audit) for audit in audits}
     scores = "the library's own scores" if options.plain else "the scores of training"
-    report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
+    report = make_report(audits, results, library, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
     if options.html is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import TypedDict
 
 from ..library_facts import facts
 from ..metrics.stats import LibraryInfo
@@ -22,6 +22,56 @@ class Result(StrEnum):
     GIVES_AWAY = "gives away"
     """The task is known to fail, and `exclude_gameable` leaves the task out of training."""
     NOT_PROBED = "not probed"
+
+
+class BestAnswer(TypedDict):
+    """The answer of a probe that earned most; its text is cut to 200 characters."""
+
+    seed: int
+    score: float
+    answer: str
+
+
+class ProbeNumbers(TypedDict):
+    """The scores of a kind of probe."""
+
+    role: str
+    items: int
+    mean: float
+    slowest_ms: float
+    reasons: dict[str, int]
+    best: BestAnswer | None
+
+
+class AuditedTask(TypedDict):
+    """A task at a level, which is None for the library's defaults."""
+
+    task: str
+    level: float | None
+    result: str
+    items: int
+    flawed: dict[str, int]
+    """Rejected problems by cause."""
+    failures: list[str]
+    bound: float
+    worst: str | None
+    """The kind of probe without reasoning that earns most; None where every such kind earns 0."""
+    faults: list[str]
+    slowest_ms: float
+    escaped: dict[str, int]
+    """Answers that the verifier failed at, by the kind of failure."""
+    kinds: dict[str, ProbeNumbers]
+
+
+class Report(TypedDict):
+    """The numbers of an audit, as `audit --output` saves them."""
+
+    scores: str
+    """Whose scores were probed, in words."""
+    seed: int
+    library: dict[str, str]
+    failed: list[str]
+    audits: list[AuditedTask]
 
 
 def result_of(audit: TaskAudit) -> Result:
@@ -50,9 +100,13 @@ def _describe_failure(audit: TaskAudit) -> str:
     return f"{audit.name}: {audit.faults[probe]}{more}"
 
 
-def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo) -> dict[str, Any]:
+def make_report(
+    audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo, *, scores: str, seed: int
+) -> Report:
     """Return every number of the audit, as JSON values."""
     return {
+        "scores": scores,
+        "seed": seed,
         "library": {"version": library.version, "path": library.path},
         "failed": [name for name, result in results.items() if result is Result.FAILS],
         "audits": [
@@ -75,9 +129,9 @@ def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], libr
     }
 
 
-def _numbers(audit: TaskAudit, probe: str) -> dict[str, Any]:
+def _numbers(audit: TaskAudit, probe: str) -> ProbeNumbers:
     tally = audit.tallies[probe]
-    best = None
+    best: BestAnswer | None = None
     if tally.best is not None:
         answer = (tally.best.answer or "")[:200]
         best = {"seed": tally.best_seed, "score": tally.best.score, "answer": answer}

@@ -35,7 +35,9 @@ def test_passed_tasks_are_counted() -> None:
 
 
 def test_report_has_every_number() -> None:
-    report = json.loads(json.dumps(make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY), allow_nan=False))
+    made = make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY, scores="the scores of training", seed=42)
+    report = json.loads(json.dumps(made, allow_nan=False))
+    assert (report["scores"], report["seed"]) == ("the scores of training", 42)
     assert report["library"] == {"version": "1.2", "path": "/library"}
     assert report["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in report["audits"]] == ["passes", "FAILS", "not probed"]

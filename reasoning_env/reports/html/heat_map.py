@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
+
+from ..audit import AuditedTask, Report
 
 OWN_STYLE = """
 .heat { max-width: none; width: 100%; }
@@ -29,7 +30,7 @@ OWN_STYLE = """
 """
 
 
-def heat_map_page(report: Mapping[str, Any]) -> str:
+def heat_map_page(report: Report) -> str:
     """Return the page of an audit, from the numbers that `audit --output` saves.
 
     Rows are tasks, the task closest to its bound first; columns are levels. A cell has the mean score of the best
@@ -39,7 +40,7 @@ def heat_map_page(report: Mapping[str, Any]) -> str:
     """
     cells = {(audit["task"], _level(audit)): audit for audit in report["audits"]}
     levels = sorted({level for _, level in cells}, key=lambda level: (level != "defaults", level))
-    closest: dict[str, Mapping[str, Any]] = {}
+    closest: dict[str, AuditedTask] = {}
     for (task, _), audit in cells.items():
         if task not in closest or _share_of_bound(audit) > _share_of_bound(closest[task]):
             closest[task] = audit
@@ -91,17 +92,17 @@ answer without reasoning</th></tr></thead><tbody>
 """
 
 
-def _level(audit: Mapping[str, Any]) -> str:
+def _level(audit: AuditedTask) -> str:
     return "defaults" if audit["level"] is None else f"{audit['level']:g}"
 
 
-def _share_of_bound(audit: Mapping[str, Any]) -> float:
+def _share_of_bound(audit: AuditedTask) -> float:
     if audit["worst"] is None or not audit["items"]:
         return 0.0
     return float(audit["kinds"][audit["worst"]]["mean"]) / float(audit["bound"])
 
 
-def _cell(audit: Mapping[str, Any] | None) -> str:
+def _cell(audit: AuditedTask | None) -> str:
     """Return a cell; empty where the task has no such level."""
     if audit is None:
         return '<td class="none"></td>'
@@ -116,7 +117,7 @@ def _cell(audit: Mapping[str, Any] | None) -> str:
     return f'<td class="used{shade}{mark}" title="{escape(title)}">{mean:.2f}<small>{audit["bound"]:.2f}</small></td>'
 
 
-def _best_answer(audit: Mapping[str, Any]) -> str:
+def _best_answer(audit: AuditedTask) -> str:
     if not audit["items"]:
         return "not probed"
     if audit["worst"] is None:

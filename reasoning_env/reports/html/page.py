@@ -232,7 +232,7 @@ def encode(data: PageData) -> bytes:
     return f'{rest[:-1]}, "groups": [{", ".join(data["groups"])}]}}'.encode("ascii")
 
 
-def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
+def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, object]:
     prompt = tuple(group.rollouts[0].conversation[:-1])
     return {
         "run": run,
@@ -253,7 +253,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
     }
 
 
-def format_marks(thinking: Thinking) -> list[list[Any]]:
+def format_marks(thinking: Thinking) -> list[list[str | bool]]:
     """Return for each format: opening mark, closing mark, whether it has channels, whether case is ignored."""
     return [
         [thinking_format.opening, thinking_format.closing, thinking_format.channels, thinking_format.any_case]

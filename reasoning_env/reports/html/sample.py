@@ -6,8 +6,7 @@ import heapq
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
@@ -15,6 +14,7 @@ from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 Key = tuple[int, str]
 """A run, by its number, and a task."""
+Messages = tuple[Mapping[str, str], ...]
 
 
 class RolloutSample:
@@ -33,7 +33,7 @@ class RolloutSample:
         self._kept: defaultdict[Key, dict[str, list[tuple[float, str]]]] = defaultdict(dict)
         self._characters: Counter[Key] = Counter()
 
-    def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], dict[str, Any]]) -> None:
+    def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
         """Keep the group, encoded by `encode`, if it is drawn."""
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
@@ -79,12 +79,12 @@ class RolloutSample:
         return [heaps[number][rank][1] for rank, number in ordered]
 
 
-def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str, Any]:
+def encode_rollout(rollout: DumpedRollout, prompt: Messages) -> dict[str, object]:
     """Return the page's record of a rollout; its messages only where they differ from the group's prompt."""
     *before, completion = rollout.conversation or ({"role": "assistant", "content": ""},)
     text, cut = _shorten(completion["content"])
     thought, thought_cut = _shorten(rollout.thinking)
-    shown: dict[str, Any] = {
+    shown: dict[str, object] = {
         "text": text,
         "score": rollout.score,
         "outcome": PAGE_OUTCOMES.index(known_outcome(rollout)),
@@ -104,7 +104,7 @@ def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str,
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def encode_messages(messages: tuple[Any, ...]) -> list[list[str]]:
+def encode_messages(messages: Messages) -> list[list[str]]:
     return [[message["role"], _shorten(message["content"])[0]] for message in messages]
 
 

@@ -9,7 +9,7 @@ from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS
 
 
 def test_tasks_over_their_bound_come_first() -> None:
-    report = {"scores": "the scores of training", "seed": 42, **make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY)}
+    report = make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY, scores="the scores of training", seed=42)
     page = heat_map_page(report)
     assert page.index("<th>maze</th>") < page.index("<th>gcd</th>")
     title = "maze at 0.5: 0, 4 problems; &#x27;0&#x27; earns 0.75, over 0.35"
@@ -20,7 +20,7 @@ def test_tasks_over_their_bound_come_first() -> None:
 
 def test_names_are_escaped() -> None:
     evil = TaskAudit("<b>", None, 0, {}, failures=('"><script>',))
-    report = {"scores": "x", "seed": 1, **make_report([evil], {"<b>": Result.NOT_PROBED}, LIBRARY)}
+    report = make_report([evil], {"<b>": Result.NOT_PROBED}, LIBRARY, scores="x", seed=1)
     page = heat_map_page(report)
     assert "<script>" not in page
     assert "<th><b>" not in page
