@@ -1,10 +1,14 @@
-"""Every setting of the core, with its default, description and range; those of the adapter are in `atropos/config.py`.
+"""Every setting of the core, with default, description and range. The adapter's settings are in `atropos/config.py`.
 
-Values may arrive as text (from the command line), so each field parses the text it documents.
+A value may be a text, as on the command line: each field parses the text that its description shows.
 
-A field also says what it `decides`: the `problems` that are drawn (the evaluation set among them, since training leaves
-its questions out), the `answers` (what completions look like and earn), the figures of an `evaluation`, or nothing. A
-run only goes on from what another one left where `fingerprint` is the same in both.
+A field also names what it `decides`:
+
+- `problems`: the problems that are drawn, the evaluation set included, since training leaves its questions out
+- `answers`: what completions look like and earn
+- `evaluation`: the figures of an evaluation
+
+A run resumes the state of another run only if both have the same `fingerprint`.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -49,7 +53,8 @@ def _split_names(value: object) -> object:
 def _parse_mapping(value: object) -> object:
     """Accept YAML or JSON text, and `pattern=value, pattern=value` for a mapping of numbers."""
     if not isinstance(value, str):
-        return _with_blanks(value)
+        _check_blanks(value)
+        return value
     text = value.strip()
     if "=" in text and not text.startswith("{"):
         pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
@@ -60,25 +65,25 @@ def _parse_mapping(value: object) -> object:
         raise ValueError(f"is neither YAML nor JSON: {' '.join(str(error).split())}") from error
     if not isinstance(parsed, dict):
         raise ValueError("must be a mapping, as in {gcd: ...}")
-    return _with_blanks(parsed)
+    _check_blanks(parsed)
+    return parsed
 
 
 def _parse_options(value: object) -> object:
-    """Accept YAML or JSON text, and `name=value, name=value` with values of YAML (`false` is no text)."""
+    """Accept YAML or JSON text, and `name=value, name=value`, whose values are YAML: `false` is a boolean."""
     parsed = _parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
         return {name: yaml.safe_load(text) if isinstance(text, str) else text for name, text in parsed.items()}
     return parsed
 
 
-def _with_blanks(value: object) -> object:
-    """Return the value; raises ValueError for `{a:1}`, which YAML reads as the name `a:1` with no value."""
+def _check_blanks(value: object) -> None:
+    """Raise ValueError for `{a:1}`, which YAML reads as the name `a:1` without a value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner is None and ":" in str(name):
                 raise ValueError(f"the name {name!r} has no value; write a blank after each colon, as in {{a: 1}}")
-            _with_blanks(inner)
-    return value
+            _check_blanks(inner)
 
 
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
@@ -88,65 +93,70 @@ TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parse_mapping
 
 
 class ReasoningSettings(BaseModel):
-    """Settings of tasks, workers, scoring, dumps and evaluation; mixed into the front door's config."""
+    """Settings of tasks, workers, scoring, dumps and evaluation. Unknown names and values out of range raise.
+
+    The front door's config inherits them.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
     tasks: NameList = Field(
         default_factory=list,
         description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as "
-        "a list or joined by commas; empty or `all` selects every task.",
+        "a list or joined by commas. Empty or `all`: every task.",
         json_schema_extra={"decides": ["problems"]},
     )
     exclude_tasks: NameList = Field(
         default_factory=list,
-        description="Tasks to leave out of these, in the same way.",
+        description="Tasks to leave out of `tasks`: names, globs or categories.",
         json_schema_extra={"decides": ["problems"]},
     )
     task_weights: Weights = Field(
         default_factory=dict,
-        description="With `task_sampling: weighted`: how often a task is drawn, by the same patterns, as in "
-        "`games/*=2, gcd=0.5`; 1 where nothing is said.",
+        description="Weights of tasks for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. "
+        "Other tasks have the weight 1.",
         json_schema_extra={"decides": ["problems"]},
     )
     task_params: TaskParams = Field(
         default_factory=dict,
-        description="Parameters of the library's own configs, by the same patterns: "
+        description="Parameters of the library's own configs, by name, glob or category: "
         "`{chain_sum: {min_terms: 4, max_digits: 6}}`.",
         json_schema_extra={"decides": ["problems"]},
     )
     task_sampling: Literal["uniform", "weighted", "adaptive"] = Field(
         default="uniform",
-        description="How tasks are drawn: all alike, by `task_weights`, or more often where groups carry a signal.",
+        description="How tasks are drawn: equally often, by `task_weights`, or more often if groups carry a signal.",
         json_schema_extra={"decides": ["problems"]},
     )
     complexity_mode: Literal["random", "curriculum"] | None = Field(
         default=None,
-        description="Difficulty of training problems: a random level for each, or one that follows the learner; none "
-        "for `complexity_level` or the library's defaults.",
+        description="Level of difficulty of training problems: random for each problem, or following the learner. "
+        "None: `complexity_level`, or the library's defaults.",
         json_schema_extra={"decides": ["problems"]},
     )
     complexity_level: float | None = Field(
         default=None,
         ge=0.0,
         le=1.0,
-        description="A fixed level of difficulty, in [0, 1], for training problems.",
+        description="Fixed level of difficulty of training problems, from 0 to 1.",
         json_schema_extra={"decides": ["problems"]},
     )
     curriculum_target_accuracy: float = Field(
         default=0.7,
         ge=0.05,
         le=0.95,
-        description="The share of right answers that the curriculum aims at, per task.",
+        description="Share of right answers that the curriculum aims at, for each task.",
         json_schema_extra={"decides": ["problems"]},
     )
     seed: int = Field(
         default=42,
         ge=0,
-        description="Seed of the training stream; the same seed gives the same problems.",
+        description="Seed of the training stream. The same seed gives the same problems.",
         json_schema_extra={"decides": ["problems"]},
     )
     system_prompt: str = Field(
         default=SYSTEM_PROMPT,
-        description="System message; an empty one sends the question alone.",
+        description="System message. Empty: the question is sent alone.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     thinking: Literal[
@@ -169,8 +179,8 @@ class ReasoningSettings(BaseModel):
         "reasoning",
     ] = Field(
         default="auto",
-        description="Format in which the model thinks; no answer is looked for there. `auto` takes `<think>` and what "
-        "the tokenizer or its chat template knows.",
+        description="Format of the model's thinking, in which no answer is looked for. `auto`: `<think>` tags, and the "
+        "formats that the tokenizer or its chat template knows.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     temperature: float = Field(
@@ -190,7 +200,7 @@ class ReasoningSettings(BaseModel):
     min_completion_tokens: int = Field(
         default=64,
         ge=1,
-        description="Problems whose prompt leaves fewer tokens than this are skipped and counted.",
+        description="Fewest tokens for a completion. Problems whose prompt leaves fewer are skipped and counted.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     mask_too_long_completions: bool = Field(
@@ -208,63 +218,62 @@ class ReasoningSettings(BaseModel):
 
     strict_rewards: bool = Field(
         default=True,
-        description="Correct the verifiers that pay for nonsense; off, the library's plain scores count.",
+        description="Correct verifiers that give credit for meaningless answers. Off: the library's own scores count.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     lenient_answers: bool = Field(
         default=True,
-        description="Also score an answer without what stands around all of it (a code fence, `\\boxed{}`, bold), and "
-        "in the right answer's form where it says the same (`161.0` for 161, a board in another layout).",
+        description="Also score an answer without its wrapping (a code fence, `\\boxed{}`, bold), and in the form of "
+        "the right answer if both say the same (`161.0` for 161, a board in another layout).",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     exclude_gameable: bool = Field(
         default=True,
-        description="Do not train on tasks that are known to pay for nonsense all the same, unless `tasks` names them.",
+        description="Do not train on tasks that still give credit for meaningless answers, unless `tasks` names them.",
         json_schema_extra={"decides": ["problems"]},
     )
 
     eval_preset: Literal["rg-easy", "rg-hard"] | None = Field(
         default=None,
-        description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: its problems, "
-        "prompt and budget, and 50 problems a task unless `num_eval_samples_per_task` says how many.",
+        description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: the paper's "
+        "problems, prompt and token budget, and 50 problems a task unless `num_eval_samples_per_task` is set.",
         json_schema_extra={"decides": ["problems"]},
     )
     eval_tasks: NameList = Field(
         default_factory=list,
-        description="Tasks to evaluate on, in the same way as `tasks`; empty for those selected.",
+        description="Tasks to evaluate on, written as in `tasks`. Empty: the selected tasks.",
         json_schema_extra={"decides": ["problems"]},
     )
     num_eval_samples_per_task: int | None = Field(
         default=None,
         ge=1,
         le=100_000,
-        description="Evaluation problems per task; none for 5, or as many as the preset's protocol takes.",
+        description="Evaluation problems per task. None: 5, or the number of the preset's protocol.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
     num_eval_tasks: int = Field(
         default=-1,
         ge=-1,
-        description="How many of these tasks to evaluate, spread evenly by name; -1 for all.",
+        description="Number of evaluation tasks, spread evenly by name; -1 for all.",
         json_schema_extra={"decides": ["problems"]},
     )
     eval_repeats: int | None = Field(
         default=None,
         ge=1,
         le=1000,
-        description="Completions of each evaluation problem; none for 1, or as many as the preset's protocol takes.",
+        description="Completions of each evaluation problem. None: 1, or the number of the preset's protocol.",
         json_schema_extra={"decides": ["evaluation"]},
     )
     eval_level: float | None = Field(
         default=None,
         ge=0.0,
         le=1.0,
-        description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
+        description="Level of difficulty of evaluation problems, from 0 to 1. None: the library's defaults.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
     eval_params: Literal["library", "training"] = Field(
         default="library",
-        description="Parameters of evaluation problems: the library's defaults, or those of `task_params`, so that the "
-        "evaluation asks what is trained.",
+        description="Parameters of evaluation problems: the library's defaults, or `task_params` as in training.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
     eval_seed: int = Field(
@@ -290,8 +299,8 @@ class ReasoningSettings(BaseModel):
     eval_max_completion_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Most tokens of a completion in evaluation, whatever its prompt takes; none for what "
-        "`max_token_length` leaves, or for the preset's 32,768.",
+        description="Most tokens of a completion in evaluation, however long the prompt is. None: the tokens that "
+        "`max_token_length` leaves, or the preset's 32,768.",
         json_schema_extra={"decides": ["evaluation"]},
     )
 
@@ -300,69 +309,74 @@ class ReasoningSettings(BaseModel):
     prefetch_problems: int = Field(default=128, ge=1, le=100_000, description="Problems kept ready ahead of demand.")
     fast_generators: bool = Field(
         default=True,
-        description="Make the same problems faster, where the library is one whose generators are known.",
+        description="Generate the same problems faster, if the version of the library is a known one.",
     )
     generation_deadline_s: float = Field(
-        default=10.0, gt=0.0, le=3600.0, description="Seconds a training problem may take to generate."
+        default=10.0, gt=0.0, le=3600.0, description="Seconds for the generation of a training problem."
     )
     eval_generation_deadline_s: float = Field(
         default=60.0,
         gt=0.0,
         le=3600.0,
-        description="Seconds an evaluation problem may take; generous, so that slow machines get the same set.",
+        description="Seconds for the generation of an evaluation problem; many, for slow machines to get the same set.",
     )
     scoring_deadline_s: float = Field(
         default=5.0,
         gt=0.0,
         le=3600.0,
-        description="Seconds of processor time that the scoring of one answer may take.",
+        description="Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     scoring_budget_s: float | None = Field(
         default=None,
         gt=0.0,
         le=86_400.0,
-        description="Seconds of processor time that all answers of a group may take; a group that takes more is "
-        "dropped and counted, never scored 0. None for four times `scoring_deadline_s`.",
+        description="Seconds of processor time for the scoring of a group. A group that takes longer is dropped and "
+        "counted, never scored 0. None: four times `scoring_deadline_s`.",
     )
     sandbox_verifiers: bool = Field(
         default=True,
-        description="Restrict verifier workers with what the operating system offers: no files, network, processes.",
+        description="Deny verifier workers files, network and processes, as far as the operating system can.",
     )
     worker_memory_mb: int = Field(
         default=1024, ge=512, le=1_048_576, description="Address space of a worker process, in megabytes."
     )
     worker_niceness: int = Field(
-        default=3, ge=0, le=19, description="How far workers give way to the main process and its event loop."
+        default=3,
+        ge=0,
+        le=19,
+        description="Niceness of workers: how far they give way to the main process and its event loop.",
     )
     worker_start_timeout_s: float = Field(
         default=300.0,
         gt=0.0,
         le=3600.0,
-        description="Seconds until the worker processes must have imported the library.",
+        description="Seconds for the worker processes to import the library.",
     )
     quarantine_after_failures: int = Field(
-        default=3, ge=1, le=1000, description="Failures in a row after which a task is not drawn any more."
+        default=3, ge=1, le=1000, description="Failed generations in a row after which a task is no longer drawn."
     )
 
     dump_rollouts: bool = Field(
-        default=False, description="Write groups with a score above the threshold to `data_dumps_dir`."
+        default=False, description="Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."
     )
-    dump_failed_rollouts: bool = Field(default=False, description="Write groups whose scores are all 0.")
+    dump_failed_rollouts: bool = Field(
+        default=False, description="Write groups whose scores are all 0 to `data_dumps_dir`."
+    )
     rollout_save_score_threshold: float = Field(
-        default=0.7, ge=0.0, le=1.0, description="A group is dumped when one of its scores is above this."
+        default=0.7, ge=0.0, le=1.0, description="`dump_rollouts` writes groups with a score above this threshold."
     )
     data_dumps_dir: str | None = Field(
         default=None,
-        description="Folder for dumps; by default `data_dumps/` beside the module, or in the working directory where "
-        "it was installed.",
+        description="Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the "
+        "module is installed.",
     )
 
     max_failed_groups_in_a_row: int = Field(
         default=8,
         ge=1,
         le=100_000,
-        description="`process` and an evaluation end with an error after this many failures.",
+        description="`process` and evaluations end with an error after this many failed groups in a row.",
     )
 
     @field_validator(
@@ -398,7 +412,7 @@ class ReasoningSettings(BaseModel):
             )
         if self.task_weights and self.task_sampling != "weighted":
             raise ConfigError(
-                "are used with task_sampling: weighted only",
+                "have no effect without `task_sampling: weighted`",
                 setting="task_weights",
                 remedy="set {task_sampling}, or take the weights out",
             )
@@ -506,32 +520,34 @@ def _choices(field: FieldInfo) -> list[str]:
 Decided = Literal["problems", "answers", "evaluation"]
 
 
-def decides(field: FieldInfo, what: Decided) -> bool:
+def decides(field: FieldInfo, part: Decided) -> bool:
     """Tell whether a setting decides the problems, the answers or the figures of an evaluation."""
     extra = field.json_schema_extra
-    return isinstance(extra, dict) and what in extra.get("decides", [])  # type: ignore[operator]
+    return isinstance(extra, dict) and part in extra.get("decides", [])  # type: ignore[operator]
 
 
-def fingerprint(settings: ReasoningSettings, *what: Decided) -> dict[str, Any]:
-    """Return the settings that decide any part of `what`, by name, as JSON reads them back."""
+def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, Any]:
+    """Return the settings that decide one of the parts, by name; values are as JSON reads them back."""
     fields = ReasoningSettings.model_fields
-    names = [name for name, field in fields.items() if any(decides(field, part) for part in what)]
+    names = [name for name, field in fields.items() if any(decides(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return the default as it would be written down; long texts and empty values are named."""
+    """Return the default in words; long texts and empty values are described."""
     value: Any = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(value, Enum):
         value = value.value
+    if value is None:
+        return "none"
+    if value in ("", []):
+        return "empty"
     text = str(value)
-    if value in ("", [], None):
-        return {"": "empty", "[]": "empty", "None": "none"}[text]
     return text if len(text) <= 40 else "a text"
 
 
 def range_text(field: FieldInfo) -> str:
-    """Return the limits of a number or the choices of a word, joined by commas; empty where there are none."""
+    """Return the limits of a number or the choices of a word, joined by commas; empty without either."""
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     words = []
     for constraint in field.metadata:

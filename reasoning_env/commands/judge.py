@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..runtime.signals import Interrupted, run_until_signal
 from ..server import Judge, JudgeServer
 from ..session import Session
-from ..settings import ReasoningSettings
+from ..settings import ReasoningSettings, make_settings
 from ..storage.folders import find_checkout
 from .options import CommandParser
 
@@ -37,7 +37,8 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
             setting="--host",
             remedy=f"set the variable {TOKEN}",
         )
-    settings = ReasoningSettings(num_generators=options.generators, num_verifiers=options.verifiers)
+    workers = {"num_generators": options.generators, "num_verifiers": options.verifiers}
+    settings = make_settings(ReasoningSettings, workers)
     # Ray takes the signals over when it is started, so that the server's own handlers must come after it.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
     try:

@@ -45,6 +45,7 @@ HELP_OPTIONS = frozenset(("-h", "--help"))
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {"tasks": "--tasks"},
     "demo": {"tasks": "--tasks"},
+    "judge": {"num_generators": "--generators", "num_verifiers": "--verifiers"},
     "score": {"tasks": ""},
     "tasks": {
         "tasks": "",

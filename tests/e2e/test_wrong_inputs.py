@@ -54,6 +54,7 @@ SERVERS = [
     ("evaluate --base-url http://127.0.0.1:9/v1", "(http://127.0.0.1:9/v1: Connection refused); start one, or correct"),
     ("evaluate --openai.server_type chatt", "--openai.server_type: must be one of 'auto', 'vllm'"),
     ("judge --port x", "--port: must be a whole number; got 'x'"),
+    ("judge --generators 0", "--generators: must be at least 1; got 0"),
     ("judge --host 0.0.0.0", "set the variable REASONING_JUDGE_TOKEN"),
 ]
 FILES = [
