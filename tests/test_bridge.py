@@ -19,6 +19,7 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from reasoning_env.server import JudgeServer
 from reasoning_gym_testing.process_table import descendants, survivors
+from tests.three_completions import SCORES, three_completions
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(reasoning_env.__file__).parent.parent
@@ -67,6 +68,11 @@ def test_ten_lines_judge_and_observe(bridge: Bridge) -> None:
     bridge.observe(problem, verdicts)
     assert scores(verdicts) == [1.0, 0.0]
     assert bridge.report()["train/mean_score"] == 0.5
+
+
+def test_hostile_completion_earns_nothing(bridge: Bridge) -> None:
+    problem = bridge.next()
+    assert scores(bridge.judge(problem, three_completions(problem))) == SCORES
 
 
 def test_reference_stands_for_its_problem(bridge: Bridge) -> None:
@@ -226,9 +232,9 @@ async def test_answers_are_judged_by_a_server(bridge: Bridge) -> None:
 
     async with TestServer(JudgeServer(Elsewhere()).app()) as server:
         attached = Bridge(judge_url=str(server.make_url("")).rstrip("/"))
-        verdicts = await attached.ajudge(problem.reference, [right(problem), WRONG])
+        verdicts = await attached.ajudge(problem.reference, three_completions(problem))
         await asyncio.to_thread(attached.close)
-    assert scores(verdicts) == [1.0, 0.0]
+    assert scores(verdicts) == SCORES
 
 
 async def test_mistake_that_a_server_refuses_reaches_the_caller(bridge: Bridge) -> None:

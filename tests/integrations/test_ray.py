@@ -25,6 +25,7 @@ import reasoning_env
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, ScoringError, Session
 from reasoning_env.commands.judge import judge_command
 from reasoning_env.integrations.ray import RayJudges
+from tests.three_completions import three_completions
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -57,7 +58,7 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
     found = []
     for _ in range(GROUPS):
         problem = await session.next()
-        completions = [f"<answer>{problem.answer}</answer>", "<answer>5</answer>", "none"]
+        completions = [*three_completions(problem), "<answer>5</answer>", "none"]
         verdicts = await session.judge(problem, completions)
         found.append((problem, completions, [verdict.score for verdict in verdicts]))
     yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -27,6 +28,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.integrations.trl import TrlEnvironment
 from reasoning_env.problems.stream import NOT_GENERATED
 from reasoning_gym_testing.http_server import free_port
+from tests.three_completions import SCORES, three_completions
 from tests.waiting import PATIENCE_S
 
 from .shown import shown_block
@@ -77,6 +79,12 @@ def test_every_rollout_of_ten_steps_is_judged(bridge: Bridge, tmp_path: Path) ->
     make_trainer(gym, tmp_path, 10).train()
     assert len(gym.scores) == 320
     assert None not in gym.scores
+
+
+def test_hostile_completion_earns_nothing(bridge: Bridge) -> None:
+    problem = bridge.next()
+    completions = [[{"role": "assistant", "content": text}] for text in three_completions(problem)]
+    assert asyncio.run(TrlEnvironment(bridge).reward(completions, [problem.reference] * 3)) == SCORES
 
 
 def test_levels_rise_with_right_answers(bridge: Bridge, tmp_path: Path) -> None:
