@@ -1,4 +1,4 @@
-"""The name under which verifiers and prime-rl load the taskset: their ids are names of top-level modules."""
+"""The taskset for verifiers and prime-rl, which load a taskset by the name of a top-level module."""
 
 from reasoning_env.integrations.verifiers import ReasoningGymTaskset
 

@@ -1,6 +1,6 @@
-"""A training loop of one's own: problems that follow the learner, verdicts, and what is learnt from them.
+"""Write your own training loop: draw a problem, sample completions, judge them, and update the curriculum.
 
-A stand-in that is right more and more often takes the model's place: replace `sample` and `train`.
+A stand-in for the model is right in a growing share of completions. Replace `sample` and `train`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ chance = random.Random(1)
 
 
 def sample(problem: Problem, step: int) -> list[str]:
-    """Return completions of `bridge.messages(problem)`; yours asks a model."""
+    """Return completions of `bridge.messages(problem)`. Your function asks a model."""
     skill = min(0.9, 0.2 + 0.02 * step)
     answers = [problem.answer if chance.random() < skill else "no idea" for _ in range(GROUP_SIZE)]
     return [f"<think>...</think><answer>{answer}</answer>" for answer in answers]
 
 
 def train(problem: Problem, completions: list[str], scores: list[float | None]) -> None:
-    """Take a step; a score of None is a fault of ours, and stays out of the group."""
+    """Take a training step. Leave a completion out whose score is None: it could not be judged."""
 
 
 def main(steps: int = 40) -> None:

@@ -1,6 +1,6 @@
-"""Judge on a Ray cluster: a session on every node, behind one `judge`.
+"""Judge on a Ray cluster: every node has a session, and one `judge` chooses the node.
 
-Run it on a cluster's head (`ray start --head`), or alone, where Ray starts on this machine.
+Run this example on a cluster's head (`ray start --head`). Without a cluster, Ray starts on this machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ async def main() -> None:
     with Bridge(tasks=["gcd", "chain_sum"], seed=1, num_generators=1, num_verifiers=1) as bridge:
         for _ in range(4):
             problem = await bridge.anext()
-            # The reference alone travels: any node makes the problem again.
+            # Only the reference is sent: every node makes the problem from it.
             verdicts = await judges.judge(problem.reference, [f"<answer>{problem.answer}</answer>", "no answer"])
             print(problem.task, [verdict.score for verdict in verdicts])
     ray.shutdown()

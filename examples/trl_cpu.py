@@ -1,7 +1,7 @@
-"""GRPO with TRL on a CPU: a tiny model of random weights, on problems that follow it.
+"""GRPO with TRL on a CPU: a tiny model with random weights, on problems of a curriculum.
 
-It shows the plumbing, and learns nothing to speak of; give GRPOTrainer a model of yours. Run it again with --resume to
-go on from its last checkpoint.
+This example shows the connection and learns next to nothing; give GRPOTrainer your own model. With --resume, training
+continues from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOKENIZER = Path(__file__).parent.parent / "reasoning_gym_testing" / "tokenizer"
 
 
 def make_trainer(gym: TrlEnvironment, output: Path, steps: int, *, accumulation: int = 4) -> GRPOTrainer:
-    """Return the trainer; each step learns from `accumulation` groups of every rank."""
+    """Return the trainer. A step learns from `accumulation` groups of each rank."""
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     special = {f"{name}_token_id": tokenizer.eos_token_id for name in ("bos", "eos", "pad")}

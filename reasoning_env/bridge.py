@@ -1,12 +1,12 @@
-"""A session on a thread of its own, for code that has no event loop, or one that must not wait.
+"""A session on a thread of its own, for code without an event loop, or with an event loop that must not wait.
 
     with Bridge(tasks=["gcd", "chain_sum"], seed=1) as bridge:
         problem = bridge.next()
         completions = generate(bridge.messages(problem))    # yours
-        verdicts = bridge.judge(problem, completions)       # None in place of a verdict: a fault of ours, never a 0
+        verdicts = bridge.judge(problem, completions)       # None for an infrastructure error, which is never a 0
         bridge.observe(problem, verdicts)
 
-Any number of threads may call at once. `anext` and `ajudge` are `next` and `judge` for callers with an event loop.
+Any number of threads may call at the same time. `anext` and `ajudge` are `next` and `judge` for an event loop.
 """
 
 from __future__ import annotations
@@ -35,19 +35,25 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _bridges: dict[int, Bridge] = {}
-"""The open bridges of this process by number: a pickled bridge is this number."""
+"""Open bridges of this process by number. A pickled bridge is its number."""
 _numbers = itertools.count()
 
 
 class Bridge:
-    """Runs a `Session` on a thread; made with the settings as keywords, or a `ReasoningSettings`.
+    """Runs a `Session` on a thread.
 
-    `fits` says whether there is room for a problem's prompt and completion; it may be set until the first problem is
-    drawn. `instance`, `state` and `group_size` are the session's. With `judge_url` answers are judged by a `judge`
-    server there, and own workers are started only where problems are asked for. Without `start` the first call starts
-    the workers, so that making a bridge takes no time. Where workers start, what `Session.start` raises is raised.
-    A bridge belongs to the process that made it; after a fork, make another. It pickles to a number that only this
-    process can read, because libraries pickle what they hash.
+    A bridge belongs to the process that made the bridge; after a fork, make another. A bridge pickles to a number that
+    only its own process can read, because libraries pickle their arguments to hash them.
+
+    Args:
+        settings: The settings; by default, made from the keywords `fields`.
+        fits: Tells whether a problem's prompt and completion fit into the model's context. The attribute may be set
+            until the first problem is drawn, because some trainers load the model after the bridge is made.
+        instance: Number of the session; sessions with different numbers share no problem.
+        state: The result of `state()` in an earlier run, which this run continues.
+        group_size: Usual number of completions of a problem.
+        judge_url: Address of a `judge` server for `judge`. The bridge then starts workers only to make problems.
+        start: Start the workers now, and raise the errors of `Session.start`. Otherwise the first call starts them.
     """
 
     def __init__(
@@ -72,7 +78,7 @@ class Bridge:
         self._loop = asyncio.new_event_loop()
         self._starting: asyncio.Task[None] | None = None
         self._http: aiohttp.ClientSession | None = None
-        # A daemon, so that a program which forgets to close can end; atexit then ends the workers.
+        # A daemon, so that a program without `close` can end. Then atexit ends the workers.
         self._thread = threading.Thread(target=self._loop.run_forever, name="reasoning-bridge", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -85,42 +91,47 @@ class Bridge:
                 raise
 
     def next(self) -> Problem:
-        """Return the next problem, in flight until `observe`; raises as `Session.next` does."""
+        """Return the next problem, which is in flight until `observe`. Raises the errors of `Session.next`."""
         return self._run(self._next())
 
     async def anext(self) -> Problem:
+        """Do the same as `next`, for callers with an event loop."""
         return await self._wait(self._next())
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
-        """Return the conversation that asks a problem's question."""
+        """Return the conversation that asks the problem's question. Each message has `role` and `content`."""
         return [dict(message) for message in self.session.messages(problem)]
 
     def judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
-        """Return a verdict for each completion; `problem` may be a reference. None stands for a fault of ours.
+        """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
 
-        A reference whose problem cannot be generated here, in time or at all, is such a fault.
+        All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated.
+        Raises:
 
-        Raises InvalidReferenceError for a reference that cannot be one, and WorkerError without workers.
+        - InvalidReferenceError: the reference names no problem of this library
+        - WorkerError: there are no workers any more
+        - ReasoningEnvError: the server at `judge_url` refuses the request
         """
         return self._run(self._judge(problem, completions))
 
     async def ajudge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
+        """Do the same as `judge`, for callers with an event loop."""
         return await self._wait(self._judge(problem, completions))
 
     def observe(self, problem: Problem, verdicts: Sequence[Verdict | None]) -> None:
-        """Let curriculum and metrics learn from a whole group; one with a None is dropped and counted."""
+        """Update curriculum and metrics with a group's verdicts. A group with a None is dropped and counted."""
         self._run(self._observe(problem, list(verdicts)))
 
     def evaluation_problems(self) -> list[Problem]:
-        """Return the fixed evaluation set, which `next` never hands out."""
+        """Return the fixed problems of the evaluation, which `next` never hands out."""
         return self._run(self._evaluation_problems())
 
     def state(self) -> dict[str, Any]:
-        """Return what decides the next problem, as JSON; a bridge made with it as `state` goes on from there."""
+        """Return as JSON values everything that decides the next problem. `Bridge(state=...)` continues from it."""
         return self._run(self._call(self.session.state))
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state()` returned in an earlier run, before the first problem is drawn."""
+        """Continue from the `state()` of an earlier run. Raises RuntimeError after the first problem was drawn."""
         self._run(self._resume(state))
 
     def report(self) -> dict[str, float]:
@@ -128,7 +139,7 @@ class Bridge:
         return self._run(self._call(self.session.report))
 
     def close(self) -> None:
-        """End the workers and the thread; safe to call twice, and from a forked child, where it does nothing."""
+        """End the workers and the thread. Safe to call twice; without effect in a forked child."""
         atexit.unregister(self.close)
         _bridges.pop(self._number, None)
         if os.getpid() != self._pid or self._loop.is_closed():
@@ -149,7 +160,7 @@ class Bridge:
     def __reduce__(self) -> tuple[Callable[[int], Bridge], tuple[int]]:
         return _find_bridge, (self._number,)
 
-    # ---- on the thread
+    # ---- on the bridge's thread
 
     async def _start(self) -> None:
         if self._starting is None:
@@ -169,7 +180,7 @@ class Bridge:
 
     async def _resume(self, state: Mapping[str, Any]) -> None:
         if self.session.stats is not None:
-            raise RuntimeError("problems were drawn already; resume before the first of them")
+            raise RuntimeError("problems were drawn already; call resume() before the first problem is drawn")
         self._state = state
 
     async def _judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
@@ -181,12 +192,15 @@ class Bridge:
             await self._start()
             return list(await self.session.judge(problem, completions))
         except (GenerationError, ScoringError) as error:
-            logger.warning("a group is not judged, and gets no scores: %s", error)
+            logger.warning("a group gets no scores, because it could not be judged: %s", error)
             return [None] * len(completions)
 
     async def _ask_judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Have the server judge; raises ScoringError for every fault that is not this caller's."""
-        import aiohttp  # which only a bridge to a judge elsewhere needs
+        """Return the server's verdicts.
+
+        Raises ReasoningEnvError for a request that the server refuses, and ScoringError for every other failure.
+        """
+        import aiohttp  # only needed with `judge_url`
 
         if self._http is None:
             self._http = aiohttp.ClientSession(headers=_authorization())
@@ -202,9 +216,9 @@ class Bridge:
             raise ScoringError(f"the judge at {self._judge_url} gives no verdicts: {error}") from error
 
     async def _observe(self, problem: Problem, verdicts: list[Verdict | None]) -> None:
-        whole = [verdict for verdict in verdicts if verdict is not None]
-        if len(whole) == len(verdicts):
-            self.session.observe(problem, whole)
+        given = [verdict for verdict in verdicts if verdict is not None]
+        if len(given) == len(verdicts):
+            self.session.observe(problem, given)
         else:
             self.session.drop(problem, DropReason.SCORING)
 
@@ -228,12 +242,8 @@ class Bridge:
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         if os.getpid() != self._pid or self._loop.is_closed():
             work.close()
-            gone = (
-                "is closed"
-                if self._loop.is_closed()
-                else f"belongs to process {self._pid}, which this one was forked of"
-            )
-            raise RuntimeError(f"this Bridge {gone}; make another")
+            reason = "is closed" if self._loop.is_closed() else f"belongs to process {self._pid}, before a fork"
+            raise RuntimeError(f"this Bridge {reason}; make another")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -250,6 +260,6 @@ def _find_bridge(number: int) -> Bridge:
 
 
 def _authorization() -> dict[str, str]:
-    """Return the header that a judge beyond this machine asks for."""
+    """Return the header that a judge on another machine asks for."""
     token = os.environ.get("REASONING_JUDGE_TOKEN")
     return {"Authorization": f"Bearer {token}"} if token else {}

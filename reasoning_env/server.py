@@ -1,4 +1,4 @@
-"""Verdicts over HTTP, for trainers that ask a reward server: a session, or a cluster of them, behind five routes.
+"""Serve verdicts over HTTP, for trainers with a reward server. A session or a Ray cluster judges.
 
 - `POST /score {"ref": reference, "texts": [completion, ...]}` -> `{"verdicts": [{"score", "reason", "answer"}, ...]}`
 - `POST /rm {"prompt", "response", "label": reference}` -> the score, a number (slime, miles)
@@ -7,8 +7,8 @@
 - `GET /health` -> `{"status": "ok"}`
 - `GET /metrics` -> counters in Prometheus' text format
 
-Problems are named by their references and nothing else, so that any server can judge any problem. A client's mistake is
-a 4xx with one line. A fault of ours is tried again here, then answered with 503 and Retry-After: never with a score.
+Requests name problems by reference, so any server can judge any problem. A wrong request gets a status 4xx and one
+line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiohttp import web
 
@@ -32,18 +32,18 @@ logger = logging.getLogger(__name__)
 
 
 class Judge(Protocol):
-    """A session, or what judges as one does."""
+    """A session, or `RayJudges`."""
 
     async def judge(self, problem: str, completions: Sequence[str], /) -> list[Verdict]: ...
 
 
 class JudgeServer:
-    """The routes before a judge. With `token`, every request but /health needs it as a bearer token."""
+    """The routes over a judge. With `token`, every request but /health needs this bearer token."""
 
     MAX_BODY_BYTES = 32 * 2**20
-    """A group of 64 completions of 32,000 tokens has about 8 MB."""
+    """Largest request. A group of 64 completions of 32,000 tokens has about 8 MB."""
     MAX_REQUESTS = 1024
-    """Requests that may wait at a time; beyond, 429 tells a client to wait itself."""
+    """Requests that may wait at a time. Further requests get 429, so that the client waits."""
 
     def __init__(self, judge: Judge, *, token: str | None = None) -> None:
         self._judge = judge
@@ -52,7 +52,7 @@ class JudgeServer:
         self._counts: Counter[str] = Counter()
 
     def app(self) -> web.Application:
-        """Return the application, for aiohttp's runners."""
+        """Return the application for aiohttp's runners."""
         app = web.Application(client_max_size=self.MAX_BODY_BYTES, middlewares=[self._guard])
         app.router.add_post("/score", self._score)
         app.router.add_post("/rm", self._rm)
@@ -95,8 +95,9 @@ class JudgeServer:
     # ---- judging
 
     async def _verdicts(self, reference: str, texts: Sequence[str]) -> list[Verdict]:
-        """Return verdicts, after retries where need be; raises what becomes the reply otherwise."""
-        waits = islice(pauses(), 2)  # few, since the client waits; but miles never asks again
+        """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
+        # Not more retries, because the client waits. Not fewer, because miles never repeats a request.
+        retry_pauses = islice(pauses(), 2)
         while True:
             try:
                 verdicts = await self._judge.judge(reference, texts)
@@ -104,9 +105,9 @@ class JudgeServer:
                 raise _refusal(422, str(error)) from error
             except (ScoringError, WorkerError) as error:
                 self._counts["faults_total"] += 1
-                pause_s = next(waits, None)
+                pause_s = next(retry_pauses, None)
                 if pause_s is None:
-                    logger.warning("no verdict for a request, which is told to come again: %s", error)
+                    logger.warning("a request gets no verdict, and the client is told to retry: %s", error)
                     raise _refusal(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:
@@ -117,11 +118,11 @@ class JudgeServer:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Let a request in that may come in, and answer every error with one line of JSON."""
+        """Check a request's token and the number of requests; answer every error with one line of JSON."""
         try:
             if request.path != "/health" and not self._is_known(request):
                 raise _refusal(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
-            # A full server is healthy: who looks at it must not take it for one that is gone.
+            # Not for GET: /health and /metrics must answer while the server is full.
             if self._waiting >= self.MAX_REQUESTS and request.method == "POST":
                 raise _refusal(429, f"{self.MAX_REQUESTS} requests wait already", retry_after_s=1)
             self._waiting += 1
@@ -135,7 +136,7 @@ class JudgeServer:
                 raise
             reason = f"more than {self.MAX_BODY_BYTES} bytes" if error.status == 413 else error.reason
             return web.json_response({"error": reason}, status=error.status)
-        except Exception:  # of ours: the client must not take it for a score
+        except Exception:  # the client must get a status that is no score
             logger.exception("a request failed")
             self._counts["replies_500_total"] += 1
             return web.json_response({"error": "an internal error; the server's log has it"}, status=500)
@@ -148,7 +149,7 @@ class JudgeServer:
 
 
 def _refusal(status: int, reason: str, *, retry_after_s: int | None = None) -> web.HTTPException:
-    """Return a reply with one line that says why, to be raised."""
+    """Return an error reply with the reason as one line, to be raised."""
     exceptions: dict[int, type[web.HTTPException]] = {
         400: web.HTTPBadRequest,
         401: web.HTTPUnauthorized,
@@ -160,8 +161,8 @@ def _refusal(status: int, reason: str, *, retry_after_s: int | None = None) -> w
     return exceptions[status](text=json.dumps({"error": reason}), content_type="application/json", headers=headers)
 
 
-async def _read(request: web.Request) -> dict[str, Any]:
-    """Return the body, a JSON object; a long one is parsed in a thread."""
+async def _read(request: web.Request) -> dict[str, object]:
+    """Return the body, a JSON object, parsed in a thread. Raises the reply 400 for another body."""
     body = await request.read()
     try:
         parsed = await asyncio.to_thread(json.loads, body)
@@ -172,13 +173,14 @@ async def _read(request: web.Request) -> dict[str, Any]:
     return parsed
 
 
-def _text(body: dict[str, Any], name: str) -> str:
-    if not isinstance(body.get(name), str):
+def _text(body: dict[str, object], name: str) -> str:
+    text = body.get(name)
+    if not isinstance(text, str):
         raise _refusal(400, f"{name!r} must be a text")
-    return str(body[name])
+    return text
 
 
-def _texts(body: dict[str, Any], name: str) -> list[str]:
+def _texts(body: dict[str, object], name: str) -> list[str]:
     texts = body.get(name)
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise _refusal(400, f"{name!r} must be a list of texts")

@@ -1,4 +1,4 @@
-"""The core without a trainer: problems, verdicts, and what the curriculum learns from them.
+"""The core without a trainer: make problems, judge completions, and learn from the verdicts.
 
 Every integration runs this loop:
 
@@ -11,8 +11,8 @@ Every integration runs this loop:
         session.observe(problem, verdicts)                         # curriculum and metrics
     await session.close()
 
-An infrastructure fault is an error that `judge` raises, never a score of 0. `state()` holds everything that decides the
-next problem; a session that begins with it goes on where the earlier session was.
+An infrastructure error is raised by `judge` and is never a score of 0. `state()` returns everything that decides the
+next problem; a session that begins with this state continues the earlier session.
 """
 
 from __future__ import annotations
@@ -50,23 +50,27 @@ T = TypeVar("T")
 
 
 class Session(Generic[T]):
-    """The problems and verdicts of one run; used on one event loop.
+    """The problems and verdicts of one run, for one event loop.
+
+    `async with session` starts and closes the session.
 
     Args:
-        prepare: Returns what `next` hands out for a problem, such as the problem with its prompt, or None where prompt,
-            expected answer and completion do not fit. A problem that does not fit is drawn again and counted, with a
-            warning once a task. Called from several threads. Without `prepare`, `next` hands out the `Problem`.
-        pool: The workers, which `start` starts and `close` ends; made from the settings where None.
-        checkout: A folder with a reasoning-gym that is used in place of the installed one.
-        group_size: How many verdicts `observe` mostly gets at a time.
+        prepare: Returns the item that `next` hands out for a problem, such as the problem with its prompt, or None when
+            prompt, expected answer and completion do not fit into the model's context. The problem is then counted and
+            another is drawn; each task is warned about once. Called from several threads. Without `prepare`, `next`
+            hands out the `Problem`.
+        pool: Worker pool, started by `start` and closed by `close`. By default, made from the settings.
+        checkout: Folder with a reasoning-gym to use instead of the installed package.
+        group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
-        thinking: The model's formats of thinking; those of the settings where None.
+        thinking: Formats in which the model thinks. By default, the formats of the settings.
     """
 
     LONG_QUESTION = 1500
-    """Characters from which `prepare` runs in a thread; below, a thread costs more than counting the tokens."""
+    """Characters of question and answer from which `prepare` runs in a thread. For a shorter question, switching to a
+    thread takes longer than counting the tokens."""
     REMADE_PROBLEMS = 1024
-    """Problems made from their references that are kept; the completions of a problem mostly come within a minute."""
+    """Problems kept after `remake`: the completions of a problem mostly come within a minute."""
 
     @overload
     def __init__(
@@ -127,9 +131,12 @@ class Session(Generic[T]):
     # ---- beginning and end
 
     async def start(self) -> LibraryInfo:
-        """Start the workers and read what the settings say of tasks.
+        """Start the workers, and plan training and evaluation from the settings. Return facts about the library.
 
-        Raises ConfigError and WorkerError, each with its remedy; no process is left then.
+        No process is left after an error. Raises:
+
+        - ConfigError: a setting of tasks is wrong
+        - WorkerError: the workers cannot be started
         """
         library = await self.pool.start(workers=1)
         try:
@@ -152,11 +159,13 @@ class Session(Generic[T]):
         done: Container[int] = frozenset(),
         learn_from: Iterable[tuple[Problem, Sequence[float]]] = (),
     ) -> None:
-        """Begin to draw problems, as `next` does by itself; once it has begun, nothing changes.
+        """Begin to draw problems. `next` calls this method too; a second call has no effect.
 
-        Sessions of different `instance` numbers share no problem. `state` is what `state()` returned in an earlier run.
-        Where an earlier run left groups instead of a state, `done` holds the positions of their problems, which are
-        passed over, and the sampler learns from these problems and the scores of their completions.
+        Args:
+            instance: Number of this session; sessions with different numbers share no problem.
+            state: The result of `state()` in an earlier run.
+            done: Positions of the stream to skip, when an earlier run left groups and no state.
+            learn_from: Problems of such groups with their scores, from which the sampler learns.
         """
         if self._stream is not None:
             return
@@ -180,7 +189,7 @@ class Session(Generic[T]):
         self._stream.start()
 
     async def close(self) -> None:
-        """Stop generating and end every process; `state()` still tells where the session was. Safe to call twice."""
+        """Stop generating and end every process. Safe to call twice; `state()` still works afterwards."""
         if self._stream is not None:
             await self._stream.close()
         if self._evaluation_set is not None:
@@ -199,28 +208,33 @@ class Session(Generic[T]):
     # ---- the loop
 
     async def next(self) -> T:
-        """Return the next problem that fits, as `prepare` returned it; it is in flight until `observe` or `done`.
+        """Return the result of `prepare` for the next problem that fits.
 
-        None of the evaluation set's questions is among them. Raises ConfigError when very many in a row do not fit,
-        GenerationError when no task is left, and WorkerError without workers.
+        The problem is in flight until `observe`, `done` or `drop`. Its question is not in the evaluation set. Raises:
+
+        - ConfigError: none of the first `giving_up.MAX_UNFIT` problems fits
+        - GenerationError: no task is left
+        - WorkerError: there are no workers any more
         """
         self.begin()
         assert self._stream is not None
         return await self._stream.next()
 
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
-        """Return the conversation that asks a problem's question: each message has `role` and `content`."""
+        """Return the conversation that asks the problem's question. Each message has `role` and `content`."""
         return build_messages(self.system_prompt(problem.spec.split), problem.question)
 
     async def judge(
         self, problem: Problem | str, completions: Sequence[str], *, thinking: Thinking | None = None
     ) -> list[Verdict]:
-        """Return a verdict for each completion, in order; `problem` may also be a problem's reference.
+        """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
 
-        `thinking` holds the formats of the model that wrote the completions, where they are not the session's.
+        `thinking` has the formats in which the completions think, if they differ from the session's. Raises:
 
-        Raises ScoringError when a fault of ours persists and WorkerError without workers; for a reference also
-        InvalidReferenceError, and GenerationError when its problem cannot be generated.
+        - ScoringError: an infrastructure error persisted on a fresh worker
+        - WorkerError: there are no workers any more
+        - InvalidReferenceError: the reference names no problem of this library
+        - GenerationError: the problem of the reference cannot be generated
         """
         if isinstance(problem, str):
             problem = await self.remake(problem)
@@ -235,10 +249,10 @@ class Session(Generic[T]):
         rollouts: Sequence[Rollout] | None = None,
         done: bool = True,
     ) -> None:
-        """Let curriculum, sampling and metrics learn from a group's verdicts.
+        """Update curriculum, sampling and metrics with the verdicts of a group.
 
-        `rollouts`, where the caller has them, are what was judged, with rewards and lengths for the metrics. Without
-        `done` the problem stays in flight, until `done` is called for it.
+        `rollouts` are the judged rollouts with rewards and lengths, for the metrics. With `done=False`, the problem
+        stays in flight until the method `done`.
         """
         if rollouts is None:
             rollouts = [
@@ -251,31 +265,35 @@ class Session(Generic[T]):
         outcome = self.metrics.record_group(group)
         logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
         if self._sampler is not None:
-            # Not the rewards: what length has cost says nothing of the problem's difficulty.
+            # Not the rewards: a penalty for length says nothing about the problem's difficulty.
             self._sampler.observe(problem, [verdict.score for verdict in verdicts])
         if done:
             self.done(problem)
 
     def done(self, problem: Problem) -> None:
-        """End a problem's flight: its group was delivered, refused or given up. Safe to call twice."""
+        """Take a problem out of flight: its group was delivered or dropped. Safe to call twice."""
         if self._stream is not None:
             self._stream.done(problem)
 
     def drop(self, problem: Problem, reason: DropReason) -> None:
-        """Count a problem that gives no group, and end its flight."""
+        """Count a problem without a group, and take the problem out of flight."""
         self.metrics.record_dropped(reason)
         self.done(problem)
 
     # ---- state, metrics, references
 
     def state(self) -> dict[str, Any]:
-        """Return what decides the next problem, as JSON: what is in flight, what is drawn, and what was learnt."""
+        """Return as JSON values everything that decides the next problem.
+
+        The state holds the problems in flight, the problems drawn ahead, and the sampler's estimates. Raises
+        RuntimeError before `begin`.
+        """
         if self._stream is None or self._sampler is None:
             raise RuntimeError("begin() comes first")
         return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
     def report(self, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, float]:
-        """Return the metrics of the interval since the last call; none before `start`."""
+        """Return the metrics of the interval since the last call. Empty before `start`."""
         if self._plan is None:
             return {}
         service = service_metrics(self.stats, self.pool.stats, self.pool.queued_jobs, dumps, delivery)
@@ -283,7 +301,10 @@ class Session(Generic[T]):
         return self.metrics.report() | service | task_metrics(sampler)
 
     async def remake(self, reference: str) -> Problem:
-        """Generate the problem of a reference again; raises as `judge` does."""
+        """Generate the problem of a reference, or return the problem kept from an earlier call.
+
+        Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
+        """
         if reference in self._remade:
             return self._remade[reference]
         parsed = Reference.parse(reference)
@@ -301,16 +322,16 @@ class Session(Generic[T]):
     async def make(
         self, task: str, seed: int, *, params: Mapping[str, Any] | None = None, level: float | None = None
     ) -> Problem:
-        """Generate the problem of exactly this seed, even one that `next` would not hand out.
+        """Generate the problem of exactly this seed, even a problem that training rejects.
 
-        `params` are set over the parameters of the settings. Raises GenerationError, and WorkerError without workers.
+        `params` replace parameters of the settings. Raises GenerationError and WorkerError.
         """
         all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
         request = ProblemRequest(task, seed, all_params, level, as_is=True)
         return await self.pool.generate(ProblemSpec(request, Split.TRAIN, 0), self.settings.eval_generation_deadline_s)
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
-        """Return the system message that problems of a split have; empty for none."""
+        """Return the system prompt of a split's problems; empty for none."""
         if split is Split.EVAL and self.eval_plan.system_prompt is not None:
             return self.eval_plan.system_prompt
         own = system_prompt(self.settings.system_prompt, self.thinking)
@@ -318,36 +339,38 @@ class Session(Generic[T]):
 
     @property
     def library(self) -> LibraryInfo:
-        """What the workers have imported. This and the next three raise RuntimeError before `start`."""
-        return _started(self._library)
+        """Facts about the library in the workers. Raises RuntimeError before `start`, as the next three do."""
+        return _require_started(self._library)
 
     @property
     def plan(self) -> TaskPlan:
-        return _started(self._plan)
+        """Tasks with their parameters and weights."""
+        return _require_started(self._plan)
 
     @property
     def eval_plan(self) -> EvaluationPlan:
-        return _started(self._eval_plan)
+        """Tasks, numbers and prompt of the evaluation."""
+        return _require_started(self._eval_plan)
 
     @property
     def evaluation_set(self) -> EvaluationSet:
-        """The fixed set of problems that `next` never hands out."""
-        return _started(self._evaluation_set)
+        """The fixed problems of the evaluation, which `next` never hands out."""
+        return _require_started(self._evaluation_set)
 
     @property
     def stats(self) -> StreamStats | None:
-        """The stream's counts; None before it has begun."""
+        """Counts of the stream; None before `begin`."""
         return None if self._stream is None else self._stream.stats
 
     @property
     def in_flight(self) -> int:
-        """How many problems were handed out and are not done."""
+        """Number of problems that were handed out and are not done."""
         return 0 if self._stream is None else self._stream.in_flight
 
     async def _prepare_or_reject(self, problem: Problem) -> T | Rejection:
-        """Return what `next` hands out for a problem, or why this run does not serve the problem.
+        """Return the prepared problem, or the reason why this run does not serve the problem.
 
-        Raises ConfigError when none of the first MAX_UNFIT problems fits.
+        Raises ConfigError when none of the first `giving_up.MAX_UNFIT` problems fits.
         """
         if await self.evaluation_set.asks(problem):
             return Rejection.HELD_OUT
@@ -379,8 +402,8 @@ class Session(Generic[T]):
         if problem.task not in self._unfit_tasks:
             self._unfit_tasks.add(problem.task)
             logger.warning(
-                "problems of %s are drawn again when prompt and expected answer do not fit; raise the limit of tokens "
-                "(max_token_length), or that of answers (max_answer_bytes), to train on them",
+                "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
+                "problems, raise max_token_length (prompt and completion) or max_answer_bytes (answer)",
                 problem.task,
             )
 
@@ -394,9 +417,9 @@ class Session(Generic[T]):
 
 
 async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | None) -> None:
-    """Raise ConfigError for tasks that there are not.
+    """Raise ConfigError when a task of the settings does not exist.
 
-    The library, which takes seconds to load, is asked only about names that are not known to be tasks.
+    The library takes seconds to load, and is only loaded for names that `library_facts` does not know.
     """
     patterns = [*settings.tasks, *settings.exclude_tasks, *settings.eval_tasks]
     if all(any(fnmatchcase(task, pattern.lower()) for task in (*FACTS, ALL_TASKS)) for pattern in patterns):
@@ -405,7 +428,7 @@ async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | Non
         pass
 
 
-def _started(value: T | None) -> T:
+def _require_started(value: T | None) -> T:
     if value is None:
         raise RuntimeError("start() comes first")
     return value

@@ -176,7 +176,7 @@ def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
         "os.wait()\n"
         "print(bridge.next().task)\n"
     )
-    assert "which this one was forked of; make another" in ended.stdout
+    assert "before a fork; make another" in ended.stdout
     assert ended.stdout.endswith("chain_sum\n")
 
 

@@ -1,10 +1,11 @@
-"""Check what a release of reasoning-gym needs before it is pinned: `python -m tools.check_release [CHECKOUT]`.
+"""Check a release of reasoning-gym before it is pinned: `python -m tools.check_release [CHECKOUT]`.
 
-Three checks, a line for each finding; the status is 1 when there is any. The rewards are the command `audit`'s.
+Prints a line for each finding of three checks, and exits with 1 when there is a finding. The command `audit` checks the
+rewards.
 
-- facts: each task has an entry in `reasoning_env/library_facts.py`, and each entry a task
-- levels: every level of difficulty makes problems, in time, and with its own parameters
-- questions: no training question is served that the evaluation set asks; `few_questions` decides which are looked for
+- facts: each task has an entry in `reasoning_env/library_facts.py`, and each entry has a task
+- levels: each level of difficulty makes problems in time, and with its own parameters
+- questions: training serves no question of the evaluation set, also for tasks without the fact `few_questions`
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check_facts(session: Session[Problem]) -> list[str]:
-    """Return the tasks without facts, and the facts without a task."""
+    """Return a line for each task without facts, and for each entry without a task."""
     tasks = {task.name for task in session.library.tasks}
     missing = [f"facts: {task} has no entry" for task in sorted(tasks - FACTS.keys())]
     return missing + [f"facts: {task} has an entry and is not in the library" for task in sorted(FACTS.keys() - tasks)]
 
 
 async def check_levels(session: Session[Problem], problems: int) -> list[str]:
-    """Make problems of each task at each level; return the levels that fail, and those that another one replaces.
+    """Make problems of each task at each level. Return a line for each level that fails or is replaced by another.
 
-    A composite hands its level on to its members, which are checked themselves.
+    The composite is left out: its level is that of its members, which are checked.
     """
 
     async def check(task: str) -> list[str]:
@@ -79,7 +80,7 @@ async def check_levels(session: Session[Problem], problems: int) -> list[str]:
 
 
 async def check_questions(session: Session[Problem], questions: int) -> list[str]:
-    """Draw training problems of each task; return the tasks that would serve a question of the evaluation set."""
+    """Draw training problems of each task. Return a line for each task that serves a question of the evaluation set."""
     evaluation_set = session.evaluation_set
     evaluated = {_words(problem.question) for problem in await evaluation_set.problems()}
 
@@ -100,7 +101,7 @@ def _words(question: str) -> tuple[str, ...]:
 
 
 async def try_to_make(session: Session[Problem], spec: ProblemSpec) -> Problem | GenerationError:
-    """Return the problem, or why there is none, within the time that training grants it by default."""
+    """Return the problem, or the error when generation fails or exceeds training's default deadline."""
     try:
         return await session.pool.generate(spec, session.settings.generation_deadline_s)
     except GenerationError as error:

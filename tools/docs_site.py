@@ -1,4 +1,4 @@
-"""A hook of mkdocs: the documentation's site begins with the README, and has the page of `learn`."""
+"""A hook of mkdocs: add the README as the first page of the site, and the page of `learn`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PAGES = {
     "index.md": ("README.md", {"](docs/": "](", "](learn/README.md": "](learning.md"}),
     "learning.md": ("learn/README.md", {"](../docs/": "]("}),
 }
-"""Pages that lie outside `docs`: their names in the site, their files, and how their links begin here and there."""
+"""Pages outside `docs` by their name in the site: the file, and the beginnings of links in file and site."""
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages; mkdocs calls this by its name once it has found those of `docs`."""
+    """Add the pages. mkdocs calls this function by its name after it has found the pages of `docs`."""
     for name, (source, links) in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         for here, there in links.items():
@@ -26,5 +26,5 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Lead links of the pages of `docs` to the page of `learn`."""
+    """Turn links to the README and to `learn` in the pages of `docs` into links of the site."""
     return markdown.replace("](../learn/README.md", "](learning.md").replace("](../README.md", "](index.md")

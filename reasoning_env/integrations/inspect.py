@@ -1,9 +1,9 @@
-"""Inspect AI: the evaluation set as a task, scored by this project's judges.
+"""Inspect AI: the evaluation set as a task, judged by this project's verifiers.
 
     inspect eval reasoning_env/integrations/inspect.py --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
     inspect eval reasoning_env/integrations/inspect.py --model openai/gpt-5 -T preset=rg-hard -T limit=5
 
-Give the model room for its answer with --max-tokens: Inspect itself names no maximum.
+Set --max-tokens to the length of the longest completion, because Inspect sets no maximum.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def _bridge(**settings: Any) -> Bridge:
 
 @task
 def reasoning_gym(tasks: str = "all", preset: str | None = None, limit: int | None = None, seed: int = 123) -> Task:
-    """Problems of `tasks` (names, globs or categories, joined by commas), `limit` of each; or of a preset."""
+    """Make the task: `limit` problems of each task of `tasks`, or of a preset.
+
+    `tasks` are names, globs or categories, joined by commas.
+    """
     chosen: dict[str, Any] = {"tasks": tasks, "eval_preset": preset, "eval_seed": seed}
     if limit is not None:
         chosen["num_eval_samples_per_task"] = limit
@@ -49,7 +52,7 @@ def reasoning_gym(tasks: str = "all", preset: str | None = None, limit: int | No
 
 @scorer(metrics=[grouped(mean(), "task"), mean(), stderr()])
 def judged(bridge: Bridge) -> Any:
-    """Score a completion in a sandboxed process; a fault of ours is an error of the sample, never a 0."""
+    """Score a completion in a sandboxed process. An infrastructure error fails the sample; it is never scored 0."""
 
     async def score(state: TaskState, target: Target) -> Score:
         [verdict] = await bridge.ajudge(state.metadata["reference"], [state.output.completion])

@@ -1,10 +1,11 @@
-"""Judging on a Ray cluster: a session on each node, and the least busy one judges.
+"""Judge on a Ray cluster: every node has a session, and the least busy node judges.
 
     judges = RayJudges(ReasoningSettings())
     verdicts = await judges.judge(problem.reference, completions)
 
-It has a session's `judge` over references, so that a training loop or `JudgeServer` can use it in place of one. A node
-that dies costs a retry on another. Verdicts are the same everywhere, because a reference makes the same problem.
+`RayJudges.judge` takes references and is otherwise `Session.judge`, so a training loop or `JudgeServer` can use
+`RayJudges` in place of a session. When a node dies, another node judges again. All nodes give the same verdicts,
+because a reference makes the same problem on every node.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class _NodeJudge:
-    """A session in an actor, which Ray starts again when its process dies."""
+    """A session in an actor. Ray restarts the actor when its process dies."""
 
     def __init__(self, settings: ReasoningSettings) -> None:
         self._settings = settings
@@ -46,10 +47,10 @@ class _NodeJudge:
 
 
 class RayJudges:
-    """One judge a node of the cluster that `ray.init` has joined, as it is now."""
+    """One judge for each node that the cluster of `ray.init` has at construction."""
 
     REST_S = 30.0
-    """How long a judge that has failed is asked only when no other is left: Ray starts it again meanwhile."""
+    """Seconds for which a failed judge comes last in the order, while Ray restarts the judge."""
 
     def __init__(self, settings: ReasoningSettings | None = None) -> None:
         given = settings or ReasoningSettings()
@@ -62,7 +63,10 @@ class RayJudges:
         self._resting_until: dict[Any, float] = dict.fromkeys(self._busy, 0.0)
 
     async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion; raises as `Session.judge`, and ScoringError when every node fails."""
+        """Return a verdict for each completion, in order.
+
+        Raises the errors of `Session.judge`, and ScoringError when every node fails.
+        """
         untried = set(self._busy)
         while untried:
             judge = min(untried, key=self._order)
@@ -80,9 +84,11 @@ class RayJudges:
             finally:
                 self._busy[judge] -= 1
             self._resting_until[judge] = time.monotonic() + self.REST_S
-            logger.warning("a node's judge fails and rests for %g s: %s", self.REST_S, str(cause).splitlines()[0])
+            logger.warning(
+                "the judge of a node failed, and comes last for %g s: %s", self.REST_S, str(cause).splitlines()[0]
+            )
         raise ScoringError("no node of the Ray cluster can judge")
 
     def _order(self, judge: Any) -> tuple[bool, int]:
-        """The judges that do not rest come first, and of them the least busy one."""
+        """Return the sort key: judges without a recent failure first, then the least busy judge."""
         return self._resting_until[judge] > time.monotonic(), self._busy[judge]

@@ -1,4 +1,4 @@
-"""GRPO with TRL: rows that follow the curriculum, an asynchronous reward, and a callback.
+"""GRPO with TRL: a data set that follows the curriculum, an asynchronous reward function, and a callback.
 
     with Bridge(tasks=["gcd"], complexity_mode="curriculum") as bridge:
         gym = TrlEnvironment(bridge)
@@ -8,8 +8,9 @@
         )
         trainer.train()
 
-Of several ranks the first draws the rows and sends them to the others; each judges what it has sampled, and the first
-learns from all verdicts. A fault of ours is None, which TRL leaves out of the group.
+The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions, and the first
+rank learns from the verdicts of all ranks. After an infrastructure error the reward is None, which TRL leaves out of
+the group.
 """
 
 from __future__ import annotations
@@ -38,18 +39,21 @@ STATE_FILE = "reasoning_stream.json"
 
 
 class TrlEnvironment:
-    """What a `GRPOTrainer` takes, over one bridge for each rank."""
+    """The data set, the reward function and the callback of a `GRPOTrainer`. Each rank has one, over its own bridge."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
         self.problems: dict[str, Problem] = {}
-        """Problems whose rows were drawn and whose groups were not judged, by reference."""
+        """Problems whose rows were drawn and whose groups are not judged yet, by reference."""
         self._ranks, self._rank = 1, 0
         self._objects: Any = None
 
     def rows(self) -> IterableDataset:
-        """Return an endless data set of `prompt` (a conversation) and `reference`, drawn when the trainer asks."""
-        # The generator is pickled to be hashed, and so is what it takes: a bridge is pickled to a number.
+        """Return an endless data set with the columns `prompt` (a conversation) and `reference`.
+
+        A row is drawn when the trainer iterates.
+        """
+        # datasets pickles the generator and its arguments to hash them: only a number is given.
         _environments[id(self.bridge)] = self
         return IterableDataset.from_generator(_draw_rows, gen_kwargs={"number": id(self.bridge)})
 
@@ -61,14 +65,14 @@ class TrlEnvironment:
         log_metric: Any = None,
         **_: Any,
     ) -> list[float | None]:
-        """Return a score for each completion: what `reward_funcs` takes."""
+        """Return a score for each completion, or None after an infrastructure error; for `reward_funcs`."""
         indices: dict[str, list[int]] = defaultdict(list)
         for index, name in enumerate(reference):
             indices[name].append(index)
         texts = [_text(completion) for completion in completions]
         judged = await asyncio.gather(
             *(
-                # Only the first rank has the problems; the others make them again.
+                # Only the first rank has the problems; the other ranks make them from their references.
                 self.bridge.ajudge(self.problems.get(name, name), [texts[index] for index in of_problem])
                 for name, of_problem in indices.items()
             )
@@ -90,14 +94,14 @@ class TrlEnvironment:
         return [None if verdict is None else verdict.score for verdict in verdicts]
 
     def callback(self) -> TrainerCallback:
-        """Return the callback that checks the trainer's arguments, saves the stream with checkpoints and logs."""
+        """Return the callback that checks the trainer's arguments, saves the stream in checkpoints and logs metrics."""
         return _StreamCallback(self)
 
     def draw(self) -> dict[str, Any]:
-        """Return the next row; on every rank, which all iterate alike, the same one."""
+        """Return the next row, the same on every rank. All ranks must call this method equally often."""
         if self._objects is None and dist.is_initialized() and dist.get_world_size() > 1:
-            # Not before: ranks find each other when GRPOConfig is made. The trainer's own group may be one of GPUs,
-            # which carries no objects.
+            # Not earlier: ranks find each other when GRPOConfig is made. A group of its own, because the trainer's
+            # group may be of GPUs, which cannot send objects.
             self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
             self._objects = dist.new_group(backend="gloo")
         row: list[Any] = [None]
@@ -111,7 +115,7 @@ class TrlEnvironment:
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None]]) -> None:
-        """Let the first rank's session observe the groups of all ranks."""
+        """Hand the groups of all ranks to the first rank's session."""
         of_ranks = [verdicts] * self._ranks
         if self._objects is not None:
             dist.all_gather_object(of_ranks, verdicts, group=self._objects)
@@ -123,7 +127,7 @@ class TrlEnvironment:
                 groups[name].append(verdict)
         for name, group in groups.items():
             problem = self.problems.pop(name, None)
-            if problem is not None:  # an evaluation's rows are not this environment's
+            if problem is not None:  # rows of an evaluation are not from this environment
                 self.bridge.observe(problem, group)
 
 
@@ -151,24 +155,24 @@ class _StreamCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **given: Any) -> None:
         bridge = self._environment.bridge
-        # A copy: the trainer pads and truncates, which changes what its tokenizer does on every thread.
-        tokenizer = copy.deepcopy(given["processing_class"])
         limit = getattr(getattr(model, "config", None), "max_position_embeddings", None)
         if limit is not None:
-            room = limit - args.max_completion_length
+            most_prompt_tokens = limit - args.max_completion_length
+            # A copy: the trainer switches padding and truncation on, which changes its tokenizer on every thread.
+            tokenizer = copy.deepcopy(given["processing_class"])
 
             def fits(problem: Problem) -> bool:
-                tokens = tokenizer.apply_chat_template(
+                prompt = tokenizer.apply_chat_template(
                     bridge.messages(problem), add_generation_prompt=True, return_dict=True
-                )
-                expected = tokenizer(f"<answer>{problem.answer or ''}</answer>")["input_ids"]
-                return bool(len(tokens["input_ids"]) <= room and len(expected) <= args.max_completion_length)
+                )["input_ids"]
+                answer = tokenizer(f"<answer>{problem.answer or ''}</answer>")["input_ids"]
+                return bool(len(prompt) <= most_prompt_tokens and len(answer) <= args.max_completion_length)
 
             bridge.fits = fits
         if state.global_step > 0 and state.is_world_process_zero:
             path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
             if not path.exists():
-                raise ConfigError(f"{path} is missing: the stream of problems cannot go on from this checkpoint")
+                raise ConfigError(f"{path} is missing: the stream of problems cannot continue from this checkpoint")
             bridge.resume(json.loads(path.read_text()))
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -191,5 +195,5 @@ def _draw_rows(number: int) -> Iterator[dict[str, Any]]:
 
 
 def _text(completion: Any) -> str:
-    """Return what was sampled: of a conversation, the content of the reply."""
+    """Return the text of a completion: of a conversation, the content of the last message."""
     return completion if isinstance(completion, str) else str(completion[-1]["content"])

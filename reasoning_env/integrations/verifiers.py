@@ -1,13 +1,13 @@
-"""verifiers and prime-rl: an endless taskset, whose rewards are judged in sandboxed processes.
+"""verifiers and prime-rl: an endless taskset with rewards from sandboxed processes.
 
-Its id is `reasoning-gym-taskset`, in prime-rl too:
+The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
     vf-eval reasoning-gym-taskset -n 8 -r 4 --env.taskset.tasks gcd,chain_sum \\
         --env.agent.harness.id null --env.agent.runtime.type subprocess --no-push
 
-Without the three last options its command line wants a paid runtime and uploads what it did. Rewards run in other
-processes than `load`, and none of them sees whole groups: levels are fixed or random. With `REASONING_JUDGE_URL` they
-share a `judge` server's processes.
+Without the last three options, the command line of verifiers needs a paid runtime and uploads the run. Rewards are
+computed in other processes than `load`, and no process sees a whole group, so levels are fixed or random. With the
+variable `REASONING_JUDGE_URL`, all reward processes share the processes of a `judge` server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["ReasoningGymTaskset"]
 
 
 class ReasoningGymData(vf.TaskData):
-    """What travels with a task: a reference, which any process makes the problem of."""
+    """Data of a task. Any process makes the problem from its reference."""
 
     reference: str
 
@@ -34,7 +34,7 @@ class ReasoningGymData(vf.TaskData):
 class ReasoningGymTask(vf.Task[ReasoningGymData]):
     @vf.reward
     async def judged(self, trace: Any) -> float:
-        """Return the score of the last reply; raises ScoringError for a fault of ours, which is never a 0."""
+        """Return the score of the last reply. Raises ScoringError for an infrastructure error, never scored 0."""
         [verdict] = await _judge().ajudge(self.data.reference, [trace.last_reply or ""])
         if verdict is None:
             raise ScoringError("a completion could not be judged; the log above says why")
@@ -43,7 +43,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
 
 class ReasoningGymConfig(vf.TasksetConfig):
-    """`tasks` are names, globs or categories, joined by commas; without `level` it is the library's own."""
+    """`tasks` are names, globs or categories, joined by commas. Without `level`, the library's default parameters."""
 
     tasks: str = "all"
     seed: int = 42
@@ -71,5 +71,5 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
 
 @cache
 def _judge() -> Bridge:
-    """Return this process' bridge, whose workers start beside its event loop."""
+    """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
     return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)

@@ -1,4 +1,4 @@
-"""verl: rows of references in Parquet, and the reward function that judges them.
+"""verl: a Parquet file of problems by reference, and the reward function for them.
 
     python -m reasoning_env.integrations.verl train.parquet --rows 10000 --tasks gcd,chain_sum --seed 1
     python -m reasoning_env.integrations.verl test.parquet --evaluation --tasks gcd,chain_sum
@@ -6,9 +6,9 @@
     reward.custom_reward_function.path=pkg://reasoning_env.integrations.verl
     reward.custom_reward_function.name=compute_score
 
-Levels are fixed or random: verl reads its rows once, and no process sees whole groups. verl has no reward of None, so a
-fault of ours is tried again and then raised. With `REASONING_JUDGE_URL` all reward workers of a node share a `judge`
-server's processes; without, each has a pool of its own.
+Levels are fixed or random, because verl reads the rows once and no process sees a whole group. verl has no reward of
+None, so an infrastructure error is retried and then raised. With the variable `REASONING_JUDGE_URL`, all reward workers
+of a node share the processes of a `judge` server; otherwise each reward worker has a pool of its own.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from reasoning_env.errors import ScoringError
 
 DATA_SOURCE = "reasoning_gym"
 RETRY_PAUSES_S = (1.0, 5.0, 30.0)
-"""The last one outlasts a restart of a judge."""
+"""The last pause is longer than the restart of a judge takes."""
 
 
 @cache
 def judge() -> Bridge:
-    """Return this process' bridge, whose workers start beside verl's event loop."""
+    """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
     return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)
 
 
 async def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
 ) -> dict[str, Any]:
-    """Return the score of a completion with its reason; `ground_truth` is the problem's reference.
+    """Return the score of a completion and the reason; `ground_truth` is the problem's reference.
 
-    Raises ScoringError when a fault of ours persists, and InvalidReferenceError for what is no reference.
+    Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
     """
     for pause_s in (*RETRY_PAUSES_S, None):
         [verdict] = await judge().ajudge(ground_truth, [solution_str])
@@ -52,9 +52,9 @@ async def compute_score(
 
 
 def write_parquet(path: str, rows: int | None, **settings: Any) -> None:
-    """Write the first `rows` problems of a stream, or without a number the evaluation set, which no stream asks.
+    """Write the first `rows` problems of the stream, or with None the evaluation set. The two share no question.
 
-    `settings` are the bridge's.
+    `settings` are settings of the bridge.
     """
     with Bridge(**settings) as bridge:
         problems = bridge.evaluation_problems() if rows is None else [bridge.next() for _ in range(rows)]
@@ -75,7 +75,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write problems as Parquet for verl.")
     parser.add_argument("path")
     parser.add_argument("--rows", type=int, default=10_000, help="problems to train on (default: %(default)s)")
-    parser.add_argument("--evaluation", action="store_true", help="write the evaluation set instead, which no row asks")
+    parser.add_argument(
+        "--evaluation", action="store_true", help="write the evaluation set instead of rows to train on"
+    )
     parser.add_argument("--tasks", default="all", help="names, globs or categories, joined by commas")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--level", type=float, help="difficulty from 0 to 1 (default: the library's own)")
