@@ -175,6 +175,17 @@ def test_page_names_every_room(rooms: dict[str, set[str]]) -> None:
     assert {name for name in own if f"`{name}/`" not in text and f"`{name}.py`" not in text} == set()
 
 
+RECIPES = ROOT / "docs" / "development.md"
+
+
+def test_recipes_name_existing_files() -> None:
+    named = re.findall(r"`([\w./]*/[\w./]*|\w+\.(?:toml|md)|Makefile)`", RECIPES.read_text())
+    files = {name for name in named if "NAME" not in name}
+    assert len(files) >= 20
+    assert [name for name in files if not (ROOT / name).exists() and not (ROOT / "reasoning_env" / name).exists()] == []
+    assert all((ROOT / name).parent.is_dir() for name in named if "NAME" in name)
+
+
 def test_learn_uses_public_names() -> None:
     modules = (ROOT / "learn").rglob("*.py")
     named = {name for module in modules for name in imports(module) if name[0] == "reasoning_env"}
