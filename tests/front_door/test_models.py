@@ -83,7 +83,9 @@ async def test_text_server_that_keeps_no_special_tokens_ends_the_start(
     make_env: MakeEnv, server: InferenceServer, magistral: str
 ) -> None:
     server.fail(respond(400, {"error": {"message": "Unrecognized request argument: skip_special_tokens"}}))
-    with pytest.raises(ServerError, match=r"leaves out the special tokens.*use openai.server_type vllm or sglang"):
+    with pytest.raises(
+        ServerError, match=r"leaves out the special tokens.*use openai.server_type vllm, sglang or completions"
+    ):
         await make_env("openai", tokenizer_name=magistral)
 
 

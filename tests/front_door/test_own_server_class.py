@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,3 +91,29 @@ async def test_own_class_gives_a_group(
     assert group["scores"] == [1.0, 0.0, 1.0, 0.0]
     assert all(map(len, group["tokens"])) is (own is not ChatServer)
     assert (group["inference_logprobs"] is not None) is (own in (OwnServer, TokenServer))
+
+
+@pytest.mark.parametrize("own", [OwnServer, TextServer, ChatServer])
+async def test_own_class_serves_an_evaluation(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: type[OwnServer]
+) -> None:
+    monkeypatch.setattr(Env, "server_cls", own)
+    env = await make_env(
+        "auto",
+        num_eval_samples_per_task=2,
+        eval_max_completion_tokens=64,  # for which servers of ours are asked for their context
+        data_dir_to_save_evals=str(tmp_path),
+    )
+    await env.evaluate()
+    assert env.reported[-1]["eval/mean_score"] == 0.0
+
+
+async def test_own_class_is_weighed_and_measured(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Env, "server_cls", OwnServer)
+    env = await make_env("auto")
+    await collect(env)
+    [own] = env._run.inference.clients
+    await own.update_weight(0.5)
+    assert (await own.wandb_metrics({}, "server_0"))["server/server_0_average_num_attempts"] == 1.0
+    await env.wandb_log()
+    assert env._run.inference.healthy

@@ -23,16 +23,16 @@ ANSWERS = "it answers with status"
 
 
 class Meaning(Enum):
-    """What the server's failure says about the next request."""
+    """What a failure says about the next request."""
 
     ABSENT = auto()
-    """The server is not there, or not ready yet: the same request may succeed later."""
+    """The server is unreachable or not ready yet: the same request may succeed later."""
     BUSY = auto()
-    """The server asks for patience, which is no failure of the request."""
+    """The server asks to wait; the request itself is sound."""
     REFUSED = auto()
     """The server will never take this request."""
     UNUSABLE = auto()
-    """The reply, or the lack of one, fits no other meaning, such as a web page instead of JSON."""
+    """Any other failure, such as a web page instead of JSON."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
 def _describe_reply(cause: BaseException) -> str | None:
     """Return what is wrong with a reply that the client could not read; None for any other failure.
 
-    Clients of vLLM and SGLang raise ContentTypeError for a web page; the others take its text for the reply.
+    Clients of vLLM and SGLang raise ContentTypeError for a web page; other clients take the page's text for the reply.
     """
     if type(cause).__name__ == "ContentTypeError" or (isinstance(cause, AttributeError) and "'str'" in str(cause)):
         return NO_JSON
@@ -186,12 +186,12 @@ def _status(error: BaseException) -> Any:
 
 
 def is_quota(error: BaseException) -> bool:
-    """Tell whether a hosted server refuses because nothing is left to spend, which waiting does not change."""
+    """Tell whether a hosted server refuses because the quota is used up; waiting does not help then."""
     return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
 def _explain_status(status: int | None) -> tuple[Meaning, str]:
-    """Return what a reply's HTTP status means, and what a user can do; `status` is None where there was no reply."""
+    """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
     match status:
         case 400 | 413 | 422:
             remedy = (
@@ -216,7 +216,7 @@ def _explain_status(status: int | None) -> tuple[Meaning, str]:
 
 
 def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
-    """Return why a stand-in for a server gave nothing for a prompt."""
+    """Return why a stand-in for a server has no reply to a prompt."""
     name = type(asked).__name__
     if not hasattr(asked, method):
         return f"env.server ({name}) cannot be asked for completions: it needs a method {method}"
@@ -225,13 +225,13 @@ def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
+    """Return the failure in one line; for tenacity's RetryError, the failure of the last attempt."""
     cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Return the failure of the last attempt of tenacity's RetryError, and any other error as it is."""
+    """Return the failure of the last attempt for tenacity's RetryError; any other error unchanged."""
     last_attempt = getattr(error, "last_attempt", None)
     return (last_attempt.exception() if last_attempt is not None else None) or error
 

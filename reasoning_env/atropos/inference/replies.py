@@ -1,11 +1,11 @@
-"""Tokens and log-probabilities as they were sampled: asked for, and read from a reply's bytes to numbers.
+"""Ask servers for sampled tokens with log-probabilities, and read the numbers from the bytes of the reply.
 
-A reply has tens of bytes a token and may be many megabytes long. It is cut into the bytes of each completion first,
-then the numbers of one completion are read at a time, each in a turn of the event loop of its own. Log-probabilities
-are the floats that the server wrote, bit for bit. `protocols/` has a module for each way to ask; this is what they
+A reply has tens of bytes a token and may be many megabytes long. The bytes are cut into completions first. Then the
+numbers of one completion are read at a time, each in its own turn of the event loop. Log-probabilities are the floats
+that the server wrote, bit for bit. `protocols/` has a module for each protocol; this module has what the protocols
 share.
 
-Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again.
+A reply that does not fit its protocol is a ReplyError, which says what came; the request is then sent again.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
 Logprobs = npt.NDArray[np.float64]
 Body = bytes | bytearray | mmap
-"""What a server has answered; mapped memory has `find`, but no `startswith` and no `in`."""
+"""The bytes of a reply; mapped memory has `find`, but no `startswith` and no `in`."""
 Numbers = Generator[None, None, tuple[TokenIds, Logprobs]]
-"""Work that is done a piece at each step, and then returns the numbers of a completion."""
+"""Reads a piece of a completion at each step, then returns token ids and log-probabilities."""
 
 _NUMBERS = b"0123456789+-.eE"
 BLANKS = b" \t\r\n"
 _FLOATS = msgspec.json.Decoder(list[float])
 _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
-"""Stands where a protocol has token ids and log-probabilities in one."""
+"""The token ids of a protocol whose log-probabilities contain them."""
 PIECE_BYTES = 2**18
-"""How much of a completion's numbers is read in one turn of the event loop, in about a millisecond."""
+"""Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 STALL_S = 10.0
-"""How long a reply that has begun may stand still; servers send a whole group at once."""
+"""How long a reply that has begun may send nothing; servers send a whole group at once."""
 
 TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
 """What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
 
 
 class ReplyError(Exception):
-    """A reply that does not hold what its protocol promises."""
+    """A reply does not fit its protocol."""
 
 
 @dataclass(frozen=True)
 class RawCompletion:
-    """A completion whose numbers are not read yet: `ids` is null where `logprobs` holds the token ids too."""
+    """A completion before its numbers are read. `ids` is null if `logprobs` holds the token ids too."""
 
     ids: msgspec.Raw
     logprobs: msgspec.Raw | memoryview
@@ -64,13 +64,16 @@ class RawCompletion:
 
 @dataclass(frozen=True)
 class TokenProtocol:
-    """How tokens are asked for, and what the reply looks like.
+    """How tokens are asked for, and how a reply is read.
 
-    `endpoint` is what messages call it. `path` is joined to the server's address, of which `/v1` is a part only where
-    `below_v1`. `request` makes the body of the prompt's tokens, the model's name and the sampling options in OpenAI's
-    words. `cut` takes a reply apart, and `read` the numbers of a completion, a piece at each step. `request_for_text`
-    asks to go on from a text by one token, and `prompt_of` returns how the server has read it: the tokens, only their
-    number, or None where the reply does not say.
+    - `endpoint`: what messages call the place of the requests.
+    - `path`: is joined to the server's address, without the address' `/v1` unless `below_v1`.
+    - `request`: makes the body from the prompt's tokens, the model's name and sampling options in OpenAI's words.
+    - `cut`: takes a reply apart into completions.
+    - `read`: reads the numbers of a completion, a piece at each step.
+    - `request_for_text`: makes the body that asks to continue a text by one token, from the text and the model's name.
+    - `prompt_of`: returns how the server has read that text: the tokens, their number, or None if the reply does not
+      say.
     """
 
     endpoint: str
@@ -83,7 +86,7 @@ class TokenProtocol:
     prompt_of: Callable[[Body], list[int] | int | None]
 
     def url(self, base_url: str) -> str:
-        """Return where to ask a server; `base_url` is its address with `/v1`."""
+        """Return the URL of requests to a server; `base_url` is its address with `/v1`."""
         base = base_url.rstrip("/")
         return f"{base if self.below_v1 else base.removesuffix('/v1')}{self.path}"
 
@@ -109,7 +112,7 @@ class TokenRequests:
         """
         prompt, model = options.pop("prompt", None), options.pop("model")
         tokens = options.pop("input_ids", None) or self.tokenizer.encode(prompt)
-        # As in Atropos' own servers: the chat template and the tokenizer may have written the beginning of text both.
+        # As in Atropos' own classes: both the chat template and the tokenizer may have written the beginning of text.
         if len(tokens) >= 2 and tokens[0] == self.tokenizer.bos_token_id == tokens[1]:
             tokens = tokens[1:]
         for name in ("max_new_tokens", "max_completion_tokens"):
@@ -135,7 +138,7 @@ class TokenRequests:
 
     @asynccontextmanager
     async def _post(self, url: str, request: Mapping[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield a reply of JSON; raises what aiohttp raises, with what the server says of its refusal."""
+        """Yield a reply of JSON; raises what aiohttp raises, with the text of the server's refusal."""
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         timeout = aiohttp.ClientTimeout(total=self.config.timeout)
         async with (
@@ -151,10 +154,10 @@ class TokenRequests:
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> Body:
-    """Return the whole body; raises ReplyError where it stops on the way, or all other replies would wait for it.
+    """Return the whole body; raises ReplyError if the body stops on the way, since all other replies would wait for it.
 
-    Where its length is known, its memory is mapped, so that it is taken part by part: to grow an array to 9 MB, or to
-    fill one with zeros, holds the event loop for up to 39 ms.
+    A body of known length is read into mapped memory, which the system provides page by page: to grow an array to 9 MB,
+    or to fill an array with zeros, holds the event loop for up to 39 ms.
     """
     length = None if "Content-Encoding" in response.headers else response.content_length
     body: bytearray | mmap = mmap(-1, length) if length else bytearray()
@@ -175,7 +178,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return what the decoder makes of a whole reply; raises ReplyError."""
+    """Decode a whole reply; raises ReplyError for broken JSON, another shape and numbers that are not finite."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -187,7 +190,10 @@ def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[bytes]:
-    """Yield a list's JSON as lists of some thousand elements; `end_of_element` ends all but the last, with a comma."""
+    """Yield the JSON of a list as lists of some thousand elements.
+
+    `end_of_element` is the end of each element but the last, with its comma.
+    """
     whole = bytes(raw)
     start = 0
     while (end := whole.find(end_of_element, start + PIECE_BYTES)) >= 0:
@@ -198,7 +204,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
-    """Raise ReplyError unless `raw`, its numbers left out, is a list of `count` times `element`."""
+    """Raise ReplyError unless `raw` without its numbers is a list of `count` times `element`."""
     layout = raw.translate(None, _NUMBERS + BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
@@ -208,7 +214,7 @@ def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
 
 
 def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
-    """Return a list of numbers as an array; raises ReplyError."""
+    """Return the JSON of a list of numbers as an array; raises ReplyError for other JSON."""
     try:
         return np.array(_FLOATS.decode(raw), dtype=np.float64)
     except msgspec.DecodeError as error:
@@ -216,7 +222,7 @@ def read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
 
 
 def as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
-    """Return token ids as an array; raises ReplyError for what is no whole number from 0 to 2**31 - 1."""
+    """Return token ids as an array; raises ReplyError for a number that is not whole, or not from 0 to 2**31 - 1."""
     given = np.asarray(numbers)
     if not given.size:
         return np.empty(0, np.int32)

@@ -1,6 +1,6 @@
-"""From what a server answered to a rollout that can be trained on.
+"""Make rollouts of completions.
 
-A completion that is unfit for training is left out, with a reason, and another is asked for.
+A completion that is unfit for training is left out, with a reason, and the server is asked for another.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def rollout_from_tokens(
     prompt: Sequence[int],
     completion: tuple[Any, Any, Any],
 ) -> Rollout | str:
-    """Return a rollout of the server's own tokens, or what makes them unfit for training.
+    """Return a rollout of the server's own tokens, or the reason why the tokens are unfit for training.
 
-    `completion` has the tokens, their log-probabilities and the finish reason, for which SGLang has a mapping. Tokens
-    and log-probabilities are numpy's arrays, or lists where a stand-in for a server gave them.
+    `completion` has tokens, log-probabilities and the finish reason; SGLang's finish reason is a mapping. Tokens and
+    log-probabilities are numpy's arrays, or lists from a stand-in for a server or an importer's own class.
     """
     given_tokens, given_logprobs, finish_reason = completion
     if len(given_tokens) == 0:
@@ -53,7 +53,7 @@ def rollout_from_tokens(
 
 
 def _joined(typecode: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
-    """Return an array of what belongs to the prompt, then the completion: a tenth of a list's memory."""
+    """Return an array of the prompt's values, then the completion's: an array takes a tenth of a list's memory."""
     joined: array[Any] = array(typecode, of_prompt)
     joined.frombytes(of_completion)
     return joined
@@ -62,9 +62,9 @@ def _joined(typecode: str, of_prompt: Sequence[float], of_completion: bytes) -> 
 def rollout_from_text(
     chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any, *, stop: str | None = None
 ) -> Rollout | str:
-    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training.
+    """Return a rollout of tokens made from the server's text, or the reason why the text is unfit for training.
 
-    `stop` is the text with which the server was asked to end; the model has then produced no end of turn after it.
+    `stop` is the stop text of the request; a model that was stopped by it has produced no end of turn.
     """
     assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
     text = chat.strip_end_of_turn(choice.text or "")

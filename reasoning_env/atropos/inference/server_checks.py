@@ -184,12 +184,11 @@ async def _probe(server: object, options: Options) -> str | None:
 
 
 def _no_special_tokens(server: APIServer) -> ServerError:
-    with_tokens = " or ".join(names_of_types(Training.YES))
     return ServerError(
         f"the inference server at {address(server)} leaves out the special tokens with which this model marks its "
         "thinking",
-        remedy=f"use {{openai.server_type}} {with_tokens} (tokens), or {CHAT}; `thinking: think` if the model does not "
-        "think in that format",
+        remedy=f"use {{openai.server_type}} {names_of_types(Training.YES)} (tokens), or {CHAT}; `thinking: think` if "
+        "the model does not think in that format",
     )
 
 

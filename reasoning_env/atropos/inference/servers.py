@@ -190,9 +190,12 @@ SERVER_TYPES: Sequence[ServerType] = (
 """All types; `auto` tries them in this order, the best first."""
 
 
-def names_of_types(for_training: Training) -> list[str]:
-    """Return the names of the types whose completions a trainer can use to this degree."""
-    return [row.name for row in SERVER_TYPES if row.reply_kind and row.reply_kind.for_training is for_training]
+def names_of_types(for_training: Training) -> str:
+    """Return the names of the types whose completions a trainer can use to this degree: `a, b or c`."""
+    *names, last = [
+        row.name for row in SERVER_TYPES if row.reply_kind is not None and row.reply_kind.for_training is for_training
+    ]
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def named_type(config: object) -> ServerType:

@@ -91,12 +91,11 @@ class Serve(Mode):
 
 def _refuse_chat(run: Run) -> None:
     if run.inference.reply_kind.for_training is Training.NO:
-        exact = " or ".join(names_of_types(Training.YES))
-        others = " or ".join(names_of_types(Training.WITHOUT_LOGPROBS))
         raise ConfigError(
             "a chat server gives text without tokens, and a trainer needs tokens",
             setting="openai.server_type",
-            remedy=f"serve takes {exact}, and {others} for trainers that compute log-probabilities themselves",
+            remedy=f"serve takes {names_of_types(Training.YES)}, and {names_of_types(Training.WITHOUT_LOGPROBS)} for "
+            "trainers that compute log-probabilities themselves",
         )
 
 

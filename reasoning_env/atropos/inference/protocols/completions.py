@@ -57,10 +57,10 @@ def _prompt_of(body: Body) -> list[int] | None:
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
-    """Take apart a choice at a time where the body looks as vLLM writes it, without blanks, else all at once.
+    """Cut one choice at a time if the body has vLLM's layout, without blanks; else decode the whole body at once.
 
-    Choices that are found by their beginnings are whole JSON each, and so is what remains without them; so nothing is
-    taken for a choice that is none, whatever a model has written.
+    Choices are found by their beginnings. Each must be whole JSON, and so must the body without the choices. So no text
+    of a model is taken for a choice.
     """
     cut = 0
     try:
@@ -73,7 +73,7 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 
 
 def _split_choices(body: Body) -> Iterator[memoryview]:
-    """Yield the choices' own JSON; raises DecodeError where the body has another layout."""
+    """Yield the JSON of each choice; raises DecodeError if the body has another layout."""
     key = b'"choices":['
     head = body.find(key) + len(key)
     end = body.rfind(b'}],"') + 1

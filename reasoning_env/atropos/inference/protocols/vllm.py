@@ -41,9 +41,9 @@ def _request_for_text(text: str, _model: str) -> dict[str, Any]:
 
 
 def _cut(body: Body) -> Iterator[RawCompletion]:
-    """Take apart a completion at a time where the body looks as Atropos' server writes it, else all at once.
+    """Cut one completion at a time if the body has the layout of Atropos' server; else decode the whole body at once.
 
-    To take apart eight completions of 32,000 tokens at once holds the event loop for 13 ms.
+    To decode eight completions of 32,000 tokens at once holds the event loop for 13 ms.
     """
     cut = 0
     try:
@@ -60,10 +60,10 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 
 
 def _split(body: Body) -> Iterator[RawCompletion]:
-    """Yield the completions; raises DecodeError where the body has another layout.
+    """Yield the completions; raises DecodeError if the body has another layout.
 
-    What lies between the brackets of `logprobs` is nothing but completions with commas between them, each of which is
-    checked when it is read; what remains is checked here. So no text of a model is taken for numbers.
+    Between the brackets of `logprobs` stand completions and commas. Each completion is checked when its numbers are
+    read; the rest of the body is checked here. So no text of a model is taken for numbers.
     """
     key = b'"logprobs":'  # in a text, its quotes would be escaped
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1
