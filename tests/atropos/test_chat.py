@@ -41,7 +41,7 @@ def server_of(create: AsyncMock) -> OpenAIServer:
     return server
 
 
-async def test_each_completion_is_a_request_of_its_own_with_its_number_of_tokens() -> None:
+async def test_one_request_a_completion() -> None:
     create = AsyncMock(return_value=reply())
     rollouts = await complete(create, 3)
     assert [(rollout.text, rollout.completion_tokens, rollout.tokens) for rollout in rollouts] == [("yes", 7, ())] * 3
@@ -64,13 +64,13 @@ async def test_servers_are_asked_in_turn() -> None:
     assert [create.call_count for create in creates] == [2, 2]
 
 
-async def test_reply_without_text_is_a_completion_all_the_same() -> None:
+async def test_reply_without_text() -> None:
     (rollout,) = await complete(AsyncMock(return_value=reply(None, "length", None)))
     assert (rollout.text, rollout.truncated, rollout.completion_tokens) == ("", True, None)
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-async def test_thinking_that_comes_apart_from_the_text_is_kept_apart(name: str) -> None:
+async def test_thinking_stays_apart(name: str) -> None:
     message = {"role": "assistant", "content": "<answer>1</answer>", name: "</think><answer>2</answer>"}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     plain = {"id": "", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
@@ -78,13 +78,16 @@ async def test_thinking_that_comes_apart_from_the_text_is_kept_apart(name: str) 
     assert (rollout.text, rollout.thinking) == ("<answer>1</answer>", "</think><answer>2</answer>")
 
 
-async def test_completions_that_came_are_kept_when_others_fail_and_the_failure_of_all_is_raised() -> None:
+async def test_some_requests_fail() -> None:
     assert len(await complete(AsyncMock(side_effect=[reply(), ConnectionResetError(), reply()]), 3)) == 2
+
+
+async def test_all_requests_fail() -> None:
     with pytest.raises(ConnectionResetError):
         await complete(AsyncMock(side_effect=ConnectionResetError), 2)
 
 
-async def test_refused_parameters_are_left_out_once_and_for_all(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_parameters_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(**sent: Any) -> SimpleNamespace:
         if "max_tokens" in sent:
             raise Refusal("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
@@ -100,7 +103,7 @@ async def test_refused_parameters_are_left_out_once_and_for_all(caplog: pytest.L
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-async def test_refusal_of_something_else_is_raised() -> None:
+async def test_other_refusal_is_raised() -> None:
     create = AsyncMock(side_effect=Refusal("no such model"))
     with pytest.raises(Refusal):
         await complete(create)
@@ -132,15 +135,13 @@ async def test_health_costs_no_request() -> None:
         ("openai", "", "x"),
     ],
 )
-def test_key_is_read_from_the_environment(
-    server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_from_the_environment(server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "from-variable")
     monkeypatch.setenv("MY_KEY", "mine")
     assert completed(server_type=server_type, api_key=given).api_key == key
 
 
-def test_key_of_a_variable_that_is_not_set_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_of_a_missing_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MY_KEY", raising=False)
     with pytest.raises(ConfigError, match="MY_KEY"):
         completed(server_type="chat", api_key="$MY_KEY")

@@ -61,7 +61,7 @@ def test_remedy_names_a_setting(error: Exception, setting: str) -> None:
     assert setting in explain_failure(error).remedy
 
 
-def test_last_attempt_is_what_a_retry_error_means() -> None:
+def test_retry_error_is_its_last_attempt() -> None:
     @retry(stop=stop_after_attempt(2))
     async def ask() -> Any:
         raise HTTPError(404)
@@ -118,13 +118,13 @@ def test_decision(failure: Failure, met: History, limits: Timeouts, expected: Re
         assert re.search(expected, str(decision.error))
 
 
-def test_slow_reply_beside_successes_is_dropped() -> None:
+def test_timeout_beside_successes() -> None:
     decision = decide(TIMED_OUT, history(**BESIDE), PATIENT)
     assert isinstance(decision, Drop)
     assert isinstance(decision.error, TimeoutError)
 
 
-def test_refusal_of_the_first_requests_ends_the_run() -> None:
+def test_first_refusal_ends_the_run() -> None:
     decision = decide(REFUSED, history(), PATIENT)
     assert isinstance(decision, End)
     assert isinstance(decision.error, RefusedError)

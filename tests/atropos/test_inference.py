@@ -130,7 +130,7 @@ def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
 # ---------------------------------------------------------------------------- requests
 
 
-async def test_one_request_asks_for_the_whole_group(make_client: MakeClient) -> None:
+async def test_one_request_for_a_group(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a", "b"]))
     client = make_client(manager)
     assert await client.ask(2) == ["a", "b"]
@@ -139,21 +139,19 @@ async def test_one_request_asks_for_the_whole_group(make_client: MakeClient) -> 
     assert manager.requests == [{"prompt": client.prompt.text, "n": 2, **sampling}]
 
 
-async def test_missing_completions_are_asked_for_again_and_surplus_ones_are_cut(make_client: MakeClient) -> None:
+async def test_requests_until_the_group_is_full(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], [], [], ["b"], ["c", "a", "b"]))
     assert await make_client(manager).ask(3) == ["a", "b", "c"]
     assert [request["n"] for request in manager.requests] == [3, 2, 2, 2, 1]
 
 
-async def test_unusable_completions_are_replaced_with_one_warning(
-    make_client: MakeClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_unusable_completions_are_replaced(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
     manager = Manager(in_turn(["a", ""], [""], ["b"]))
     assert await make_client(manager).ask(2) == ["a", "b"]
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
 
 
-async def test_reply_that_stays_incomplete_is_a_failure(make_client: MakeClient) -> None:
+async def test_incomplete_replies_fail(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], []))
     with pytest.raises(ServerError) as raised:
         await make_client(manager).ask(4, Timeouts(None, outage_s=0.0))
@@ -161,7 +159,7 @@ async def test_reply_that_stays_incomplete_is_a_failure(make_client: MakeClient)
     assert len(manager.requests) == 1 + MAX_FAILURES
 
 
-async def test_server_with_tokens_is_sent_the_prompts_own(make_client: MakeClient) -> None:
+async def test_prompt_is_sent_as_tokens(make_client: MakeClient) -> None:
     manager = SimpleNamespace(tokens_and_logprobs_completion=AsyncMock(side_effect=StatusError(400)))
     client = make_client(manager)
     client.prompt = Prompt((), "the prompt", (1, 2, 3))
@@ -173,9 +171,7 @@ async def test_server_with_tokens_is_sent_the_prompts_own(make_client: MakeClien
 # ---------------------------------------------------------------------------- outages and time limits
 
 
-async def test_requests_are_tried_again_through_an_outage_which_is_said_once(
-    make_client: MakeClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_outage_is_waited_out(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     manager = Manager(fail)
     client = make_client(manager)
@@ -189,7 +185,7 @@ async def test_requests_are_tried_again_through_an_outage_which_is_said_once(
     assert "ConnectionRefusedError" in caplog.messages[0]
 
 
-async def test_outage_over_the_limit_is_an_error(make_client: MakeClient) -> None:
+async def test_outage_over_the_limit(make_client: MakeClient) -> None:
     manager = Manager(fail)
     with pytest.raises(ServerError, match="Connection refused"):
         await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
@@ -216,14 +212,14 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     return ask
 
 
-async def test_request_that_fails_while_others_succeed_is_given_up(beside: Callable[..., Any]) -> None:
+async def test_failures_beside_successes(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(fail, PATIENT)
     with pytest.raises(ServerError, match="ConnectionRefusedError"):
         await asking
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_FAILURES
 
 
-async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: Callable[..., Any]) -> None:
+async def test_busy_server_is_asked_again(beside: Callable[..., Any]) -> None:
     after_many_tries = Mock(side_effect=[*[StatusError(429)] * 3 * MAX_FAILURES, ["2"]])
     _manager, asking = await beside(after_many_tries, PATIENT)
     assert await asking
@@ -231,7 +227,7 @@ async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: C
 
 @pytest.mark.parametrize(("status", "setting"), [(400, "max_token_length"), (401, "api_key"), (404, "model_name")])
 @pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
-async def test_refusal_is_not_repeated_names_the_setting_and_ends_what_does_not_wait_for_ever(
+async def test_refusal_is_not_repeated(
     make_client: MakeClient, status: int, setting: str, timeouts: Timeouts, kind: type[ServerError]
 ) -> None:
     manager = Manager(Mock(side_effect=StatusError(status)))
@@ -241,18 +237,18 @@ async def test_refusal_is_not_repeated_names_the_setting_and_ends_what_does_not_
     assert len(manager.requests) == 1
 
 
-async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(beside: Callable[..., Any]) -> None:
+async def test_timeout_beside_successes(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):
         await asking
 
 
-async def test_reply_that_does_not_come_is_asked_for_again_while_none_comes(make_client: MakeClient) -> None:
+async def test_timeout_in_an_outage(make_client: MakeClient) -> None:
     manager = Manager(lambda *_: silence() if len(manager.requests) < 3 else ["2"])
     assert await make_client(manager).ask(timeouts=Timeouts(reply_s=0.05, outage_s=600.0)) == ["2"]
 
 
-async def test_servers_that_stay_unhealthy_are_an_error(make_client: MakeClient) -> None:
+async def test_unhealthy_servers(make_client: MakeClient) -> None:
     manager = Manager(silence, "one", "other")
     for server in manager.servers:
         server.healthy = False
@@ -261,7 +257,7 @@ async def test_servers_that_stay_unhealthy_are_an_error(make_client: MakeClient)
     assert len(manager.requests) == 1
 
 
-async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: MakeClient) -> None:
+async def test_slow_healthy_server(make_client: MakeClient) -> None:
     released = asyncio.Event()
 
     async def slow(*_: object) -> list[str]:
@@ -275,7 +271,7 @@ async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: Mak
     assert await asking == ["2"]
 
 
-async def test_cancelled_caller_cancels_the_request(make_client: MakeClient) -> None:
+async def test_cancelled_request(make_client: MakeClient) -> None:
     reply: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
     manager = Manager(lambda *_: reply)
     asking = asyncio.create_task(make_client(manager).ask())
@@ -285,9 +281,7 @@ async def test_cancelled_caller_cancels_the_request(make_client: MakeClient) -> 
     assert (asking.cancelled(), reply.cancelled()) == (True, True)
 
 
-async def test_servers_are_named_once_when_none_is_healthy(
-    make_client: MakeClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_unhealthy_servers_are_named(make_client: MakeClient, caplog: pytest.LogCaptureFixture) -> None:
     manager = Manager(silence, "http://one", "http://other")
     watching = asyncio.create_task(make_client(manager).watch())
     manager.servers[0].healthy = False
@@ -325,7 +319,7 @@ class Text:
         return reply_of(["2"])
 
 
-async def test_manager_that_is_replaced_later_is_asked(chat: ChatFormat, tokenizer: Any) -> None:
+async def test_replaced_manager(chat: ChatFormat, tokenizer: Any) -> None:
     env = SimpleNamespace(server=managing(Tokens()))
     client = Client(lambda: env.server, chat)
     client.prompt = chat.prompt(build_messages("", "1 + 1?"))
@@ -334,7 +328,7 @@ async def test_manager_that_is_replaced_later_is_asked(chat: ChatFormat, tokeniz
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_server_that_is_replaced_later_is_asked(make_client: MakeClient, place: int) -> None:
+async def test_replaced_server(make_client: MakeClient, place: int) -> None:
     config = APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)
@@ -343,7 +337,7 @@ async def test_server_that_is_replaced_later_is_asked(make_client: MakeClient, p
     assert await client.ask() == ["2"]
 
 
-async def test_mock_of_a_server_is_asked_as_the_one_before_it(make_client: MakeClient) -> None:
+async def test_mock_replaces_a_server(make_client: MakeClient) -> None:
     manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
     client = make_client(manager)
     manager.servers[0] = AsyncMock()
@@ -363,7 +357,7 @@ class Chat:
     ("stand_in", "kind"), [(Tokens(), ReplyKind.TOKENS), (Text(), ReplyKind.TEXT), (Chat(), ReplyKind.CHAT)]
 )
 @pytest.mark.parametrize("as_manager", [True, False])
-async def test_stand_in_needs_only_the_method_that_is_called(
+async def test_stand_in_needs_one_method(
     make_client: MakeClient, stand_in: Any, kind: ReplyKind, as_manager: bool
 ) -> None:
     client = make_client(stand_in if as_manager else managing(stand_in))
@@ -381,9 +375,7 @@ async def test_stand_in_needs_only_the_method_that_is_called(
         ("chat", ReplyKind.CHAT),
     ],
 )
-def test_stand_in_that_can_do_everything_is_asked_as_the_servers_type_says(
-    chat: ChatFormat, server_type: Any, kind: ReplyKind
-) -> None:
+def test_type_chooses_the_method(chat: ChatFormat, server_type: Any, kind: ReplyKind) -> None:
     (config,) = complete_servers([APIServerConfig(server_type=server_type)], "tokenizer")
     harness = managing(ServerHarness())
     expected = named_type(config).reply_kind
@@ -392,13 +384,13 @@ def test_stand_in_that_can_do_everything_is_asked_as_the_servers_type_says(
 
 
 @pytest.mark.parametrize("stand_in", [SimpleNamespace(), SimpleNamespace(servers=[SimpleNamespace()])])
-async def test_server_without_any_method_is_told_which_it_needs(make_client: MakeClient, stand_in: Any) -> None:
+async def test_missing_method_is_named(make_client: MakeClient, stand_in: Any) -> None:
     with pytest.raises(ServerError, match=r"^env\.server.*SimpleNamespace.*tokens_and_logprobs_completion$"):
         await make_client(stand_in).ask()
 
 
 @pytest.mark.parametrize("kind", list(ReplyKind))
-async def test_missing_reply_is_one_reason_that_quotes_the_prompt(make_client: MakeClient, kind: ReplyKind) -> None:
+async def test_missing_reply_quotes_the_prompt(make_client: MakeClient, kind: ReplyKind) -> None:
     call = AsyncMock(return_value=None)
     client = make_client(SimpleNamespace(**{kind.method: call}))
     with pytest.raises(ServerError, match=f"^{kind.method} .*no reply.* begins '.*1 \\+ 1") as raised:
@@ -407,9 +399,7 @@ async def test_missing_reply_is_one_reason_that_quotes_the_prompt(make_client: M
     assert call.call_count == 1
 
 
-async def test_tries_are_counted_and_follow_each_other_at_once(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_tries_without_pauses(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 600.0)
     manager = Manager(fail)
     with pytest.raises(ServerError, match=r"^3 requests failed: .*Connection refused"):
@@ -428,24 +418,24 @@ async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
     return manager.requests[0]
 
 
-async def test_generation_ends_with_the_answer_and_keeps_it(chat: ChatFormat) -> None:
+async def test_stop_after_answer(chat: ChatFormat) -> None:
     asked = await asked_with(chat, stop_after_answer=True)
     assert asked["stop"] == ["</answer>"]
     assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
 
 
-async def test_usual_requests_say_nothing_more(chat: ChatFormat) -> None:
+async def test_no_stop_by_default(chat: ChatFormat) -> None:
     assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat))
 
 
-async def test_text_servers_are_asked_for_marks_of_thinking(tokenizer: Any) -> None:
+async def test_special_tokens_of_thinking(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
     assert (await asked_with(native))["extra_body"] == {"skip_special_tokens": False}
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai", "chat"])
-async def test_base_model_that_runs_on_is_scored_for_its_answer(tokenizer: Any, kind: str) -> None:
+async def test_base_model_stops_at_its_answer(tokenizer: Any, kind: str) -> None:
     runs_on = "2</think><answer>2</answer>\nUser: 3?\nAssistant: <answer>3</answer>"
     base = deepcopy(tokenizer)
     base.chat_template = None

@@ -57,7 +57,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
 @each_protocol
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_are_the_same_however_they_are_cut(
+def test_numbers_in_pieces_of_any_size(
     monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, piece_bytes: int, separators: tuple[str, str]
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
@@ -68,9 +68,7 @@ def test_numbers_are_the_same_however_they_are_cut(
 
 @each_protocol
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
-def test_what_cannot_be_is_told_behind_the_first_piece_too(
-    monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, value: object
-) -> None:
+def test_bad_number_in_a_later_piece(monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, value: object) -> None:
     body = json.dumps(write(protocol, ([5] * 100, [-0.5] * 99 + [value]))).encode()
     monkeypatch.setattr(replies, "PIECE_BYTES", 100)
     with pytest.raises(ReplyError, match="log-probabilities"):
@@ -79,7 +77,7 @@ def test_what_cannot_be_is_told_behind_the_first_piece_too(
 
 @each_protocol
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_numbers_arrive_as_they_were_sent_to_the_bit(protocol: TokenProtocol, separators: tuple[str, str]) -> None:
+def test_numbers_are_exact(protocol: TokenProtocol, separators: tuple[str, str]) -> None:
     chance = random.Random(7)
     values = [-chance.expovariate(1.0) * 10.0 ** chance.randrange(-30, 3) for _ in range(2000)]
     values += [0.0, -0.0, -1.0, -5e-324, -1.7976931348623157e308, struct.unpack("f", struct.pack("f", -0.1))[0]]
@@ -92,7 +90,7 @@ def test_numbers_arrive_as_they_were_sent_to_the_bit(protocol: TokenProtocol, se
 
 
 @each_protocol
-def test_completion_without_tokens_is_empty(protocol: TokenProtocol) -> None:
+def test_completion_without_tokens(protocol: TokenProtocol) -> None:
     assert read(protocol, json.dumps(write(protocol, ([], []))).encode()) == [([], [], "stop")]
 
 
@@ -105,7 +103,7 @@ def test_single_completion_of_sglang(in_list: bool) -> None:
 
 
 @each_protocol
-def test_reply_that_is_cut_anywhere_is_told(protocol: TokenProtocol) -> None:
+def test_reply_cut_anywhere(protocol: TokenProtocol) -> None:
     body = json.dumps(write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
     for end in range(len(body)):
         with pytest.raises(ReplyError, match="not all of it"):
@@ -129,27 +127,25 @@ def test_reply_that_is_cut_anywhere_is_told(protocol: TokenProtocol) -> None:
     ],
     ids=str,
 )
-def test_numbers_that_cannot_be_are_told(
-    protocol: TokenProtocol, tokens: list[Any], values: list[Any], reason: str
-) -> None:
+def test_impossible_numbers(protocol: TokenProtocol, tokens: list[Any], values: list[Any], reason: str) -> None:
     with pytest.raises(ReplyError, match=reason):
         read(protocol, json.dumps(write(protocol, (tokens, values))).encode())
 
 
 @each_protocol
 @pytest.mark.parametrize("body", ["", "}{", "null", "7", "[1, 2]", "{}", '{"choices": 7, "logprobs": 7}', '"text"'])
-def test_reply_of_another_shape_is_told(protocol: TokenProtocol, body: str) -> None:
+def test_reply_of_another_shape(protocol: TokenProtocol, body: str) -> None:
     with pytest.raises(ReplyError):
         read(protocol, body.encode())
 
 
-def test_several_log_probabilities_a_token_are_told() -> None:
+def test_several_logprobs_a_token() -> None:
     several = {"logprobs": [[[{"5": -0.5, "6": -1.0}]]], "finish_reasons": ["stop"]}
     with pytest.raises(ReplyError, match="another shape"):
         read(VLLM, json.dumps(several).encode())
 
 
-def test_completions_without_finish_reasons_are_told() -> None:
+def test_missing_finish_reasons() -> None:
     reply = {**write(VLLM, ([5], [-0.5])), "finish_reasons": []}
     with pytest.raises(ReplyError, match="1 completions with 0 finish reasons"):
         read(VLLM, json.dumps(reply).encode())
@@ -170,9 +166,7 @@ HOSTILE_TEXTS = [
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 @pytest.mark.parametrize("texts_first", [True, False])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_no_text_is_taken_for_numbers(
-    protocol: TokenProtocol, text: str, texts_first: bool, separators: tuple[str, str]
-) -> None:
+def test_hostile_texts(protocol: TokenProtocol, text: str, texts_first: bool, separators: tuple[str, str]) -> None:
     given = write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
     reply = replace_texts(given, text, first=texts_first)
     expected = [([5, 6], [-0.5, -1.5], "stop"), ([7], [-0.25], "stop")]
@@ -193,7 +187,7 @@ def replace_texts(reply: Any, text: str, *, first: bool) -> Any:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_completions_that_differ_in_number_from_their_reasons_are_told(indent: int | None) -> None:
+def test_too_few_finish_reasons(indent: int | None) -> None:
     reply = {**write(VLLM, ([5], [-0.5]), ([6], [-0.5])), "finish_reasons": ["stop"]}
     with pytest.raises(ReplyError, match="2 completions with 1 finish reasons"):
         read(VLLM, json.dumps(reply, indent=indent).encode())
@@ -201,7 +195,7 @@ def test_completions_that_differ_in_number_from_their_reasons_are_told(indent: i
 
 @pytest.mark.parametrize("missing", ["token_ids", "logprobs"])
 @pytest.mark.parametrize("how", ["null", "left out"])
-def test_server_that_ignores_what_it_is_asked_for_is_told(missing: str, how: str) -> None:
+def test_reply_without_a_part(missing: str, how: str) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]))
     if how == "null":
         reply["choices"][0][missing] = None
@@ -217,12 +211,12 @@ def test_server_that_ignores_what_it_is_asked_for_is_told(missing: str, how: str
     ids=["generate", "completions"],
 )
 @pytest.mark.parametrize("base_url", ["http://one:9/v1", "http://one:9/v1/"])
-def test_address_is_that_of_the_protocol(protocol: TokenProtocol, url: str, base_url: str) -> None:
+def test_url_of_a_protocol(protocol: TokenProtocol, url: str, base_url: str) -> None:
     assert protocol.url(base_url) == url
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
-def test_what_a_model_writes_is_never_taken_for_a_choice(separators: tuple[str, str]) -> None:
+def test_hostile_choices(separators: tuple[str, str]) -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]), ([7], [-2.5]))
     hostile = ['{"index":1,"token_ids":[9]}', '}],"', ',{"index":2,', '"choices":[', "\\", '"token_ids":[9],']
     for choice, text in zip(reply["choices"], hostile[:3], strict=True):
@@ -234,20 +228,20 @@ def test_what_a_model_writes_is_never_taken_for_a_choice(separators: tuple[str, 
     assert [ids for ids, _, _ in read(COMPLETIONS, body)] == [[5], [6], [7]]
 
 
-def test_keys_may_come_in_any_order() -> None:
+def test_keys_in_any_order() -> None:
     reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]))
     turned = {"choices": [dict(reversed(choice.items())) for choice in reply["choices"]]}
     assert [ids for ids, _, _ in read(COMPLETIONS, json.dumps(turned, separators=(",", ":")).encode())] == [[5], [6]]
 
 
 @pytest.mark.parametrize("end", ["}]", '}],"usage":{}', '}],"usage":{}}}', '},{"index":2}],"x":1}'])
-def test_wrong_ends_are_told(end: str) -> None:
+def test_wrong_ends(end: str) -> None:
     body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
     with pytest.raises(ReplyError):
         read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())
 
 
-async def test_work_that_comes_together_is_done_in_different_turns_of_the_loop() -> None:
+async def test_each_work_has_its_turn() -> None:
     turns, done_in = 0, []
 
     def count() -> None:
@@ -261,7 +255,7 @@ async def test_work_that_comes_together_is_done_in_different_turns_of_the_loop()
     assert len(set(done_in)) == 20
 
 
-async def test_work_that_fails_lets_the_next_go_on() -> None:
+async def test_turn_after_a_failure() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_turn(lambda: 1 // 0)
     assert await in_turn(lambda: 1) == 1

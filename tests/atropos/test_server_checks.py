@@ -72,7 +72,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("server_type", "nothing"), [("openai", []), ("vllm", []), ("vllm", [[]])])
-async def test_reply_without_a_token_ends_the_start(server_type: str, nothing: Any) -> None:
+async def test_no_token_ends_the_start(server_type: str, nothing: Any) -> None:
     server = Server(nothing, server_type=server_type)
     server.config.base_url = None  # messages then name its class
     with pytest.raises(ServerError, match=r"\bServer\b"):
@@ -89,9 +89,7 @@ async def test_reply_without_a_token_ends_the_start(server_type: str, nothing: A
         (AttributeError("'str' object has no attribute 'choices'"), "http://one/v1", r"openai\.base_url"),
     ],
 )
-async def test_refusal_names_the_setting_that_is_most_likely_wrong(
-    error: Exception, base_url: str, remedy: str
-) -> None:
+async def test_refusal_names_the_likely_setting(error: Exception, base_url: str, remedy: str) -> None:
     server = Server(error)
     server.config.base_url = base_url
     with pytest.raises(ServerError, match=remedy):
@@ -102,7 +100,7 @@ UNREACHABLE = [REFUSED, TimeoutError(), APIConnectionError("no route"), HTTPErro
 
 
 @pytest.mark.parametrize("error", UNREACHABLE, ids=["refused", "time-out", "openai", "503", "500"])
-async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+async def test_absent_server_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     server = Server(error, error, error, ["x"])
     await check_servers([server], math.inf)
@@ -118,9 +116,7 @@ async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, capl
         (500, {}, r"status 500 \(Internal Server Error\): .*look into its log$"),
     ],
 )
-async def test_server_that_answers_and_cannot_serve_is_not_called_absent(
-    status: int, headers: dict[str, str], words: str
-) -> None:
+async def test_busy_server_is_not_absent(status: int, headers: dict[str, str], words: str) -> None:
     error = HTTPError(status)
     error.response = SimpleNamespace(headers=headers)  # type: ignore[attr-defined]
     with pytest.raises(ServerError, match=words) as raised:
@@ -128,7 +124,7 @@ async def test_server_that_answers_and_cannot_serve_is_not_called_absent(
     assert "start one" not in str(raised.value)
 
 
-async def test_quota_that_is_used_up_is_told_at_once() -> None:
+async def test_used_up_quota_ends_the_start() -> None:
     error = HTTPError(429)
     error.args = ("insufficient_quota",)
     with pytest.raises(ServerError, match=r"quota of this key is used up.*openai\.api_key$"):
@@ -143,18 +139,18 @@ async def test_quota_that_is_used_up_is_told_at_once() -> None:
         (AttributeError("'str' object has no attribute 'choices'"), "its reply is no JSON"),
     ],
 )
-async def test_reply_that_cannot_be_read_is_described_without_words_of_python(error: Exception, words: str) -> None:
+async def test_unreadable_reply_in_plain_words(error: Exception, words: str) -> None:
     with pytest.raises(ServerError, match=words) as raised:
         await check_servers([Server(error, server_type="chat")], FOREVER_S)
     assert str(error) not in str(raised.value)
 
 
-async def test_address_where_nothing_listens_is_named() -> None:
+async def test_silent_address_is_named() -> None:
     with pytest.raises(ServerError, match=r"http://127\.0\.0\.1:9: .*openai\.base_url$"):
         await wait_for_address(["http://127.0.0.1:9"], 0.01)
 
 
-async def test_waiting_for_an_address_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     with pytest.raises(ServerError):
         await wait_for_address(["http://127.0.0.1:9"], 1.0)
@@ -163,7 +159,7 @@ async def test_waiting_for_an_address_is_told_once(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
-async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_server_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await check_servers([Server(absent, name="down"), Server(["x"], name="up")], FOREVER_S)
     [message] = caplog.messages
@@ -171,7 +167,7 @@ async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.Log
     assert "http://up/v1" not in message
 
 
-async def test_chat_model_that_needs_more_than_a_token_to_think_passes() -> None:
+async def test_long_thinking_passes() -> None:
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error, server_type="chat")], FOREVER_S)
@@ -182,7 +178,7 @@ async def test_stand_in_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("server", [SimpleNamespace(openai=None), Server([])])
-async def test_context_length_of_others_is_unknown(server: object) -> None:
+async def test_unknown_context_length(server: object) -> None:
     assert await context_length(server) is None
 
 
@@ -197,7 +193,7 @@ async def test_context_length_of_others_is_unknown(server: object) -> None:
         (None, None),
     ],
 )
-async def test_context_length_is_what_the_server_says_of_its_model(models: Any, length: int | None) -> None:
+async def test_context_length(models: Any, length: int | None) -> None:
     async def listed() -> Any:
         if models is None:
             raise HTTPError(404)

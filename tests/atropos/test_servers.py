@@ -84,13 +84,13 @@ KINDS = ["auto", *(row.name for row in SERVER_TYPES if row.protocol is not None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_tokenizer_of_the_server_passes(kind: str, tokenizer: Any) -> None:
+async def test_own_tokenizer_passes(kind: str, tokenizer: Any) -> None:
     async with RealServer() as server:
         await check_reading(server, kind, tokenizer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_tokenizer_of_another_model_is_told_in_one_line(kind: str, tokenizer: Any) -> None:
+async def test_wrong_tokenizer_is_one_line(kind: str, tokenizer: Any) -> None:
     other = tokenizer_with(tokenizer, tokenizer.chat_template, more=("a", "e"))
     async with RealServer() as server:
         with pytest.raises(
@@ -100,13 +100,13 @@ async def test_tokenizer_of_another_model_is_told_in_one_line(kind: str, tokeniz
     assert "\n" not in str(raised.value)
 
 
-async def test_server_that_does_not_tell_how_it_reads_passes(tokenizer: Any) -> None:
+async def test_server_without_a_reading_passes(tokenizer: Any) -> None:
     async with RealServer() as server:
         server.fail(respond(400), only=lambda request, body: b'"text"' in body)
         await check_reading(server, "sglang", tokenizer)
 
 
-async def test_server_that_gives_nothing_is_refused_in_one_line() -> None:
+async def test_useless_server_is_one_line() -> None:
     async with RealServer(paths=[]) as server:
         with pytest.raises(ServerError, match=r"openai\.base_url") as raised:
             await found(server)
@@ -114,7 +114,7 @@ async def test_server_that_gives_nothing_is_refused_in_one_line() -> None:
     assert server.url in str(raised.value)
 
 
-async def test_what_all_servers_give_is_taken() -> None:
+async def test_worst_of_several_kinds() -> None:
     async with RealServer() as whole, RealServer(paths=["/v1/chat/completions"]) as chats:
         assert shared_reply_kind(await found(whole, chats)) is ReplyKind.CHAT
 
@@ -132,7 +132,7 @@ def test_servers_have_one_type(configs: list[APIServerConfig]) -> None:
         complete_servers(configs, "tokenizer")
 
 
-def test_missing_tokenizer_is_the_environments() -> None:
+def test_default_tokenizer() -> None:
     bare, own = complete_servers([config(), config(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
     assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
 
@@ -142,7 +142,7 @@ def test_baseline_stays_a_baseline() -> None:
 
 
 @pytest.mark.parametrize("row", SERVER_TYPES, ids=lambda row: row.name)
-def test_settings_can_name_each_type(row: ServerType) -> None:
+def test_settings_name_each_type(row: ServerType) -> None:
     assert named_type(config(row.name)) is row
 
 
@@ -168,7 +168,7 @@ def filters(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("split", ["train", "eval"])
-async def test_training_samples_without_filters_of_the_model(kind: str, split: str, tokenizer: Any) -> None:
+async def test_training_has_no_filters(kind: str, split: str, tokenizer: Any) -> None:
     asked: list[dict[str, Any]] = []
 
     def note(request: web.Request, body: bytes) -> bool:
@@ -192,7 +192,7 @@ async def test_training_samples_without_filters_of_the_model(kind: str, split: s
     assert filters(of_group) == (no_filters if split == "train" else {})
 
 
-async def test_reply_that_stops_on_the_way_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     async def stop_on_the_way(request: web.Request, _handler: Handler) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
         await response.prepare(request)
@@ -209,7 +209,7 @@ async def test_reply_that_stops_on_the_way_is_told(monkeypatch: pytest.MonkeyPat
         await manager.servers[0].openai.close()
 
 
-async def test_reply_that_is_cut_by_the_connection_is_a_failure() -> None:
+async def test_cut_connection() -> None:
     async with RealServer() as server:
         server.fail(cut_reply)
         manager = manager_of(server.config("completions"))
@@ -219,7 +219,7 @@ async def test_reply_that_is_cut_by_the_connection_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("way", ["chunked", "compressed"])
-async def test_reply_whose_length_is_not_known_is_read(way: str) -> None:
+async def test_reply_of_unknown_length(way: str) -> None:
     async def send_so(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
         assert isinstance(response, web.Response)
@@ -237,7 +237,7 @@ async def test_reply_whose_length_is_not_known_is_read(way: str) -> None:
 
 
 @pytest.mark.parametrize("arrays", [True, False])
-async def test_whoever_does_not_ask_for_arrays_gets_lists(arrays: bool) -> None:
+async def test_arrays_on_demand(arrays: bool) -> None:
     async with RealServer() as server:
         manager = manager_of(server.config("completions"))
         asked = {"arrays": True} if arrays else {}

@@ -41,9 +41,7 @@ def magistral(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
-async def test_base_model_that_runs_on_is_scored_for_its_answer(
-    make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str
-) -> None:
+async def test_base_model_runs_on(make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str) -> None:
     env = await make_env(kind, tokenizer_name=base_model, chat_template="plain", include_messages=True)
     item = await env.get_next_item()
     begins = [f"hm</think> <answer>{item.problem.answer}</answer>", "<answer>?</answer>"] * 2
@@ -56,9 +54,7 @@ async def test_base_model_that_runs_on_is_scored_for_its_answer(
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_draft_in_native_thinking_costs_nothing(
-    make_env: MakeEnv, server: InferenceServer, magistral: str, kind: str
-) -> None:
+async def test_draft_in_native_thinking(make_env: MakeEnv, server: InferenceServer, magistral: str, kind: str) -> None:
     env = await make_env(kind, tokenizer_name=magistral)
     item = await env.get_next_item()
     right = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
@@ -68,9 +64,7 @@ async def test_draft_in_native_thinking_costs_nothing(
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
-async def test_format_that_the_tokenizer_does_not_know_gains_nothing(
-    make_env: MakeEnv, server: InferenceServer, kind: str
-) -> None:
+async def test_unknown_thinking_gains_nothing(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     env = await make_env(kind, ensure_scores_are_not_same=False)
     item = await env.get_next_item()
     text = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
@@ -79,9 +73,7 @@ async def test_format_that_the_tokenizer_does_not_know_gains_nothing(
     assert group["scores"] == [0.0] * 4
 
 
-async def test_text_server_that_keeps_no_special_tokens_ends_the_start(
-    make_env: MakeEnv, server: InferenceServer, magistral: str
-) -> None:
+async def test_text_without_special_tokens(make_env: MakeEnv, server: InferenceServer, magistral: str) -> None:
     server.fail(respond(400, {"error": {"message": "Unrecognized request argument: skip_special_tokens"}}))
     with pytest.raises(
         ServerError, match=r"leaves out the special tokens.*use openai.server_type vllm, sglang or completions"
@@ -89,12 +81,12 @@ async def test_text_server_that_keeps_no_special_tokens_ends_the_start(
         await make_env("openai", tokenizer_name=magistral)
 
 
-async def test_trls_server_cannot_serve_a_model_that_hides_its_thinking(make_env: MakeEnv, magistral: str) -> None:
+async def test_hidden_thinking_with_trl(make_env: MakeEnv, magistral: str) -> None:
     with pytest.raises(ServerError, match="leaves out the special tokens"):
         await make_env("trl", tokenizer_name=magistral)
 
 
-async def test_chat_server_gets_the_options_of_its_template(make_env: MakeEnv, server: InferenceServer) -> None:
+async def test_template_options_for_chat(make_env: MakeEnv, server: InferenceServer) -> None:
     asked: list[dict[str, Any]] = []
 
     async def listen(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -109,7 +101,7 @@ async def test_chat_server_gets_the_options_of_its_template(make_env: MakeEnv, s
     assert all(body["chat_template_kwargs"] == {"enable_thinking": False} for body in asked)
 
 
-def test_unknown_format_of_thinking_is_refused_with_those_there_are() -> None:
+def test_unknown_thinking_format() -> None:
     with pytest.raises(ValidationError, match=r"(?s)thinking.*'magistral'"):
         make_config(thinking="thikn")
 
@@ -122,9 +114,7 @@ def test_unknown_format_of_thinking_is_refused_with_those_there_are() -> None:
         ("{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}", "it loses the question"),
     ],
 )
-def test_template_that_will_not_do_is_one_line_before_anything_starts(
-    tmp_path: Path, template: str | None, says: str
-) -> None:
+def test_useless_template_is_one_line(tmp_path: Path, template: str | None, says: str) -> None:
     path = tmp_path / "own.jinja"
     if template is not None:
         path.write_text(template)

@@ -38,9 +38,7 @@ USELESS: list[Fault] = [
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai", "chat"])
-async def test_a_server_that_will_never_do_is_refused_at_once(
-    make_env: MakeEnv, server: InferenceServer, kind: str
-) -> None:
+async def test_useless_server_ends_the_start(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     for fault in USELESS:
         server.fail(fault)
         with pytest.raises(ServerError, match=server.url):
@@ -55,7 +53,7 @@ async def test_a_server_that_will_never_do_is_refused_at_once(
         ("openai", True, "WARNING", r"not for training\. For exact tokens serve .* `vllm serve`"),
     ],
 )
-async def test_start_says_in_a_line_what_the_server_gives(
+async def test_start_logs_the_reply_kind(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, for_training: bool, level: str, said: str
 ) -> None:
     env = await make_env(kind)

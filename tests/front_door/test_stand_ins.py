@@ -56,7 +56,7 @@ def answer(problem: Problem) -> str:
 
 @pytest.mark.parametrize("kind", FORMS)
 @pytest.mark.parametrize("given", [2, GROUP_SIZE, 6])
-async def test_harness_gives_a_whole_group_in_each_form(make: MakeEnv, kind: str, given: int) -> None:
+async def test_harness_gives_a_group(make: MakeEnv, kind: str, given: int) -> None:
     env = await make(kind)
     item = await env.get_next_item()
     teach(env, kind, item.problem, [answer(item.problem), *[WRONG] * (given - 1)])
@@ -67,7 +67,7 @@ async def test_harness_gives_a_whole_group_in_each_form(make: MakeEnv, kind: str
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_harness_serves_an_evaluation_in_each_form(make: MakeEnv, tmp_path: Path, kind: str) -> None:
+async def test_harness_serves_an_evaluation(make: MakeEnv, tmp_path: Path, kind: str) -> None:
     env = await make(kind, num_eval_samples_per_task=2, data_dir_to_save_evals=str(tmp_path))
     for problem in await env.session.evaluation_set.problems():
         teach(env, kind, problem, [answer(problem)] * 4)
@@ -90,7 +90,7 @@ FAILURES: dict[str, Callable[[], AsyncMock]] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_failing_server_is_asked_again_and_the_group_dropped(make: MakeEnv, failure: str) -> None:
+async def test_failing_server_drops_the_group(make: MakeEnv, failure: str) -> None:
     env = await make()
     call = FAILURES[failure]()
     env.server = SimpleNamespace(completion=call)
@@ -100,7 +100,7 @@ async def test_failing_server_is_asked_again_and_the_group_dropped(make: MakeEnv
     assert env._run.session.metrics.dropped == {"inference_failed": 1}
 
 
-async def test_server_that_comes_back_is_asked_with_the_next_completion(make: MakeEnv) -> None:
+async def test_server_comes_back(make: MakeEnv) -> None:
     env = await make()
     env.server = SimpleNamespace(completion=AsyncMock(side_effect=ConnectionError))
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
@@ -111,9 +111,7 @@ async def test_server_that_comes_back_is_asked_with_the_next_completion(make: Ma
 
 
 @pytest.mark.parametrize("kind", FORMS)
-async def test_prompt_without_a_reply_is_one_warning(
-    make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
-) -> None:
+async def test_missing_reply_is_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str) -> None:
     env = await make(kind)
     caplog.clear()
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
@@ -122,9 +120,7 @@ async def test_prompt_without_a_reply_is_one_warning(
     assert "You solve reasoning problems." in message
 
 
-async def test_server_without_a_method_is_one_warning_that_names_it(
-    make: MakeEnv, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_missing_method_is_one_warning(make: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
     env = await make("openai")
     env.server = object()
     caplog.clear()
@@ -134,7 +130,7 @@ async def test_server_without_a_method_is_one_warning_that_names_it(
 
 
 @pytest.mark.parametrize("stand_in", [AsyncMock(), object(), SimpleNamespace(servers=[object()])])
-async def test_everything_but_completions_does_without_a_server(make: MakeEnv, stand_in: Any) -> None:
+async def test_stand_ins_beyond_completions(make: MakeEnv, stand_in: Any) -> None:
     env = await make()
     env.server = stand_in
     assert "train/own" in await report_with(env, {"train/own": 1.0})
@@ -146,7 +142,7 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
     return env.reported[-1]
 
 
-def test_no_tokenizer_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_download(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

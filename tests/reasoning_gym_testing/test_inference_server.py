@@ -38,13 +38,13 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 # ---------------------------------------------------------------------------- protocols
 
 
-async def test_tokens_that_a_policy_gives_are_sent_as_they_are(server: InferenceServer) -> None:
+async def test_policys_own_tokens(server: InferenceServer) -> None:
     server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
     _, reply = await post(server, "/generate", RAW)
     assert str(reply["logprobs"]) == "[[[{'5': -1.0}], [{'6': nan}]]]"
 
 
-async def test_a_policy_may_wait_or_refuse(server: InferenceServer) -> None:
+async def test_policy_waits_or_refuses(server: InferenceServer) -> None:
     server.policy = AsyncMock(side_effect=web.HTTPTooManyRequests)
     assert (await post(server, "/v1/completions", RAW))[0] == 429
 
@@ -66,7 +66,7 @@ async def test_a_policy_may_wait_or_refuse(server: InferenceServer) -> None:
         ("/v1/generate/", {"prompts": ["one", "two"]}),
     ],
 )
-async def test_what_no_server_would_take_is_refused(server: InferenceServer, path: str, body: Any) -> None:
+async def test_bad_request_is_refused(server: InferenceServer, path: str, body: Any) -> None:
     status, reply = await post(server, path, body)
     assert status == 400
     assert reply["error"]["message"]
@@ -75,7 +75,7 @@ async def test_what_no_server_would_take_is_refused(server: InferenceServer, pat
 # ---------------------------------------------------------------------------- faults
 
 
-async def test_a_refused_connection_is_refused_by_the_system(server: InferenceServer) -> None:
+async def test_refused_connection(server: InferenceServer) -> None:
     async with aiohttp.ClientSession() as session:
         async with session.get(f"{server.url}/health") as response:
             assert response.status == 200
@@ -84,7 +84,7 @@ async def test_a_refused_connection_is_refused_by_the_system(server: InferenceSe
             await session.get(f"{server.url}/health")
 
 
-async def test_a_request_that_hangs_gets_no_answer_and_the_server_can_end(server: InferenceServer) -> None:
+async def test_hanging_request(server: InferenceServer) -> None:
     server.fail(slow(math.inf))
     waiting = asyncio.ensure_future(post(server, "/generate", RAW))
     done, _ = await asyncio.wait([waiting], timeout=0.2)
@@ -95,7 +95,7 @@ async def test_a_request_that_hangs_gets_no_answer_and_the_server_can_end(server
     await server.__aenter__()
 
 
-def test_beside_its_owner_it_does_as_it_is_told_at_once() -> None:
+def test_faults_from_another_thread() -> None:
     server = InferenceServer()
     server.fail(refuse)
 
@@ -112,7 +112,7 @@ def test_beside_its_owner_it_does_as_it_is_told_at_once() -> None:
     assert statuses == [None, 200, 500, None]
 
 
-def test_as_a_process_it_says_where_it_listens(tmp_path: Path) -> None:
+def test_server_as_a_process(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
     words = ["-m", "reasoning_gym_testing", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
     with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:
@@ -135,7 +135,7 @@ async def test_chat_is_streamed(server: InferenceServer) -> None:
     assert chunks[-1]["usage"]["completion_tokens"] > 0
 
 
-async def test_chat_that_names_no_maximum_is_not_cut(server: InferenceServer) -> None:
+async def test_chat_without_a_maximum(server: InferenceServer) -> None:
     server.policy = lambda request: ["word " * 100]
     _, reply = await post(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": "Go on."}]})
     assert reply["choices"][0]["message"]["content"] == "word " * 100

@@ -45,26 +45,24 @@ def start(processes: Processes, code: str, *, ready: bool = True) -> Process:
     return process
 
 
-def test_one_that_dies_is_reported_with_its_last_lines(processes: Processes) -> None:
+def test_dead_process_shows_its_last_lines(processes: Processes) -> None:
     process = start(processes, "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)", ready=False)
     with pytest.raises(ProcessError, match=r"^the process .*\b3\b") as caught:
         process.announcement()
     assert str(caught.value).endswith("\n  | first\n  | second")
 
 
-def test_one_that_cannot_be_started_is_reported(processes: Processes) -> None:
+def test_missing_program(processes: Processes) -> None:
     with pytest.raises(ProcessError, match="No such file or directory"):
         processes.start("the process", ["/no/such/program"])
 
 
-def test_one_that_takes_too_long_is_reported(processes: Processes) -> None:
+def test_process_over_its_time(processes: Processes) -> None:
     with pytest.raises(ProcessError, match=r"^the process .* 0\.1 s"):
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
-def test_an_isolated_process_gets_its_variables_and_its_folder_and_nothing_of_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_isolated_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "secret")
     with Processes(tmp_path, {"COLOUR": "blue"}, isolated=True) as processes:
         command = ["sh", "-c", "echo $COLOUR $SIZE $(pwd) $HOME $TMPDIR $WANDB_API_KEY"]
@@ -75,7 +73,7 @@ def test_an_isolated_process_gets_its_variables_and_its_folder_and_nothing_of_th
 
 @needs_proc
 @pytest.mark.parametrize("code", [SLEEPER, STUBBORN, PARENT_OF_STUBBORN])
-def test_the_end_of_the_block_is_the_end_of_every_process(code: str, tmp_path: Path) -> None:
+def test_block_ends_all_processes(code: str, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), Processes(tmp_path, grace_s=0.3) as processes:
         pid = start(processes, code).pid
         everything = {pid, *descendants(pid)}
@@ -84,7 +82,7 @@ def test_the_end_of_the_block_is_the_end_of_every_process(code: str, tmp_path: P
 
 
 @needs_proc
-def test_what_it_leaves_in_its_group_ends_with_it(processes: Processes) -> None:
+def test_process_group_ends(processes: Processes) -> None:
     process = start(processes, f"{LEAVES_ONE_BEHIND}; import time; time.sleep(600)")
     everything = descendants(process.pid)
     assert everything
@@ -94,7 +92,7 @@ def test_what_it_leaves_in_its_group_ends_with_it(processes: Processes) -> None:
 
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tmp_path: Path) -> None:
+def test_processes_end_with_their_starter(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-c", FOREIGN_STARTER, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as starter:
         assert starter.stdout is not None
@@ -106,6 +104,6 @@ def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tm
     assert not survivors(everything, PATIENCE_S)
 
 
-def test_waiting_in_vain_is_an_error_that_says_for_what() -> None:
+def test_wait_in_vain() -> None:
     with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")

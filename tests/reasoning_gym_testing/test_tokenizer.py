@@ -21,17 +21,20 @@ TEXTS = st.text() | st.text(alphabet=" \n\t<>/'.,!?0123456789abÄ🙂\u200b") | 
 
 
 @given(TEXTS)
-def test_every_text_decodes_to_itself(tokenizer: Any, text: str) -> None:
+def test_text_survives(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_special_tokens_are_distinct_and_there_is_no_length_limit(tokenizer: Any) -> None:
+def test_special_tokens_are_distinct(tokenizer: Any) -> None:
     assert tokenizer.eos_token == "<|im_end|>"
     assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
+
+
+def test_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.model_max_length >= 100_000
 
 
-def test_the_servers_own_layout_is_the_templates_and_ends_where_the_reply_begins(tokenizer: Any) -> None:
+def test_layout_is_the_templates(tokenizer: Any) -> None:
     prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
     assert lay_out(CONVERSATION[:2]) == prompt
     whole = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)
