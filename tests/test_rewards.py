@@ -80,8 +80,25 @@ def test_tags_are_ascii() -> None:
 
 PIECES = st.sampled_from(
     [
-        *("<think>", "</think>", "<answer>", "</answer>", "<ANSWER>", "</Think>"),
-        *("<", ">", "/", "ans", "wer", "thi", "nk", "5", " ", "\n", "é", "\ud800", "\u212a"),
+        "<think>",
+        "</think>",
+        "<answer>",
+        "</answer>",
+        "<ANSWER>",
+        "</Think>",
+        "<",
+        ">",
+        "/",
+        "ans",
+        "wer",
+        "thi",
+        "nk",
+        "5",
+        " ",
+        "\n",
+        "é",
+        "\ud800",
+        "\u212a",
     ]
 )
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
@@ -133,8 +150,18 @@ def test_same_as_plain_rule(text: str, max_bytes: int) -> None:
 @pytest.mark.parametrize(
     "piece",
     [
-        *("<think>", "</think>", "<think></think>", "<answer>", "</answer>", "<answer></answer>"),
-        *("<", "</", " ", "<think", "<answer><think>", "é</think>"),
+        "<think>",
+        "</think>",
+        "<think></think>",
+        "<answer>",
+        "</answer>",
+        "<answer></answer>",
+        "<",
+        "</",
+        " ",
+        "<think",
+        "<answer><think>",
+        "é</think>",
     ],
 )
 def test_hostile_megabyte(piece: str) -> None:

@@ -143,7 +143,8 @@ def _decodes_like_backend(tokenizer: Any) -> bool:
     transformers = sys.modules.get("transformers")
     if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
         return False
-    own, usual = type(tokenizer), transformers.PreTrainedTokenizerFast
+    own = type(tokenizer)
+    usual = transformers.PreTrainedTokenizerFast
     if own.decode is not usual.decode or own._decode is not usual._decode:
         return False
     cleans_bpe = getattr(tokenizer, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)

@@ -32,7 +32,8 @@ class ThinkingFormat:
 
 
 def _tags(name: str, tag: str) -> ThinkingFormat:
-    opening, closing = f"<{tag}>", f"</{tag}>"
+    opening = f"<{tag}>"
+    closing = f"</{tag}>"
     return ThinkingFormat(name, opening, closing, (opening, closing), any_case=True)
 
 

@@ -191,7 +191,8 @@ def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]
 
 def _has_other_captures(entry: Entry) -> bool:
     """Find boards where the expected move does not capture, or another move captures too."""
-    board, answer = entry["metadata"]["board"], str(entry["answer"])
+    board = entry["metadata"]["board"]
+    answer = str(entry["answer"])
     right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
     return _last_liberties(board) != {right}
 

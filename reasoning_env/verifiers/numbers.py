@@ -51,7 +51,8 @@ def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float)
     """Pay a prefix such as 0 by the share of right digits. A probability that is right to three digits is right."""
     if score == 0.0:
         return 0.0
-    said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))
+    said = float(Fraction(answer.replace(",", "")))
+    right = float(Fraction(entry["answer"].replace(",", "")))
     if right > 0.0 and abs(said - right) <= 0.5 * 10.0 ** (math.floor(math.log10(right)) + 1 - RIGHT_DIGITS):
         return 1.0
     if abs(said - right) <= min(1e-4, right / 4):
@@ -92,7 +93,8 @@ def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: fl
     """Pay nothing for a wrong candidate within the tolerance of the right one."""
     if score == 0.0:
         return 0.0
-    said, right = float(answer.strip().replace(",", "")), entry["metadata"]["solution"]
+    said = float(answer.strip().replace(",", ""))
+    right = entry["metadata"]["solution"]
     others = [candidate for candidate in entry["metadata"]["candidates"] if candidate != right]
     return score if all(abs(said - right) < abs(said - other) for other in others) else 0.0
 
@@ -106,13 +108,13 @@ def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: f
     """Pay a duration by its relative error: in absolute terms any duration is near most others."""
     if score in (0.0, 1.0):
         return score
-    said, right = map(_seconds, (answer, entry["answer"]))
-    return min(score, nearness(said, right))
+    return min(score, nearness(_seconds(answer), _seconds(entry["answer"])))
 
 
 def _seconds(text: str) -> float:
     """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s`, or both."""
-    days, clock = re.search(r"(-?\d+)\s*days?", text), re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
+    days = re.search(r"(-?\d+)\s*days?", text)
+    clock = re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
     parts = [float(part) for part in clock[0].split(":")] if clock else []
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
     return (86_400 * int(days[1]) if days else 0) + seconds

@@ -56,7 +56,8 @@ def _lines(rows: Iterable[Iterable[str]]) -> str:
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Bound the edit distance between trees of JSON, whose cost is nodes times nodes times depth."""
     oracle = entry["answer"].strip()
-    first, last = answer.find("{"), answer.rfind("}")
+    first = answer.find("{")
+    last = answer.rfind("}")
     said = answer[first : last + 1] if first >= 0 else ""
     work = _tree_work(said) * _tree_work(oracle)
     bounded = work <= MAX_TREE_WORK and len(said) * len(oracle) <= MAX_EDIT_COST

@@ -18,7 +18,7 @@ def correct_choice(*options: str) -> Correction:
     """Pay nothing for an answer that names several options or none, or denies an option."""
 
     def correct(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-        named = {*re.findall(rf"\b(?:{'|'.join(options)})\b", answer.casefold())}
+        named = set(re.findall(rf"\b(?:{'|'.join(options)})\b", answer.casefold()))
         return score if len(named) == 1 and not re.search(DENIAL, answer.casefold()) else 0.0
 
     return correct

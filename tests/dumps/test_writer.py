@@ -109,7 +109,8 @@ GROUPS = st.builds(
 
 
 def offered(group: Group) -> tuple[Any, ...]:
-    problem, text = group.problem, group.rollouts[0].text
+    problem = group.problem
+    text = group.rollouts[0].text
     # JSON reads a high surrogate before a low one as one character.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return problem.spec.index, group.scores, text, problem.params, json.loads(problem.metadata_json)

@@ -1,7 +1,7 @@
-"""Forms in which an honest model gives a right answer, by kind of answer.
+"""Forms in which an honest model writes a right answer, by kind of answer.
 
-A form is a function from a right answer (and the question) to the same answer written otherwise; None where the form
-does not apply, such as thousands separators in a number of two digits.
+A form is a function from a right answer and its question to the same answer in another notation. It returns None for an
+answer to which the form does not apply, such as thousands separators in a number of two digits.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Form = Callable[[str, str], str | None]
-"""From a right answer and its question: the answer in this form, or None where the form does not apply."""
+"""Returns a right answer to a question in this form; None where the form does not apply."""
 
 
 def _frame(template: str) -> Form:
-    """Put an answer into a frame; dollars do not stand within dollars."""
+    """Put an answer into a frame; None for dollars within dollars."""
 
     def form(answer: str, question: str) -> str | None:
         return None if "$" in template and "$" in answer else template.replace("ANSWER", answer)
@@ -87,7 +87,7 @@ def _named(answer: str, question: str) -> str | None:
 
 
 UNITS = r"How many (?:female |male |1 )?(legs|sisters|brothers|friends|colleagues|bits|prime numbers|rectangles)"
-"""What a question asks to count."""
+"""Nouns that questions ask to count."""
 
 
 def _with_unit(answer: str, question: str) -> str | None:

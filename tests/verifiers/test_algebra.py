@@ -1,4 +1,4 @@
-"""Algebra in model text: what is right by sympy, and nothing that asks sympy for the answer."""
+"""Algebra in model text: right answers are those of sympy, and no text makes sympy answer the question."""
 
 from __future__ import annotations
 
@@ -26,9 +26,42 @@ from reasoning_env.verifiers.grammars.expressions import ExpressionError, parse_
 
 X = sympy.Symbol("x")
 NO_FUNCTIONS = (
-    *("Integral", "integrate", "diff", "Derivative", "expand", "simplify", "factor", "Sum", "Limit", "Lambda", "Eq"),
-    *("Function", "Symbol", "symbols", "Wild", "Dummy", "sympify", "S", "N", "Poly", "O", "Max", "Piecewise", "Mod"),
-    *("eval", "exec", "open", "print", "__import__", "getattr", "type", "vars", "f", "C", "x", "factorial"),
+    "Integral",
+    "integrate",
+    "diff",
+    "Derivative",
+    "expand",
+    "simplify",
+    "factor",
+    "Sum",
+    "Limit",
+    "Lambda",
+    "Eq",
+    "Function",
+    "Symbol",
+    "symbols",
+    "Wild",
+    "Dummy",
+    "sympify",
+    "S",
+    "N",
+    "Poly",
+    "O",
+    "Max",
+    "Piecewise",
+    "Mod",
+    "eval",
+    "exec",
+    "open",
+    "print",
+    "__import__",
+    "getattr",
+    "type",
+    "vars",
+    "f",
+    "C",
+    "x",
+    "factorial",
 )
 
 
@@ -37,12 +70,12 @@ def read(text: str) -> sympy.Expr:
 
 
 def is_half_a_square(text: str) -> bool:
-    """As for the question of the integral of x."""
+    """Tell whether a text answers the question of the integral of x."""
     return is_antiderivative(text, "x", "x")
 
 
 def is_the_product(text: str) -> bool:
-    """As for the question of (x + 1) times (2*x + 3)."""
+    """Tell whether a text answers the question of (x + 1) times (2*x + 3)."""
     return is_same_polynomial(text, "2*x**2 + 5*x + 3")
 
 
@@ -50,8 +83,16 @@ def is_the_product(text: str) -> bool:
 
 
 AS_SYMPY_READS = [
-    *("x**2/2 + x/3 - 4", "-x**2", "2**x*x**2**3", "(x + 1)*(x - 1)", "pi*x + E**x + I*x", "log(x, 10)"),
-    *("exp(x)*sin(x)/2 - exp(x)*cos(x)/2 + C", "sqrt(1 - 9*x**2)/3", "-(x - y)/(a1 + b_2)", "Rational(1, 2)*Pow(x, 3)"),
+    "x**2/2 + x/3 - 4",
+    "-x**2",
+    "2**x*x**2**3",
+    "(x + 1)*(x - 1)",
+    "pi*x + E**x + I*x",
+    "log(x, 10)",
+    "exp(x)*sin(x)/2 - exp(x)*cos(x)/2 + C",
+    "sqrt(1 - 9*x**2)/3",
+    "-(x - y)/(a1 + b_2)",
+    "Rational(1, 2)*Pow(x, 3)",
 ]
 
 
@@ -68,8 +109,14 @@ def test_exact_decimals() -> None:
 NO_CALLS = [
     *(f"{name}({arguments})" for name in NO_FUNCTIONS for arguments in ("x", "x, x")),
     *(f"{name}(1, 2)" for name in sorted(FUNCTIONS | SIZE - {"log"}) if name != "log"),
-    *("Subs(x, x, 1)", "Integral(x, (x, 0, 1))", "S('Integral(x, x)')", "expand((x + 1)*(2*x + 3))"),
-    *("log(x, 2, 3)", "Rational(1)", "Pow(x)", "Pow(x, 2, 3)"),
+    "Subs(x, x, 1)",
+    "Integral(x, (x, 0, 1))",
+    "S('Integral(x, x)')",
+    "expand((x + 1)*(2*x + 3))",
+    "log(x, 2, 3)",
+    "Rational(1)",
+    "Pow(x)",
+    "Pow(x, 2, 3)",
 ]
 
 
@@ -87,7 +134,7 @@ def test_names_of_sympy(name: str) -> None:
 
 
 def test_sympy_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What agrees at all points, with constants that could hide a difference, is simplified."""
+    """Sympy simplifies an answer that agrees at all points, but has constants that could hide a difference."""
 
     def simplify(expression: object) -> object:
         while True:
@@ -131,7 +178,10 @@ def test_powers_of_numbers() -> None:
 
 ANTIDERIVATIVES = {
     "x": [
-        *("x**2/2 + C", "C + 0.5*x*x - 7", "x**2/2 + C1 + K - pi", "Rational(1, 2)*x**2 + log(3, 2)"),
+        "x**2/2 + C",
+        "C + 0.5*x*x - 7",
+        "x**2/2 + C1 + K - pi",
+        "Rational(1, 2)*x**2 + log(3, 2)",
         "pow(x, 2)/2 + log(C, 10)",
     ],
     "x + 1": ["(x + 1)**2/2"],
@@ -148,8 +198,10 @@ ANTIDERIVATIVES = {
     "atan(x)": ["x*atan(x) - log(x**2 + 1)/2"],
     "acos(3*x)": ["x*acos(3*x) - sqrt(1 - 9*x**2)/3"],
     "asin(3*x)": [
-        *("x*asin(3*x) + sqrt((1 - 3*x)*(1 + 3*x))/3", "x*asin(3*x) + (1 - (3*x)**2)**0.5/3"),
-        *("x*asin(3*x) + sqrt(-(9*x**2 - 1))/3", "-(-x*asin(3*x) - sqrt(1 - 9*x**2)/3)"),
+        "x*asin(3*x) + sqrt((1 - 3*x)*(1 + 3*x))/3",
+        "x*asin(3*x) + (1 - (3*x)**2)**0.5/3",
+        "x*asin(3*x) + sqrt(-(9*x**2 - 1))/3",
+        "-(-x*asin(3*x) - sqrt(1 - 9*x**2)/3)",
     ],
     "asin(20*x)": ["x*asin(20*x) + sqrt(1 - 400*x**2)/20 + C"],
     "1/sqrt(4 - x**2)": ["asin(x/2)"],
@@ -206,10 +258,22 @@ def test_different_polynomials() -> None:
 
 OTHERS = {
     "x": [
-        *("x**2", "-x**2/2", "x", "0", "C", "y**2/2", "C*x**2", "x**2/2 + C*x", "x**2/2 + 1e-9*x", "Abs(x)*x/2"),
-        *("1e30*x", "x**2/2 + 1e-9*x**3"),
-        # Terms that floating point would lose in rounding.
-        *("x**2/2 + 1e-25*sin(x)", "1e30*x + x**2/2 - (1e30 - 1e-20)*x", "x**2/2*1.00000000000000000000000001"),
+        "x**2",
+        "-x**2/2",
+        "x",
+        "0",
+        "C",
+        "y**2/2",
+        "C*x**2",
+        "x**2/2 + C*x",
+        "x**2/2 + 1e-9*x",
+        "Abs(x)*x/2",
+        "1e30*x",
+        "x**2/2 + 1e-9*x**3",
+        # Floating point would lose these terms in rounding.
+        "x**2/2 + 1e-25*sin(x)",
+        "1e30*x + x**2/2 - (1e30 - 1e-20)*x",
+        "x**2/2*1.00000000000000000000000001",
         "x**2.0000000000000000000000001/2",
     ],
     "1": ["x + 1e-30*x"],
@@ -226,11 +290,23 @@ def test_is_not_antiderivative(integrand: str) -> None:
 
 SAME = ["2*x**2 + 5*x + 3", "3 + 5*x + x**2*2", "(2*x*x + 5*x + 3)", "2*Pow(x, 2) + 5*x + 3"]
 NOT_SAME = [
-    *("(x + 1)*(2*x + 3)", "2*x*(x + 1) + 3*(x + 1)", "((x + 1)**-1)**-1*(2*x + 3)", "1/(1/(x + 1)/(2*x + 3))"),
-    *("exp(log(x + 1) + log(2*x + 3))", "sqrt((x + 1)**2)*(2*x + 3)", "Pow((x + 1)*(2*x + 3), 1)"),
-    *("(-x - 1)*(-2*x - 3)", "2*(x + 1)*(x + 1.5)", "2.0*x**2 + 5.0*x + 3.0", "2*x**2 + 5*x + 3 + 1e-30"),
-    *("2*x**2 + 5*x + 3 + 0.0*y + 1e-30*x", "2*x**2 + 5*x + 2", "2*y**2 + 5*y + 3", "0"),
-    *("Mul(2*x**2 + 5*x + 3)", "(2*x**2 + 5*x + 3)-(2*x**2 + 5*x + 3)"),
+    "(x + 1)*(2*x + 3)",
+    "2*x*(x + 1) + 3*(x + 1)",
+    "((x + 1)**-1)**-1*(2*x + 3)",
+    "1/(1/(x + 1)/(2*x + 3))",
+    "exp(log(x + 1) + log(2*x + 3))",
+    "sqrt((x + 1)**2)*(2*x + 3)",
+    "Pow((x + 1)*(2*x + 3), 1)",
+    "(-x - 1)*(-2*x - 3)",
+    "2*(x + 1)*(x + 1.5)",
+    "2.0*x**2 + 5.0*x + 3.0",
+    "2*x**2 + 5*x + 3 + 1e-30",
+    "2*x**2 + 5*x + 3 + 0.0*y + 1e-30*x",
+    "2*x**2 + 5*x + 2",
+    "2*y**2 + 5*y + 3",
+    "0",
+    "Mul(2*x**2 + 5*x + 3)",
+    "(2*x**2 + 5*x + 3)-(2*x**2 + 5*x + 3)",
 ]
 
 
@@ -245,7 +321,7 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "antiderivative": is_half_a_square,
     "beside the answer": lambda text: is_half_a_square(f"x**2/2 + 1e-300*({text})"),
 }
-"""The last one has a right answer with something beside it that is too small to be seen in its value."""
+"""The last check adds to a right answer a term that is too small to change the value."""
 
 AWKWARD = {
     "powers": ["x**(1 + 1/10**200/10**200)", "x**(1e30*1e30)", "3**(1e-200*1e-200)", "x**x**x**x**x", "0**I", "0**x"],

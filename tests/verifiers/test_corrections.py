@@ -67,7 +67,7 @@ def _choice(*options: str) -> Case:
     every = [" ".join(options), "".join(options), ", ".join(options[::-1]), f"either {' or '.join(options)}."]
 
     def both(oracle: str, data: Any) -> list[str]:
-        """All options, and words that one of them is a part of."""
+        """Return answers with all options, and with words that contain an option."""
         other = next(option for option in options if option != oracle)
         return [*every, f"{oracle}x", f"{oracle} {other}", f"{other.upper()}{oracle}"]
 
@@ -78,7 +78,16 @@ def _choice(*options: str) -> Case:
 
 
 HALTING_NONSENSE = _texts(
-    *("I don't know", "x", "0", "maybe", "True False", "TrueFalse", "False or True", "{}", "not True", "not False"),
+    "I don't know",
+    "x",
+    "0",
+    "maybe",
+    "True False",
+    "TrueFalse",
+    "False or True",
+    "{}",
+    "not True",
+    "not False",
 )
 
 # ------------------------------------------------------------------ numbers
@@ -111,7 +120,8 @@ def _other_lists(oracle: str, data: Any) -> list[str]:
 
 
 def _divisors(oracle: str, data: Any) -> list[str]:
-    number, factors = data["number"], oracle.split(f" {TIMES} ")
+    number = data["number"]
+    factors = oracle.split(f" {TIMES} ")
     if len(factors) == 1:
         return []
     halved = [f"{factors[0]} {TIMES} {number // int(factors[0])}"] if len(factors) > 2 else []
@@ -120,7 +130,7 @@ def _divisors(oracle: str, data: Any) -> list[str]:
 
 
 def _other_times(oracle: str, data: Any) -> list[str]:
-    """Other times in the same form."""
+    """Return other times in the same form."""
     is_long = int(re.sub(r"\D", "", oracle)) > 100
     return [re.sub(r"\d", digit, oracle) for digit in "01"] if is_long else []
 
@@ -129,7 +139,7 @@ def _other_times(oracle: str, data: Any) -> list[str]:
 
 
 def _solutions(numbers: list[int], target: int, limit: int) -> list[str]:
-    """Expressions that make the target of all the numbers, found by trying them out."""
+    """Return expressions of all the numbers that have the target's value, found by trial."""
 
     def reach(left: list[tuple[Fraction, str]]) -> Iterator[str]:
         if len(left) == 1:
@@ -144,15 +154,16 @@ def _solutions(numbers: list[int], target: int, limit: int) -> list[str]:
                 made += [(a + b, f"({first} + {second})"), (a * b, f"({first}*{second})")]
             if b:
                 made.append((a / b, f"({first}/{second})"))
-            for one in made:
-                yield from reach([*others, one])
+            for result in made:
+                yield from reach([*others, result])
 
     start = [(Fraction(number), str(number)) for number in numbers]
     return sorted(set(itertools.islice(reach(start), 40 * limit)), key=len)[:limit]
 
 
 def _near_the_target(oracle: str, data: Any) -> list[str]:
-    numbers, target = data["numbers"], data["target"]
+    numbers = data["numbers"]
+    target = data["target"]
     joined = " + ".join(map(str, numbers))
     missing = target - sum(numbers)
     hidden = "".join(f"+0*.{number}" for number in numbers)
@@ -167,12 +178,12 @@ def _near_24(oracle: str, data: Any) -> list[str]:
     others = ([4, 3, 2, 1], [6, 4, 1, 1], [8, 3, 1, 1])
     foreign = ["*".join(map(str, made)) for made in others if sorted(made) != sorted(numbers)]
     total = "+".join(map(str, numbers))
-    spelt = ["24", "6*4", f"24+0*({total})", f"24*({total})**0", "24" + "".join(f"+0*.{one}" for one in numbers)]
+    spelt = ["24", "6*4", f"24+0*({total})", f"24*({total})**0", "24" + "".join(f"+0*.{number}" for number in numbers)]
     return [*foreign, *spelt, "5*5 - 3/4*1 + 0.1", "10 + 10 + 9/2 - 0", "3**3 - 2 - 1 + 0.5"]
 
 
 def _expressions_of(target: int | None, *wrong: str) -> dict[str, Answers]:
-    """Right ones, in other forms and found otherwise, and some that miss the target, which may be the entry's own."""
+    """Return right expressions, the expected and others, and wrong ones. Without `target`, the entry's counts."""
 
     def right(oracle: str, data: Any) -> list[str]:
         found = _solutions(data["numbers"], target or data["target"], 4)
@@ -193,7 +204,7 @@ def _rows(names: Sequence[str]) -> list[dict[str, bool]]:
 
 
 def _follows(conclusion: str, data: Any) -> bool:
-    """Whether it is true wherever the premises are, and not everywhere, by the library's truth tables."""
+    """Tell by the library's truth tables whether a formula is true wherever the premises are, but not everywhere."""
     formula, *given = (Expression.from_string(text) for text in (conclusion, *data["premises"]))
     rows = _rows(data["variables"])
     possible = [row for row in rows if all(premise.evaluate(row) for premise in given)]
@@ -205,17 +216,20 @@ def _premises_again(oracle: str, data: Any) -> list[str]:
     forms = ["{0}", "¬¬({0})", "({0}) ∨ {1}", "{1} → ({0})", "¬(¬({0}) ∧ ¬{1})", "(({0}) ∨ {1}) ∧ (({0}) ∨ ¬{1})"]
     compound = [premise for premise in data["premises"] if len(premise) > 2]
     joined = " ∧ ".join(f"({premise})" for premise in compound)
-    return [form.format(premise, last) for premise in compound for form in forms] + [joined] * bool(joined)
+    copies = [form.format(premise, last) for premise in compound for form in forms]
+    return [*copies, joined] if joined else copies
 
 
 def _inferences(oracle: str, data: Any) -> list[str]:
-    """Implications between two literals neither of which follows, nor from a single premise the whole."""
+    """Return alternatives and implications of two undecided literals that follow, but from no single premise."""
     literals = [sign + name for name in data["variables"] for sign in ("", "¬")]
-    open_ones = [one for one in literals if not _follows(one, data)]
-    made = [f"{a} {sign} {b}" for a, b in itertools.combinations(open_ones, 2) for sign in "∨→"]
+    undecided_literals = [literal for literal in literals if not _follows(literal, data)]
+    made = [f"{a} {sign} {b}" for a, b in itertools.combinations(undecided_literals, 2) for sign in "∨→"]
     singles = [{**data, "premises": [premise]} for premise in data["premises"]]
     undecided = [text for text in made if not _either_is_decided(text, data)]
-    return [text for text in undecided if _follows(text, data) and not any(_follows(text, one) for one in singles)]
+    return [
+        text for text in undecided if _follows(text, data) and not any(_follows(text, single) for single in singles)
+    ]
 
 
 def _either_is_decided(text: str, data: Any) -> bool:
@@ -224,7 +238,7 @@ def _either_is_decided(text: str, data: Any) -> bool:
 
 
 def _roles(data: Any) -> list[tuple[str, str, str]]:
-    """Everybody's name with the right and the wrong role."""
+    """Return everybody's name with the right and the wrong role."""
     terms = data["knight_knave_terms"]
     pair = (str(terms["a_knight"]), str(terms["a_knave"]))
     told = zip(data["names"], data["solution"], strict=True)
@@ -273,7 +287,7 @@ def _long_json(oracle: str, data: Any) -> list[str]:
 
 
 def _sweep(state: Mapping[str, list[str]]) -> str:
-    """Every square in turn, there and back, with every colour: a plan that knows the size of the field only."""
+    """Visit every square, there and back, with every colour: a plan that knows only the size of the field."""
     rows, columns = (1 + max(int(float(place.split("_")[axis])) for place in state) for axis in (0, 1))
     snake = [(r + 0.5, (c if r % 2 == 0 else columns - 1 - c) + 0.5) for r in range(rows) for c in range(columns)]
     steps = []
@@ -291,18 +305,19 @@ def _place(state: Mapping[str, list[str]], item: str) -> list[float]:
 
 
 def _carry(data: Any, moved: str, axes: tuple[int, int] = (0, 1), colours: int = 9) -> str:
-    """Carry every box or target, along one axis and then along the other, to its counterpart, and match them."""
+    """Carry every box or target to its counterpart, along one axis and then the other, and match the two."""
     state = data["initial_state"]
     steps = []
     for item in [item for items in state.values() for item in items if item.startswith("box_")][:colours]:
         colour = item.removeprefix("box_")
-        start, goal = f"{moved}_{colour}", f"{'target' if moved == 'box' else 'box'}_{colour}"
-        here, there = _place(state, start), _place(state, goal)
+        goal = "target" if moved == "box" else "box"
+        here = _place(state, f"{moved}_{colour}")
+        there = _place(state, f"{goal}_{colour}")
         for axis in axes:
             while here[axis] != there[axis]:
                 agent = f"Agent[{here[0]}, {here[1]}]"
                 here[axis] += 1 if there[axis] > here[axis] else -1
-                steps.append({agent: f"move({start}, square[{here[0]}, {here[1]}])"})
+                steps.append({agent: f"move({moved}_{colour}, square[{here[0]}, {here[1]}])"})
         steps.append({f"Agent[{here[0]}, {here[1]}]": f"move(box_{colour}, target_{colour})"})
     return json.dumps(steps)
 
@@ -345,8 +360,18 @@ CASES: Mapping[str, Case] = {
     ),
     "complex_arithmetic": Case(
         nonsense=_texts(
-            *("nan", "NaN", "nan+nani", "nani", "(nan)", " nan", "-nan", "1+nani"),
-            *("n a n", "N an", "1+na nj", "( n an )"),
+            "nan",
+            "NaN",
+            "nan+nani",
+            "nani",
+            "(nan)",
+            " nan",
+            "-nan",
+            "1+nani",
+            "n a n",
+            "N an",
+            "1+na nj",
+            "( n an )",
         ),
         right=_complex_numbers("{:.0f}{:+.0f}i", "({:.0f} {:+.0f}j)"),
         partial=_complex_numbers("1{:.0f}{:+.0f}i", "{:.0f}{:+.0f}7i", "{:.0f}", "{1:.0f}i", "1e999", "no"),
@@ -391,7 +416,7 @@ CASES: Mapping[str, Case] = {
         nonsense=lambda _, data: [str(one) for one in data["candidates"] if abs(one - data["solution"]) > 1e-4],
         right=lambda oracle, data: [oracle, *(f"{data['solution']:{form}}" for form in (",", ".15e", ".4f"))],
         partial=_texts("0", "-1e9", "the first"),
-        # Two decimals that differ by a few thousandths are what the library's tolerance cannot tell apart.
+        # The library's tolerance does not separate decimals that differ by a few thousandths.
         params={"max_delta": 0.005, "min_num_candidates": 3},
     ),
     "number_sorting": Case(
@@ -463,7 +488,7 @@ def _entries(task: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Scored:
-    """One answer to one entry: its strict score, its score without corrections, and the library's own."""
+    """An answer to an entry, with its strict score, its score without corrections, and the library's score."""
 
     answer: str
     strict: float
@@ -473,7 +498,7 @@ class Scored:
 
 @cache
 def _scores(task: str, kind: str) -> list[Scored]:
-    """The answers of a kind to every entry."""
+    """Return the scored answers of a kind to every entry."""
     make: Answers = getattr(CASES[task], kind)
     return [
         _score(task, _dataset(task), entry, answer)
@@ -483,7 +508,8 @@ def _scores(task: str, kind: str) -> list[Scored]:
 
 
 def _score(task: str, dataset: Any, entry: Any, answer: str) -> Scored:
-    strict, plain = (verify(task, dataset, answer, copy.deepcopy(entry), strict=strict) for strict in (True, False))
+    strict = verify(task, dataset, answer, copy.deepcopy(entry), strict=True)
+    plain = verify(task, dataset, answer, copy.deepcopy(entry), strict=False)
     return Scored(answer, strict, plain, _library_score(dataset, answer, entry))
 
 
@@ -519,7 +545,7 @@ def test_honest_answers_keep_score(task: str) -> None:
 
 @pytest.mark.parametrize("task", ["codeio", "figlet_font"])
 def test_ordinary_entries_keep_score(task: str) -> None:
-    """The cases of these tasks are about entries of a rare kind."""
+    """The cases of these tasks use entries of a rare kind."""
     dataset = reasoning_gym.create_dataset(task, seed=SEED, size=12)
     entries = [dataset[number] for number in range(12)]
     oracles = [str(entry["answer"] or entry["metadata"].get("example_correct_answer", "")) for entry in entries]

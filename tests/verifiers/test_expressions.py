@@ -1,4 +1,4 @@
-"""Expressions and lists in model text: Python's own values, and nothing that could be run or take for ever."""
+"""Expressions and lists in model text: values as in Python, no code runs, and no text takes for ever."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BLANKS = st.sampled_from(["", "", " ", "\t", "  "])
 
 
 def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Longer texts, mostly without parentheses, so that the parser decides what belongs together."""
+    """Longer texts, mostly without parentheses, so that precedence decides."""
     joined = st.tuples(inner, BLANKS, st.sampled_from(["+", "-", "*", "/"]), BLANKS, inner).map("".join)
     powers = st.tuples(inner, BLANKS, st.sampled_from(["**2", "** 3", "**-1", "**0", "**1**2", "**-2**1"])).map("".join)
     signed = st.tuples(st.sampled_from(["-", "+", "- ", "--", "-+"]), inner).map("".join)
@@ -59,13 +59,14 @@ OPERATIONS: dict[type[ast.AST], Callable[..., Fraction]] = {
 
 
 def _python_value(node: ast.AST, text: str) -> Fraction:
-    """The value of Python's tree in fractions; raises ZeroDivisionError."""
+    """Return the value of Python's tree in fractions. Raises ZeroDivisionError."""
     if isinstance(node, ast.Constant):
         return Fraction(ast.get_source_segment(text, node) or "")
     if isinstance(node, ast.UnaryOp):
         return OPERATIONS[type(node.op)](_python_value(node.operand, text))
     assert isinstance(node, ast.BinOp)
-    left, right = _python_value(node.left, text), _python_value(node.right, text)
+    left = _python_value(node.left, text)
+    right = _python_value(node.right, text)
     if not isinstance(node.op, ast.Pow):
         return OPERATIONS[type(node.op)](left, right)
     assume(right.denominator == 1 and abs(right) < 50)
@@ -146,7 +147,7 @@ def test_value_limit() -> None:
     "text", ["9**9**9", "9**9**9**9**9", "(9**9)**9**9", "2**1e300", "2**-1e300", "9" * 200 + "**99"]
 )
 def test_large_power(text: str) -> None:
-    """Else this test would not end."""
+    """To calculate one of these powers would take for ever."""
     with pytest.raises(ExpressionError):
         value_of(text)
 
@@ -154,8 +155,15 @@ def test_large_power(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("(" * 20_000, "-" * 20_000, "1" + "**1" * 9_000, "f(" * 20_000, "1" + "+1" * 20_000, ")" * 20_000),
-        *("9" * 20_000, "1" + "(1)" * 6_000, "- " * 9_000 + "1"),
+        "(" * 20_000,
+        "-" * 20_000,
+        "1" + "**1" * 9_000,
+        "f(" * 20_000,
+        "1" + "+1" * 20_000,
+        ")" * 20_000,
+        "9" * 20_000,
+        "1" + "(1)" * 6_000,
+        "- " * 9_000 + "1",
     ],
 )
 def test_parser_is_not_exhausted(text: str) -> None:

@@ -70,9 +70,15 @@ def test_hostile_text_in_time(task: str, strict: bool) -> None:
 
 
 SNIPPETS = [
-    *("__import__('os').mkdir('made')", "open('made', 'w')", "exec(\"open('made', 'w')\")", "print(open('made', 'w'))"),
-    *("[open('made', 'w') for _ in [1]]", "(lambda: open('made', 'w'))()", "().__class__.__base__.__subclasses__()"),
-    *("f\"{open('made', 'w')}\"", "x if open('made', 'w') else x"),
+    "__import__('os').mkdir('made')",
+    "open('made', 'w')",
+    "exec(\"open('made', 'w')\")",
+    "print(open('made', 'w'))",
+    "[open('made', 'w') for _ in [1]]",
+    "(lambda: open('made', 'w'))()",
+    "().__class__.__base__.__subclasses__()",
+    "f\"{open('made', 'w')}\"",
+    "x if open('made', 'w') else x",
 ]
 
 

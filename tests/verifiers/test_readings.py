@@ -13,8 +13,20 @@ from tests.workers.hostile import TABLES
 
 TEXTS = [text for table in TABLES.values() for text in table.values()]
 FORMS = (
-    *("```\n{}\n```", "```json\n{}\n```", "\\boxed{{{}}}", "$\\boxed{{{}}}$", "**{}**", "__{}__", "`{}`", "**`{}`**"),
-    *("\\[{}\\]", "\\[\n\\boxed{{{}}}\n\\]", "$${}$$", "${}$", "\\({}\\)", "\\boxed{{\\text{{{}}}}}"),
+    "```\n{}\n```",
+    "```json\n{}\n```",
+    "\\boxed{{{}}}",
+    "$\\boxed{{{}}}$",
+    "**{}**",
+    "__{}__",
+    "`{}`",
+    "**`{}`**",
+    "\\[{}\\]",
+    "\\[\n\\boxed{{{}}}\n\\]",
+    "$${}$$",
+    "${}$",
+    "\\({}\\)",
+    "\\boxed{{\\text{{{}}}}}",
 )
 PLAIN = st.text(st.characters(codec="ascii", exclude_characters="`*_\\{}$~.\r\n"), min_size=1).filter(str.strip)
 

@@ -1,4 +1,4 @@
-"""What an answer earns: the best of its forms, as a number in [0, 1], with partial credit above guessing."""
+"""The score of an answer: that of its best form, in [0, 1], with partial credit above guessing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata"
 
 
 class FakeDataset:
-    """A verifier of one's own."""
+    """A dataset with the verifier of a test."""
 
     config = None
 
@@ -60,7 +60,23 @@ def test_failure_on_guess() -> None:
 
 def test_best_form_counts() -> None:
     assert scored("**d**", lambda answer: len(answer) / 10, lenient=True, strict=False) == 0.5
+
+
+def test_lenient_reads_plainly() -> None:
     assert scored("**d**", lambda answer: float(answer == "d"), lenient=True) == 1.0
+    assert scored("**d**", lambda answer: float(answer == "d")) == 0.0
+
+
+@pytest.mark.parametrize(("right", "score"), [("d c b a", 1.0), ("d c b a.", 0.0)])
+def test_full_stop_of_right_answers(right: str, score: float) -> None:
+    """An answer keeps its full stop where the right answer ends in one."""
+    dataset: Any = FakeDataset(lambda answer: float(answer == "x"))
+    entry = pickle.dumps({**ENTRY, "answer": right})
+    scorer = Scorer("a task without rows", dataset, entry, strict=True, lenient=True, with_tags=False)
+    assert scorer.score("x.") == score
+
+
+def test_tagged_form() -> None:
     assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
 
 

@@ -80,7 +80,8 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
     Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
     """
-    said, target = parse_expression(answer, MAX_PARTS), parse_expression(integrand, MAX_PARTS)
+    said = parse_expression(answer, MAX_PARTS)
+    target = parse_expression(integrand, MAX_PARTS)
     if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
     if len(_calls(said)) > MAX_CALLS:
@@ -100,7 +101,8 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
     Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
     """
-    said, target = parse_expression(answer, MAX_PARTS), parse_expression(polynomial, MAX_PARTS)
+    said = parse_expression(answer, MAX_PARTS)
+    target = parse_expression(polynomial, MAX_PARTS)
     if not all(map(_operator_of, _calls(said))) or not _names(said) <= _names(target):
         return False
     if _values_differ(said, target):
@@ -290,9 +292,11 @@ def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | N
         if _value(said, variable, float(point), mpmath.fp) is None:
             return None
         with mpmath.workdps(DIGITS):
-            x, step = mpmath.mpf(point), mpmath.mpf(STEP)
+            x = mpmath.mpf(point)
+            step = mpmath.mpf(STEP)
             expected = _value(target, variable, x, mpmath.mp)
-            low, high = (_value(said, variable, near, mpmath.mp) for near in (x - step, x + step))
+            low = _value(said, variable, x - step, mpmath.mp)
+            high = _value(said, variable, x + step, mpmath.mp)
             if expected is None or low is None or high is None:
                 return None
             slope = (high - low) / (2 * step)
@@ -306,7 +310,9 @@ def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | N
 def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     """Tell whether two trees have different values at a point, in floating point."""
     variable = min(_names(target), default="")
-    value, right = (_value(tree, variable, float(SAMPLE_POINTS[0]), mpmath.fp) for tree in (said, target))
+    point = float(SAMPLE_POINTS[0])
+    value = _value(said, variable, point, mpmath.fp)
+    right = _value(target, variable, point, mpmath.fp)
     if value is None or right is None:
         return right is not None
     return bool(abs(value - right) > ROUNDING * (1 + abs(right) + abs(value)))
