@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,3 +113,24 @@ def test_optional_fields() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
     packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)
+
+
+def test_stop_text_ends_no_turn(chat: ChatFormat, prompt: Prompt) -> None:
+    """The server ended the completion at the stop text: the model has produced no end of turn."""
+    choice = SimpleNamespace(text="It is <answer>2</answer>", finish_reason="stop")
+    stopped = rollout_from_text(chat, prompt, SAMPLING, choice, stop="</answer>")
+    assert isinstance(stopped, Rollout)
+    assert list(stopped.tokens[len(prompt.tokens) :]) == chat.completion_tokens(choice.text, finished=False)
+
+
+def test_truncated_rollout_is_masked() -> None:
+    group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
+    packed = pack(group, mask_truncated=True, include_messages=False)
+    assert packed["overrides"] == [{}, {"set_advantage_to_zero": True}]
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_logprobs_of_all_rollouts_or_none(known: int) -> None:
+    rollouts = [replace(make_rollout(1.0), logprobs=[1.0] * 5 if number < known else None) for number in range(2)]
+    packed = pack(make_group(rollouts), mask_truncated=True, include_messages=False)
+    assert packed["inference_logprobs"] == ([[1.0] * 5] * 2 if known == 2 else None)

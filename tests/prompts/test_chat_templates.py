@@ -152,3 +152,9 @@ def test_format_in_vocabulary(tokenizer: Any) -> None:
 def test_plain_tokenizer(chat: ChatFormat) -> None:
     assert chat.thinking.names == ("think",)
     assert not chat.hides_thinking
+
+
+def test_part_of_ending_is_completed(tokenizer: Any) -> None:
+    template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
+    chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
+    assert chat.decode(chat.completion_tokens("5<|reply_end|>", finished=True)) == "5<|reply_end|><|im_end|>"
