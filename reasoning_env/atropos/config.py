@@ -181,22 +181,22 @@ def put_event_loop_first() -> None:
 
 
 def check_url(setting: str, url: str | None) -> None:
-    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the name of the setting."""
+    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL."""
     if not url:
         return
-    problem = None
+    if len(url.split()) != 1 or "," in url:
+        remedy = "list several servers in a file, under `openai`"
+        raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
     try:
         parts = urlsplit(url)
-        if len(url.split()) != 1 or "," in url:
-            problem = "this must be one URL; several servers are a list in a file, under `openai`"
-        elif parts.scheme not in ("http", "https") or not parts.hostname:
-            problem = "a URL begins with http:// or https://, and the server's name"
-        else:
-            _ = parts.port
-    except ValueError as error:  # an invalid port, or brackets
-        problem = "the port must be a number from 0 to 65535" if "ort" in str(error) else str(error)
-    if problem:
-        raise ConfigError(problem, setting=setting, got=url)
+    except ValueError as error:  # brackets in the name of the server
+        raise ConfigError(f"must be a URL ({error})", setting=setting, got=url) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("must begin with http:// or https:// and the server's name", setting=setting, got=url)
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
 def set_log_levels(config: Any, own: logging.Logger) -> None:

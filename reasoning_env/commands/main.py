@@ -1,4 +1,4 @@
-"""The command line: dispatch, and one clear line for every error that a user can make."""
+"""The command line: find and run a command, and print one line for each mistake of the user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELP = {
     "process": "the same into a file, without a trainer",
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples",
-    "score": "score a text as the completion of one problem: its prompt, reward and reason",
+    "score": "score a text as the completion of one problem: prompt, reward and reason",
     "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
@@ -61,14 +61,15 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
-    """Tell whether a command line can only be run with the environment class."""
+    """Tell whether a command line needs the environment class."""
     return bool(argv) and argv[0] in ENVIRONMENT_COMMANDS and HELP_OPTIONS.isdisjoint(argv)
 
 
 def start_library(folder: Path) -> None:
-    """Import the library ahead, in the process that workers are forked from later.
+    """Import the library early, in the process that workers are later forked from.
 
-    Does nothing where `folder`, the environment module's, holds a checkout of the library, or a file of that name.
+    `folder` is the environment module's. If the folder holds a checkout of the library, or a file of its name, nothing
+    is imported.
     """
     from ..workers.fork_server import start_ahead
 
@@ -77,7 +78,7 @@ def start_library(folder: Path) -> None:
 
 
 def program() -> str:
-    """Return how to call this program again, as it was called: by file, package or console script."""
+    """Return the command that called this program: by file, package or console script."""
     if package := sys.modules["__main__"].__package__:
         return f"python -m {package}"
     called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
@@ -86,14 +87,17 @@ def program() -> str:
 
 
 def run_installed() -> None:
-    """Entry point of the console script: run the installed module as if it were called by its file name."""
+    """Run the installed module as if it were called by its file name. Entry point of the console script."""
     runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)
 
 
 def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, environment_file: Path) -> int:
-    """Run a command line; returns the exit status.
+    """Run a command line and return the exit status.
 
-    `environment_commands` are those that need the environment class, by name; `environment_file` is its module.
+    Args:
+        argv: The command and its arguments.
+        environment_commands: The commands that need the environment class, by name.
+        environment_file: The module of the environment class.
     """
     name, *arguments = argv or ["help"]
     try:
@@ -109,8 +113,8 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of a listing has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it when it ends
+    except BrokenPipeError:  # the program that reads the output has ended, such as `head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout when it ends
         return 1
     except ReasoningEnvError as error:
         if name in SETTING_NAMES:
@@ -123,7 +127,7 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
 
 
 def _find(name: str, environment_commands: Mapping[str, Command], environment_file: Path) -> Command:
-    """Return a command, importing what it needs and no other command's modules."""
+    """Return a command. Imports the modules of this command alone."""
     folder = environment_file.parent
     if name in environment_commands:
         return environment_commands[name]
@@ -155,8 +159,8 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
         case "report":
             from .report import report_command
 
-            here = Path("data_dumps")  # where the demo writes
-            default = here if here.is_dir() else default_dumps_folder(folder)
+            demo_folder = Path("data_dumps")
+            default = demo_folder if demo_folder.is_dir() else default_dumps_folder(folder)
             return functools.partial(report_command, default_folder=default, program=program())
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
@@ -174,7 +178,7 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
 
 
 def _check_names(tasks: str, folder: Path) -> None:
-    """Raise ConfigError for names, joined by commas, that are no tasks."""
+    """Raise ConfigError for a name among `tasks`, joined by commas, that is no task."""
     from ..session import check_names_of_tasks
     from ..settings import ReasoningSettings
 
@@ -186,7 +190,7 @@ def _complain(environment_file: Path, command: str, text: str) -> None:
 
 
 def _versions() -> str:
-    """Return the versions that a report of a fault should name."""
+    """Return the versions that a bug report should name."""
     library = "no reasoning-gym installed"
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         library = f"reasoning-gym {importlib.metadata.version('reasoning-gym')}"

@@ -1,6 +1,6 @@
-"""The options of the commands that need the environment class, made from the fields of its settings.
+"""Parsers of the commands; the options of `serve`, `process` and `evaluate` are made from the fields of the settings.
 
-Values stay texts here: pydantic reads them later, as it reads those of a file.
+The values of settings stay texts here. pydantic reads them later, like the values of a file.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ ABOUT = {
     "serve": """\
 Generate problems, score completions, and send groups whose scores differ to a trainer.
 
-Ctrl-C lets groups in flight finish; a second one ends at once. Where the trainer saves
-checkpoints, the run goes on when it is started again.""",
+Ctrl-C lets groups in flight finish; a second Ctrl-C ends at once. If the trainer saves
+checkpoints, the same command resumes the run.""",
     "process": """\
 Write groups of scored completions to a file, one JSON line a group; no trainer is needed.
 
-The same command goes on with a file that was not finished, whatever ended it. 64 groups are
-under way at a time, so that 1000 take some 16 times as long as one. Look at them with the
-command `report FILE`.""",
+The same command finishes a file that is not complete. 64 groups are under way at a time, so
+1000 groups take some 16 times as long as one. `report FILE` shows them.""",
     "evaluate": """\
 Score a model on a fixed set of problems, the same on every machine.
 
 All tasks at 5 problems each are about 500 completions, 16 of them under way at a time.
-`--dry-run` says what would be sent, and sends nothing.""",
+`--dry-run` shows what would be sent, and sends nothing.""",
 }
-"""What each command does, for its help."""
+"""Description of each command, for its help."""
 
 SHORT = {
     "--preset": "env.eval_preset",
@@ -57,16 +56,16 @@ SHORT_IN: Mapping[str, Mapping[str, str]] = {
         "--seed": "env.eval_seed",
     },
 }
-"""Short names of settings, as other evaluation tools have them; the second are a command's own."""
+"""Short names of settings, as in other evaluation tools: of all commands, and of one command."""
 
 
 def short_names(command: str) -> dict[str, str]:
-    """Return the short options of a command, with the settings that they are."""
+    """Return the short options of a command, with their settings."""
     return {**SHORT, **SHORT_IN[command]}
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises ConfigError for a mistake, in one line; argparse would print the usage and end the process."""
+    """Raises ConfigError for a mistake; argparse itself would print the usage and end the process."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(exit_on_error=False, **options)
@@ -138,12 +137,10 @@ def _as_typed(names: str, argv: Sequence[str]) -> str:
 
 
 class OptionParser(CommandParser):
-    """The parser of a command whose options are settings.
+    """The parser of a command whose options are settings."""
 
-    `word_is` is the option that a word without a name is, such as the model of `evaluate`; None takes no such word.
-    """
-
-    word_is: str | None = None
+    word_option: str | None = None
+    """The option that a word without a name is the value of: the model of `evaluate`. None: such words are mistakes."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.
@@ -157,9 +154,9 @@ class OptionParser(CommandParser):
         values = vars(options)
         for word in unknown:
             is_word = not word.startswith("-") and "=" not in word
-            if not is_word or self.word_is is None or self.word_is in values:
+            if not is_word or self.word_option is None or self.word_option in values:
                 raise self.unknown_option(word)
-            values[self.word_is] = word
+            values[self.word_option] = word
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
@@ -175,9 +172,15 @@ def option_parser(
     env_fields: Mapping[str, FieldInfo],
     server_fields: Mapping[str, FieldInfo],
 ) -> OptionParser:
-    """Return the parser of a command whose settings have these fields.
+    """Return the parser of a command.
 
-    `program` is how the program is called. Values are texts and are not checked, but for those of `--keep`.
+    Args:
+        program: How the user calls the program.
+        command: `serve`, `process` or `evaluate`.
+        env_fields: The settings of the environment, options as `--env.NAME`.
+        server_fields: The settings of an inference server, options as `--openai.NAME`.
+
+    The values of settings are texts, and not checked.
     """
     parser = OptionParser(
         prog=f"{program} {command}",
@@ -202,20 +205,18 @@ def option_parser(
             "--keep",
             choices=KEEP,
             help="write chat data for fine-tuning beside the file of groups: `best` has the best completion of each "
-            "group that earned anything, `correct` all right ones, `all` every one",
+            "group with a score above 0, `correct` the right completions, `all` every completion",
         )
     if command == "evaluate":
-        parser.word_is = "openai.model_name"
-        group.add_argument(
-            "--dry-run", action="store_true", dest="dry-run", help="say what would be sent, and end before it"
-        )
+        parser.word_option = "openai.model_name"
+        group.add_argument("--dry-run", action="store_true", dest="dry-run", help="show what would be sent, and end")
         group.add_argument("--json", action="store_true", help="print results.json in place of the tables")
         group.add_argument(
             "--fail-under", type=_share, metavar="SCORE", dest="fail-under", help="end with status 1 below this score"
         )
     tone = group.add_mutually_exclusive_group()
     tone.add_argument("--quiet", action="store_true", help="log warnings only")
-    tone.add_argument("-v", "--verbose", action="store_true", help="log how it was set up too, and who says it")
+    tone.add_argument("-v", "--verbose", action="store_true", help="also log the set-up, and the module of each line")
     short = short_names(command)
     group = parser.add_argument_group("short names of settings")
     for option in dict.fromkeys(short.values()):
@@ -234,7 +235,7 @@ def option_parser(
 
 
 def _share(text: str) -> float:
-    """Read a share, such as a mean score."""
+    """Read a number from 0 to 1."""
     with contextlib.suppress(ValueError):
         if 0.0 <= float(text) <= 1.0:
             return float(text)
@@ -244,7 +245,7 @@ def _share(text: str) -> float:
 def settings_parser(program: str) -> OptionParser:
     """Return the parser of the command `settings`."""
     parser = OptionParser(prog=f"{program} settings", description="Print all settings, or search them.")
-    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these in their name or meaning")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these words in name or meaning")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -252,7 +253,7 @@ def settings_parser(program: str) -> OptionParser:
 
 
 def help_text(program: str, command: str) -> str:
-    """Return a command's help. Atropos' settings are named only: importing its classes takes seconds."""
+    """Return a command's help. Atropos' settings are only named: their import takes seconds."""
     if command == "settings":
         return settings_parser(program).format_help().rstrip()
     parser = option_parser(program, command, ReasoningSettings.model_fields, {})

@@ -49,8 +49,8 @@ SETTINGS = [
     ("settings zzz", "no setting has zzz in its name or meaning"),
 ]
 SERVERS = [
-    ("evaluate --base-url localhost:9001", "--base-url: a URL begins with http:// or https://"),
-    ("evaluate --base-url http://127.0.0.1:99999/v1", "--base-url: the port must be a number from 0 to 65535"),
+    ("evaluate --base-url localhost:9001", "--base-url: must begin with http:// or https://"),
+    ("evaluate --base-url http://127.0.0.1:99999/v1", "--base-url: must have a port from 0 to 65535"),
     ("evaluate --base-url http://127.0.0.1:9/v1", "(http://127.0.0.1:9/v1: Connection refused); start one, or correct"),
     ("evaluate --openai.server_type chatt", "--openai.server_type: must be one of 'auto', 'vllm'"),
     ("judge --port x", "--port: must be a whole number; got 'x'"),
