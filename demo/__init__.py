@@ -1,6 +1,6 @@
-"""The demo: the whole line on one machine, with a scripted policy in place of a model.
+"""The demo: run-api, environment and trainer on one machine, with a scripted policy in place of a model.
 
-Nothing in here imports the environment: it runs as a process of its own, as it would in a real training run.
+No module here imports the environment, which runs in a process of its own, as in a real training run.
 """
 
 import reasoning_gym_testing as rig

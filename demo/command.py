@@ -1,7 +1,7 @@
-"""The demo command: runs run-api, a scripted policy, the environment and a trainer; shows what flows.
+"""Run run-api, a scripted policy, the environment and a trainer, and show the groups that flow between them.
 
-Everything but the trainer runs in a process of its own, on free ports of the loopback interface, as it would in a
-real training run. Whatever happens, no process outlives the command.
+All but the trainer run in processes of their own, on free ports of the loopback interface, as in a real training run.
+No process outlives the command.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GROUPS_PER_BATCH = 4
 MAX_TOKEN_LENGTH = 2048
 POLICY_LATENCY_S = 0.3
 TRAINING_STEP_S = 1.0
-"""Stands in for the time that a real trainer would spend on a batch, so that there is something to watch."""
+"""In place of the time that a real trainer spends on a batch: batches arrive slowly enough to watch."""
 SHUTDOWN_GRACE_S = 1
 POLL_INTERVAL_S = 0.1
 VARIABLES = {"WANDB_MODE": "offline", "TOKENIZERS_PARALLELISM": "false", "NO_PROXY": rig.HOST, "no_proxy": rig.HOST}
@@ -42,11 +42,14 @@ class Ended(Exception):
 
 
 def main(argv: Sequence[str], *, environment_file: Path, check_names: Callable[[str], None]) -> int:
-    """Run the demo with the options `argv` on the environment `environment_file`; return the exit status.
+    """Run the demo and return the exit status.
 
-    `check_names` raises an error for names of tasks, joined by commas, that there are not, before anything starts.
+    Args:
+        argv: The options.
+        environment_file: The script of the environment.
+        check_names: Raises an error for names, joined by commas, that are no tasks. Called before any process starts.
 
-    The folder with the logs stays only where something failed, since the error then points to it.
+    After an error the folder with the logs stays, and the error names the folder.
     """
     options = read_options(argv)
     check_names(options.tasks)
@@ -71,7 +74,7 @@ def main(argv: Sequence[str], *, environment_file: Path, check_names: Callable[[
 
 
 def _run(options: Options, environment_file: Path, log_folder: Path, received: Sequence[signal.Signals]) -> None:
-    """Start everything, let the trainer take its batches, stop everything and print what came of it."""
+    """Start all processes, let the trainer take its batches, stop all processes, and print a summary."""
     dumps_folder = options.dumps_dir.resolve()
     dumps_folder.mkdir(parents=True, exist_ok=True)
     rollouts = Rollouts(dumps_folder)
@@ -97,7 +100,7 @@ def _run(options: Options, environment_file: Path, log_folder: Path, received: S
                 display.update()
                 time.sleep(POLL_INTERVAL_S)
             display.update()
-            display.say("Stopping the environment, which writes out what it holds.")
+            display.say("Stopping the environment, which writes the dumps that wait.")
             environment.end(signal.SIGTERM)
     rollouts.read_news()
     print(f"\n{display.summary()}")
@@ -144,7 +147,7 @@ def _settings(options: Options, dumps_folder: Path, run_api_url: str) -> dict[st
 
 
 def _check(processes: Sequence[rig.Process], trainer: rig.Trainer, received: Sequence[signal.Signals]) -> None:
-    """Raise what keeps the demo from going on: a signal, a process that has ended, a bad batch."""
+    """Raise the error that ends the demo, if there is one: a signal, a process that has ended, a bad batch."""
     if received:
         raise Ended
     for process in processes:
@@ -164,7 +167,7 @@ def _print_dumps(rollouts: Rollouts) -> None:
 
 
 def _write_report(rollouts: Rollouts, environment_file: Path) -> None:
-    """Have the environment write a page of all rollouts, as a user would, and name it."""
+    """Let the environment write a page of all rollouts, as a user would, and print the page's path."""
     if rollouts.files:
         print("\nAll of them in one page, with figures:", flush=True)
         page = rollouts.folder / "report.html"

@@ -1,4 +1,4 @@
-"""Shows a running demo: a panel that is redrawn in place on a terminal, plain lines anywhere else."""
+"""Show a running demo: on a terminal a panel that is redrawn in place, elsewhere plain lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .rollouts import Rollouts
 
 SCORES_SHOWN = 8
 QUIET_S = 5.0
-"""Without a terminal, a line about the environment is printed when there was none for so long."""
+"""Without a terminal, seconds without a line after which a line about the environment is printed."""
 
 
 class Display:
-    """What the user sees while the demo runs, and in the end; `batches` is how many are to come."""
+    """Output of the demo while it runs and at the end; `batches` is the number of batches that the trainer takes."""
 
     def __init__(self, batches: int, trainer: rig.Trainer, rollouts: Rollouts) -> None:
         self._batches = batches
@@ -52,8 +52,9 @@ class Display:
         self._console.print(f"[{self.elapsed_s:5.1f} s] {text}", markup=False)
 
     def update(self) -> None:
-        """Say what is new where there is no panel that shows it."""
-        batches, groups = self._trainer.batches, self._rollouts.groups
+        """Print new batches and groups, unless the panel shows them."""
+        batches = self._trainer.batches
+        groups = self._rollouts.groups
         if self._on_terminal:
             return
         for number in range(self._batches_said, len(batches)):
@@ -64,14 +65,16 @@ class Display:
                 f"batch {number + 1}/{self._batches}: {sequences} sequences in {len(batch)} groups,"
                 f" mean score {mean_score(batch):.2f}, {tokens} tokens; {self._counts()}"
             )
-            self._batches_said, self._groups_said = number + 1, groups
+            self._batches_said = number + 1
+            self._groups_said = groups
         if groups != self._groups_said and self.elapsed_s - self._said_at >= QUIET_S:
             self.say(self._counts())
             self._groups_said = groups
 
     def summary(self) -> str:
-        """Return what came of the run, in one paragraph."""
-        received, rollouts = self._trainer.received, self._rollouts
+        """Return a summary of the run in one paragraph."""
+        received = self._trainer.received
+        rollouts = self._rollouts
         sequences = sum(len(group.scores) for group in received)
         return (
             f"{len(self._trainer.batches)} batches with {sequences} sequences reached the trainer, and every one passed"
@@ -102,6 +105,6 @@ class Display:
 
 
 def mean_score(groups: list[rig.Delivery]) -> float:
-    """Return the mean over all rollouts of the groups; 0 where there are none."""
+    """Return the mean score of all rollouts of the groups; 0 without rollouts."""
     scores = [score for group in groups for score in group.scores]
     return sum(scores) / max(1, len(scores))

@@ -12,13 +12,13 @@ from .rules import RULES
 
 DEFAULT_SKILL = 0.6
 GUESSED_TASKS = ("caesar_cipher", "cryptarithm", "family_relationships", "maze", "mini_sudoku")
-"""Tasks that the scripted policy can only guess at: quick to generate, and hardly ever right by luck."""
+"""Tasks at which the scripted policy can only guess. They generate quickly, and a guess is hardly ever right."""
 ALL_TASKS = "all"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user chose; see the help texts."""
+    """The options of the command; `read_options` describes them."""
 
     batches: int
     skill: float
@@ -31,15 +31,16 @@ class Options:
 
 
 class _OneLineParser(argparse.ArgumentParser):
-    """Ends the process with a mistake in one line, without the usage."""
+    """Prints a mistake in one line, without the usage, and ends the process with status 2."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
+        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def read_options(argv: Sequence[str]) -> Options:
-    """Return the options of a command line; ends the process with a message if they make no sense."""
+    """Return the options of a command line. A mistake ends the process with status 2 and one line."""
     parser = _OneLineParser(
+        exit_on_error=False,
         prog="reasoning_gym_environment.py demo",
         description="Watch problems being generated, answered by a scripted policy, scored, and delivered through"
         " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account.",
@@ -56,7 +57,10 @@ def read_options(argv: Sequence[str]) -> Options:
     parser.add_argument("--dumps-dir", type=Path, default=Path("data_dumps/demo"), help="folder for the rollouts")
     parser.add_argument("--server-type", choices=("vllm", "openai"), default="vllm", help="protocol of the policy")
     parser.add_argument("--timeout-s", type=float, default=180.0, help="give up after so many seconds")
-    options = Options(**vars(parser.parse_args(argv)))
+    try:
+        options = Options(**vars(parser.parse_args(argv)))
+    except argparse.ArgumentError as error:
+        parser.error(f"{error.argument_name}: {error.message}" if error.argument_name else error.message)
     if options.batches < 1 or options.group_size < 1:
         parser.error("--batches and --group-size must be at least 1")
     if not 0.0 <= options.skill <= 1.0:

@@ -1,8 +1,8 @@
 """The scripted policy: a stand-in for a language model that needs no weights.
 
-It answers the tasks of `rules.RULES` with a chosen skill and errs otherwise, in the ways that language models err: a
-result that is slightly off, an answer without tags, twice, unclosed or empty, prose around it, or thoughts that go on
-until the token limit. Questions of other tasks get a guess.
+The policy answers the tasks of `rules.RULES` with a chosen skill. Its mistakes are those of language models: a result
+that is slightly off; an answer without tags, twice, unclosed, empty, or inside prose; thoughts that go on until the
+token limit. At other tasks the policy guesses.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from . import rig
 from .rules import solve
 
 SETTLED_SHARE = 0.3
-"""Share of questions that the policy always gets right or always wrong, as a model does with most of what it sees in
-training. They make groups whose scores are all equal, without changing the mean over questions."""
+"""Share of questions that the policy always answers right, or always wrong, as a model in training does with most
+questions. Their groups have equal scores; the mean over all questions stays the same."""
 RAMBLE_CHARS = 12_000
-"""Length of a rollout that never comes to an answer: beyond the usual token limits, so that it is cut off there."""
+"""Length of a rollout without an answer: beyond the usual token limits, which cut the rollout off."""
 GUESS_WINDOW_CHARS = 2000
 NEAR_MISSES = (-10, -2, -1, 1, 2, 10)
 OPENINGS = ("Let me work this out.", "First I write down what is given.", "This looks familiar, so I go step by step.")
@@ -36,9 +36,10 @@ DOUBTS = (
 
 
 class ScriptedPolicy:
-    """A policy that is right with probability `skill` (0 to 1), on average over the questions it knows.
+    """A policy that is right with probability `skill` (0 to 1), on average over the tasks of `rules.RULES`.
 
-    The same seed and requests in the same order give the same rollouts; at temperature 0, so does the same question.
+    The same seed and the same requests in the same order give the same rollouts. At temperature 0 the same seed and the
+    same question give the same rollout.
     """
 
     def __init__(self, skill: float, seed: int) -> None:
@@ -52,7 +53,7 @@ class ScriptedPolicy:
         return [self.answer(request.question, self._chance) for _ in range(request.n)]
 
     def answer(self, question: str, rng: random.Random) -> str:
-        """Return a rollout's text; all chance comes from `rng` and, for what is settled, from the seed."""
+        """Return a rollout's text. Random choices come from `rng`; the settled questions depend on the seed alone."""
         right = solve(question)
         if right is not None and rng.random() < self.chance_right(question):
             return f"{_think(rng)}\n<answer>{right}</answer>"
@@ -65,7 +66,7 @@ class ScriptedPolicy:
         return mistake(right, wrong, rng)
 
     def chance_right(self, question: str) -> float:
-        """Return the chance that a rollout for this known question is right: `skill`; 0 or 1 where settled."""
+        """Return the probability that a rollout for a question is right: `skill`, or 0 or 1 for a settled question."""
         draw = random.Random(f"{self._seed}:{question}").random()
         if draw >= SETTLED_SHARE:
             return self._skill
@@ -73,7 +74,7 @@ class ScriptedPolicy:
 
 
 def nearly(answer: str, rng: random.Random) -> str:
-    """Return a text that looks like the answer and is not equal to it."""
+    """Return a text that looks like the answer and differs from the answer."""
     if re.fullmatch(r"-?\d+", answer):
         return str(int(answer) + rng.choice(NEAR_MISSES))
     items = answer.strip("[]").split(", ")
@@ -86,7 +87,7 @@ def nearly(answer: str, rng: random.Random) -> str:
 
 
 def _disorder(items: list[str], rng: random.Random) -> list[str]:
-    """Return the items with two neighbours exchanged, or with one more where that would change nothing."""
+    """Return the items with two neighbours exchanged; with the last item twice if all items are equal."""
     indices = [index for index in range(len(items) - 1) if items[index] != items[index + 1]]
     if not indices:
         return [*items, items[-1]]
@@ -115,4 +116,4 @@ MISTAKES: dict[Callable[[str, str, random.Random], str], float] = {
     lambda right, wrong, rng: f"{_think(rng)}\n<answer></answer>": 1,
     _ramble: 1,
 }
-"""The ways to err around a right and a wrong answer, and how often each is chosen, as weights."""
+"""Texts of mistakes, made of a right and a wrong answer, with the weight of each."""

@@ -1,4 +1,4 @@
-"""Reads what the environment dumps while it runs: how many groups, how they did, and one to show."""
+"""Read the environment's dumps while they grow: the number of groups, their scores, and an example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLY_CHARS = 100
 
 @dataclass(frozen=True)
 class Example:
-    """A group whose scores differ: a few lines of text that show it, and its place (lines from 1)."""
+    """A group whose scores differ: a few lines of text, the file, and the line in the file, counted from 1."""
 
     text: str
     path: Path
@@ -23,9 +23,9 @@ class Example:
 
 @dataclass
 class Rollouts:
-    """The groups that come to lie in a folder of dumps from now on, as far as `read_news` has seen them.
+    """The groups that are written to a folder of dumps from now on, up to the last call of `read_news`.
 
-    Groups whose scores are all 1, all 0, or all equal in between teach nothing, so that the trainer does not get them.
+    Groups whose scores are all 1, all 0, or all equal carry no signal, and are not sent to the trainer.
     """
 
     folder: Path
@@ -37,7 +37,7 @@ class Rollouts:
     tasks: set[str] = field(default_factory=set)
     example: Example | None = None
     files: dict[Path, int] = field(default_factory=dict)
-    """How many groups each file holds."""
+    """Number of groups in each file."""
 
     def __post_init__(self) -> None:
         self._earlier = set(self.folder.iterdir())
@@ -54,11 +54,11 @@ class Rollouts:
 
     @property
     def mean_score(self) -> float:
-        """Over the groups' own means."""
+        """Mean of the groups' mean scores."""
         return self.score_sum / max(1, self.groups)
 
     def read_news(self) -> None:
-        """Read what was written since the last time, up to the last whole line of each file."""
+        """Read the lines that were written since the last call, up to the last whole line of each file."""
         for path in sorted(set(self.folder.glob("*.jsonl")) - self._earlier):
             with path.open("rb") as file:
                 file.seek(self._read_bytes.get(path, 0))

@@ -1,7 +1,7 @@
-"""What the scripted policy knows: how to read each of its tasks' questions and work out the answer.
+"""The rules of the scripted policy: how to read the questions of a task, and compute the answer.
 
-Questions come over HTTP, so every rule does a bounded amount of work on any text; one that cannot deal with its match
-raises ValueError.
+Questions come over HTTP: every rule does a bounded amount of work on any text. A rule raises ValueError for a match
+that has no answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEGS = {animal: legs for legs, animals in ANIMALS_BY_LEGS.items() for animal in 
 
 
 def solve(question: str) -> str | None:
-    """Return the right answer to a question of a task in RULES, or None for any other text."""
+    """Return the right answer to a question of a task in RULES; None for any other text."""
     for pattern, answer in RULES.values():
         if match := re.search(pattern, question.strip()):
             try:
@@ -53,7 +53,8 @@ def _prime_factors(match: re.Match[str]) -> str:
     (remaining,) = _integers(match[1])
     if not 2 <= remaining <= MAX_PRIME_CANDIDATE:
         raise ValueError("the number is out of bounds")
-    factors, divisor = [], 2
+    factors = []
+    divisor = 2
     while divisor * divisor <= remaining:
         while remaining % divisor == 0:
             factors.append(divisor)
@@ -88,7 +89,8 @@ def _converted(match: re.Match[str]) -> str:
     source, target = (BASES_WITH_NAMES.get(name) or int(name.removeprefix("base-")) for name in (match[1], match[3]))
     if not 2 <= target <= len(DIGITS) or len(match[2]) > MAX_NUMBER_DIGITS:
         raise ValueError("a base or a number is out of bounds")
-    value, digits = int(match[2], source), ""
+    value = int(match[2], source)
+    digits = ""
     while value:
         value, digit = divmod(value, target)
         digits = DIGITS[digit] + digits
@@ -142,4 +144,4 @@ RULES: Mapping[str, tuple[str, Callable[[re.Match[str]], str]]] = {
         lambda match: ", ".join(_ordered(match)),
     ),
 }
-"""By task: a pattern that finds the task's questions, and what the match's answer is."""
+"""By task: a pattern that finds the task's questions, and a function from the match to the answer."""

@@ -26,7 +26,7 @@ REFUSED: dict[str, list[Any]] = {
     "complexity_mode": ["fixed", 3],
     "dump_rollouts": ["perhaps", 2],
 }
-"""A value of each kind, and those that our own code reads; bounds stand in docs/settings.md, which is tested."""
+"""Invalid values of each kind, and of the settings that our own code reads. Bounds are tested by docs/settings.md."""
 FROM_TEXT: dict[str, tuple[str, Any]] = {
     "tasks": ("gsm_symbolic, chain_sum,", ["gsm_symbolic", "chain_sum"]),
     "exclude_tasks": ("games/*", ["games/*"]),
@@ -41,11 +41,11 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "strict_rewards": ("off", False),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
-"""What a setting needs beside it."""
+"""Other settings that a setting needs."""
 
 
 def other_value(name: str) -> Any:
-    """A value that a setting takes and does not have by default: a bound, another choice."""
+    """Return a valid value that is not the default: a bound, or another choice."""
     field = FIELDS[name]
     if field.annotation is bool:
         return not field.default
@@ -57,8 +57,8 @@ def other_value(name: str) -> Any:
     return next(value for value in (*choices, *bounds) if value != field.default)
 
 
-def test_every_setting_takes_text_as_the_command_line_gives_it() -> None:
-    """What is no number, choice or switch is in FROM_TEXT."""
+def test_settings_from_text() -> None:
+    """FROM_TEXT has the settings that are no number, choice or switch."""
     found = {name: FROM_TEXT.get(name) or (str(other_value(name)), other_value(name)) for name in FIELDS}
     for name, (text, value) in found.items():
         parsed = getattr(ReasoningSettings(**{**COMPANIONS.get(name, {}), name: text}), name)
@@ -66,7 +66,7 @@ def test_every_setting_takes_text_as_the_command_line_gives_it() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
-def test_value_that_cannot_be_is_refused_by_name(name: str, value: Any) -> None:
+def test_invalid_value(name: str, value: Any) -> None:
     with pytest.raises(ValidationError) as refusal:
         ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
     assert {error["loc"][0] for error in refusal.value.errors()} == {name}
@@ -76,17 +76,17 @@ def test_value_that_cannot_be_is_refused_by_name(name: str, value: Any) -> None:
     ("value", "names"),
     [("", ()), (" , ", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
 )
-def test_tasks_are_a_list_or_names_between_commas(value: Any, names: tuple[str, ...]) -> None:
+def test_tasks_as_list_or_text(value: Any, names: tuple[str, ...]) -> None:
     assert ReasoningSettings(tasks=value).tasks == list(names)
 
 
 @pytest.mark.parametrize("tag", ["<think>", "</think>", "<answer>", "</answer>"])
-def test_default_prompt_names_each_tag_that_counts(tag: str) -> None:
+def test_default_prompt_names_tags(tag: str) -> None:
     assert SYSTEM_PROMPT.count(tag) == 1
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
-def test_none_can_be_said_in_text(text: str) -> None:
+def test_none_as_text(text: str) -> None:
     settings = ReasoningSettings(complexity_mode=text, complexity_level=text, data_dumps_dir=text)
     assert (settings.complexity_mode, settings.complexity_level, settings.data_dumps_dir) == (None, None, None)
 
@@ -99,7 +99,7 @@ def test_none_can_be_said_in_text(text: str) -> None:
         {"task_weights": {"gcd": 2.0}, "task_sampling": "adaptive"},
     ],
 )
-def test_settings_that_exclude_each_other_are_refused(fields: dict[str, Any]) -> None:
+def test_conflicting_settings(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(fields))):
         ReasoningSettings(**fields)
 
@@ -112,7 +112,7 @@ def test_settings_that_exclude_each_other_are_refused(fields: dict[str, Any]) ->
         ("evaluation", {"eval_temperature", "strict_rewards", "eval_seed"}),
     ],
 )
-def test_fingerprint_has_what_decides_this(what: Any, some: set[str]) -> None:
+def test_fingerprint(what: Any, some: set[str]) -> None:
     found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
     assert found.keys() >= some
     assert not found.keys() & {"num_verifiers", "dump_rollouts"}

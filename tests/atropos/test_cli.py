@@ -31,7 +31,7 @@ Work = Callable[[Any], None]
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """The commands write into sys.argv, and set levels of other packages' loggers and a handler."""
+    """Undo the commands' changes: sys.argv, levels of other packages' loggers, a handler."""
     monkeypatch.setattr("sys.argv", ["environment.py"])
     monkeypatch.setattr(logging.root, "handlers", list(logging.root.handlers))
     for name in ("httpx", "httpx2", "openai", "huggingface_hub", "py.warnings"):
@@ -63,28 +63,26 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
 
 
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
-def test_error_that_ends_a_command_is_raised_as_it_is_after_the_summary(
-    error: Exception, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_summary_before_error(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(type(error)) as raised:
         _run("process", "--keep", "best", work=Mock(side_effect=error))
     assert raised.value is error
     assert capsys.readouterr().out == "summary best\n"
 
 
-def test_unknown_word_for_keep_is_refused() -> None:
+def test_unknown_word_for_keep() -> None:
     with pytest.raises(ConfigError, match=r"--keep: .*'best', 'correct', 'all'"):
         _run("process", "--keep", "some")
 
 
-def test_given_up_retries_name_their_cause() -> None:
+def test_exhausted_retries() -> None:
     error = RuntimeError("RetryError")
     error.last_attempt = SimpleNamespace(exception=lambda: ConnectionError("gone"))  # type: ignore[attr-defined]
     with pytest.raises(ServerError, match="ConnectionError: gone"), errors_for_user({}):
         raise error
 
 
-def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_key_in_output(capsys: pytest.CaptureFixture[str]) -> None:
     logging.root.handlers.clear()
 
     def work(env: Any) -> None:
@@ -106,7 +104,7 @@ def test_no_key_in_error() -> None:
     assert str(raised.value) == "reference 'gcd:<key>': no such task"
 
 
-def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setenv("MY_KEY", "named-key")
     servers = [
@@ -120,21 +118,21 @@ def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypa
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_every_setting_is_an_option(command: str) -> None:
+def test_settings_are_options(command: str) -> None:
     names = [f"env.{name}" for name in ReasoningGymEnvConfig.model_fields]
     names += [f"openai.{name}" for name in APIServerConfig.model_fields]
     argv = [f"--{name}=text" for name in names]
     assert environment_options(ReasoningGymEnv, command).read(argv) == dict.fromkeys(names, "text")
 
 
-def test_config_is_printed_without_running_anything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_config(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("serve", "--print-config", "--openai.api_key", KEY, work=Mock(side_effect=AssertionError)) == 0
     text = capsys.readouterr().out
     assert "group_size: 4" in text
     assert KEY not in text
 
 
-def test_quiet_shows_warnings_alone_and_verbose_who_says_what(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     def work(env: Any) -> None:
         logging.getLogger("demo").info("a line")
         logging.getLogger("demo").info("a detail", extra={"detail": True})
@@ -174,7 +172,7 @@ def test_settings_are_named_as_typed(typed: dict[str, str], error: ReasoningEnvE
 
 
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_score_below_the_least_ends_with_an_error(score: float | None, fails: bool) -> None:
+def test_fail_under(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
         check_score({"overall": {"mean_score": score}}, 0.8)
 
@@ -199,7 +197,7 @@ def _names(output: str) -> list[str]:
     return [name for section in sections for name in section["properties"]]
 
 
-def test_every_setting_is_listed_own_ones_first(show: Show) -> None:
+def test_settings_order(show: Show) -> None:
     own = list(ReasoningSettings.model_fields)
     others = [name for name in ReasoningGymEnvConfig.model_fields if name not in own]
     names = re.findall(r"^\| `(\w+)`", show("--markdown"), re.MULTILINE)
@@ -208,7 +206,7 @@ def test_every_setting_is_listed_own_ones_first(show: Show) -> None:
     assert sorted(_names(show("--json"))) == sorted(names)
 
 
-def test_json_is_a_schema_with_types_choices_nulls_and_ranges(show: Show) -> None:
+def test_settings_as_schema(show: Show) -> None:
     schema = json.loads(show("--json"))
     env = schema["properties"]["env"]["properties"]
     assert env["task_sampling"]["enum"] == ["uniform", "weighted", "adaptive"]
@@ -218,16 +216,16 @@ def test_json_is_a_schema_with_types_choices_nulls_and_ranges(show: Show) -> Non
     assert "at least 1" in env["group_size"]["description"]
 
 
-def test_table_shows_the_choices_of_a_setting(show: Show) -> None:
+def test_settings_show_choices(show: Show) -> None:
     assert "| `task_sampling` | `uniform` | uniform, weighted, adaptive |" in show("task_sampling", "--markdown")
 
 
-def test_settings_are_listed_for_a_reader(show: Show) -> None:
+def test_settings_as_text(show: Show) -> None:
     assert all(f"\n{name} " in show() for name in ("seed", "group_size", "base_url"))
 
 
 @pytest.mark.parametrize("word", ["Group_Size", "eval_seed", "base_url"])
-def test_words_search_names_and_meanings(show: Show, word: str) -> None:
+def test_settings_search(show: Show, word: str) -> None:
     found = _names(show(word, "--json"))
     assert word.lower() in found
     assert len(found) < len(_names(show("--json")))
@@ -242,12 +240,12 @@ def test_words_search_names_and_meanings(show: Show, word: str) -> None:
         (["--json", "--markdown"], "not allowed with"),
     ],
 )
-def test_mistake_at_settings_is_named(argv: list[str], told: str) -> None:
+def test_mistake_at_settings(argv: list[str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         _run("settings", *argv)
 
 
-def test_markdown_has_one_line_of_four_cells_for_each_setting(show: Show) -> None:
+def test_settings_as_markdown(show: Show) -> None:
     lines = [line for line in show("--markdown").splitlines() if line.startswith("| `")]
     assert len(lines) == len(_names(show("--json")))
     assert {len(re.split(r" (?<!\\)\| ", line.removesuffix(" |"))) for line in lines} == {4}

@@ -26,7 +26,7 @@ from reasoning_gym_environment import ReasoningGymEnv
         (b"slurm: perhaps", "slurm: .*got 'perhaps'"),
     ],
 )
-def test_config_file_that_cannot_work_is_refused_in_one_line(tmp_path: Path, content: bytes, named: str) -> None:
+def test_invalid_file(tmp_path: Path, content: bytes, named: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=f"^--config: .*{named}") as refusal:
@@ -35,7 +35,7 @@ def test_config_file_that_cannot_work_is_refused_in_one_line(tmp_path: Path, con
 
 
 @pytest.mark.parametrize("name", ["none.yaml", "."])
-def test_file_that_is_missing_or_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_unreadable_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=f"--config: .*{name}"):
         read_config_file(tmp_path / name)
 
@@ -50,7 +50,7 @@ def launch(folder: Path, command: str = "process", content: str = "{}", **option
     return build_launch(ReasoningGymEnv, command, {"config": str(path), **given})
 
 
-def test_options_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+def test_precedence(tmp_path: Path) -> None:
     content = "env: {group_size: 5, seed: 6}\nopenai: {model_name: a, timeout: 7}\n"
     built = launch(tmp_path, content=content, env__seed="8", openai__model_name="b", slurm="true")
     [server] = built.servers
@@ -58,7 +58,7 @@ def test_options_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path
     assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "auto")
 
 
-def test_each_command_has_its_own_defaults_and_settings_win_over_them(tmp_path: Path) -> None:
+def test_defaults_of_commands(tmp_path: Path) -> None:
     process, serve = launch(tmp_path).config, launch(tmp_path, "serve").config
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
@@ -77,7 +77,7 @@ def test_each_command_has_its_own_defaults_and_settings_win_over_them(tmp_path: 
         ("temperature", "1e-1", 0.1),
     ],
 )
-def test_texts_are_read_as_what_they_mean(tmp_path: Path, name: str, value: str, read: object) -> None:
+def test_values_as_text(tmp_path: Path, name: str, value: str, read: object) -> None:
     assert getattr(launch(tmp_path, **{f"env__{name}": value}).config, name) == read
     assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
 
@@ -105,14 +105,14 @@ def test_texts_are_read_as_what_they_mean(tmp_path: Path, name: str, value: str,
         ({"content": "env: {grup_size: 1}"}, "env.grup_size: .*group_size"),
     ],
 )
-def test_mistake_is_refused_by_the_name_of_its_setting(tmp_path: Path, options: dict[str, str], words: str) -> None:
+def test_mistake_names_setting(tmp_path: Path, options: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=words) as refusal:
         launch(tmp_path, **options)
     assert "\n" not in str(refusal.value)
     assert "sk-secret" not in str(refusal.value)
 
 
-def test_seed_is_refused_where_a_preset_has_its_own(tmp_path: Path) -> None:
+def test_seed_with_preset(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^env\.eval_seed: "):
         launch(tmp_path, "evaluate", env__eval_seed="7", env__eval_preset="rg-easy")
 
@@ -121,9 +121,7 @@ def test_seed_is_refused_where_a_preset_has_its_own(tmp_path: Path) -> None:
     ("options", "url"),
     [({}, "http://env/v1"), ({"openai__base_url": "http://option/v1"}, "http://option/v1")],
 )
-def test_url_of_the_usual_variable_counts_where_none_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], url: str
-) -> None:
+def test_url_from_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], url: str) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://env/v1")
     assert launch(tmp_path, **options).servers[0].base_url == url
 
@@ -131,20 +129,20 @@ def test_url_of_the_usual_variable_counts_where_none_is_said(
 TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"
 
 
-def test_several_servers_are_those_of_the_file_alone(tmp_path: Path) -> None:
+def test_several_servers(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
     with pytest.raises(ConfigError, match=r"openai\.timeout: .*which of several"):
         launch(tmp_path, content=TWO, openai__timeout="5")
 
 
-def test_one_line_tells_what_differs_and_nothing_tells_a_key(tmp_path: Path) -> None:
+def test_description_has_no_key(tmp_path: Path) -> None:
     built = launch(tmp_path, env__seed="7", env__group_size="4", openai__api_key="sk-secret")
     assert "env.seed=7" in built.describe()
     assert "group_size" not in built.describe()
     assert "sk-secret" not in built.describe() + built.as_yaml()
 
 
-def test_printed_config_is_a_file_that_gives_the_same(tmp_path: Path) -> None:
+def test_printed_config_round_trip(tmp_path: Path) -> None:
     built = launch(tmp_path, env__tasks="gcd,lcm", env__eval_handling="NONE")
     again = launch(tmp_path, content=built.as_yaml())
     assert again.config == built.config

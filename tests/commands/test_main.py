@@ -20,22 +20,20 @@ def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
 
 
 @pytest.mark.parametrize("argv", [[], ["-h"], ["--help"], ["help"]])
-def test_help_names_every_command(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_commands(tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, *argv) == 0
     output = capsys.readouterr().out
     assert all(f"\n  {command} " in output for command in HELP)
 
 
-def test_command_gets_its_arguments_and_gives_the_status(tmp_path: Path) -> None:
+def test_command_runs(tmp_path: Path) -> None:
     serve = Mock(return_value=5)
     assert main(["serve", "--env.seed", "-7"], {"serve": serve}, environment_file=tmp_path / "environment.py") == 5
     serve.assert_called_once_with(["--env.seed", "-7"])
 
 
 @pytest.mark.parametrize(("word", "hint"), [("sserve", " serve"), ("xyz", "")])
-def test_unknown_command_is_one_line_with_the_nearest(
-    tmp_path: Path, word: str, hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_command(tmp_path: Path, word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, word) == 2
     assert re.fullmatch(f"environment {word}: .*{word!r}.*{hint}.*\n", capsys.readouterr().err)
 
@@ -48,29 +46,29 @@ def test_unknown_command_is_one_line_with_the_nearest(
         (ConnectionRefusedError(111, "refused"), 1, "ConnectionRefusedError: [Errno 111] refused"),
     ],
 )
-def test_error_of_the_user_is_one_line_and_a_status(
+def test_user_error_is_one_line(
     tmp_path: Path, error: Exception, status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, "serve", side_effect=error) == status
     assert capsys.readouterr().err == f"environment serve: {words}\n"
 
 
-def test_error_of_ours_keeps_its_traceback(tmp_path: Path) -> None:
+def test_bug_keeps_traceback(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         _run(tmp_path, "serve", side_effect=ZeroDivisionError)
 
 
-def test_ctrl_c_is_no_traceback(tmp_path: Path) -> None:
+def test_ctrl_c_status(tmp_path: Path) -> None:
     assert _run(tmp_path, "serve", side_effect=KeyboardInterrupt) == 130
 
 
-def test_reader_of_a_listing_may_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", sys.stdout)  # which the command replaces
     assert _run(tmp_path, "serve", side_effect=BrokenPipeError) == 1
     sys.stdout.close()
 
 
-def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = SimpleNamespace(main=Mock(return_value=5))
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo", SimpleNamespace())  # type: ignore[misc]
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", demo)  # type: ignore[misc]
@@ -78,7 +76,7 @@ def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     demo.main.assert_called_once_with(["--batches", "3"], environment_file=tmp_path / "environment.py", check_names=ANY)
 
 
-def test_demo_of_no_task_ends_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_unknown_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "demo", "--tasks", "gcd,nope", "--dumps-dir", str(tmp_path / "dumps")) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("environment demo: --tasks: there is no task 'nope'")
@@ -86,9 +84,7 @@ def test_demo_of_no_task_ends_at_once(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (captured.out, (tmp_path / "dumps").exists()) == ("", False)
 
 
-def test_report_finds_what_the_demo_wrote_in_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_finds_demo_dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "data_dumps" / "demo" / "reasoning_gym_environment_rollouts_a_0000.jsonl", group(rollout()))
     assert main(["report", "-o", "page.html"], {}, environment_file=tmp_path / "elsewhere" / "environment.py") == 0

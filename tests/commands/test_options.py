@@ -19,19 +19,19 @@ def parser(command: str = "process") -> OptionParser:
     return option_parser("program", command, fields, {"timeout": FieldInfo(annotation=float)})
 
 
-def test_switch_needs_no_value() -> None:
+def test_switch_without_value() -> None:
     assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": "x"}
 
 
-def test_of_several_values_the_last_counts() -> None:
+def test_last_value_wins() -> None:
     assert parser().read(["--config", "x", "--config=y"]) == {"config": "y"}
 
 
-def test_negative_number_is_a_value() -> None:
+def test_negative_number() -> None:
     assert parser().read(["--env.group_size", "-1"]) == {"env.group_size": "-1"}
 
 
-def test_preset_is_short_for_its_setting() -> None:
+def test_preset_option() -> None:
     assert parser().read(["--preset", "rg-easy"]) == {"env.eval_preset": "rg-easy"}
 
 
@@ -50,16 +50,16 @@ def test_preset_is_short_for_its_setting() -> None:
         (["--seed", "7"], "env.eval_seed"),
     ],
 )
-def test_evaluation_has_short_names(argv: list[str], setting: str) -> None:
+def test_short_names_of_evaluate(argv: list[str], setting: str) -> None:
     assert parser("evaluate").read(argv) == {setting: "7"}
 
 
-def test_other_commands_mean_training_by_the_same_names() -> None:
+def test_short_names_of_process() -> None:
     argv = ["--tasks", "a", "--seed=1", "-n", "2"]
     assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
 
 
-def test_how_an_option_was_written_is_known() -> None:
+def test_typed_options() -> None:
     assert parser("evaluate").typed(["-n", "3", "--tasks=gcd"]) == {
         "env.eval_repeats": "-n",
         "env.eval_tasks": "--tasks",
@@ -77,7 +77,7 @@ def test_how_an_option_was_written_is_known() -> None:
         (["--quiet", "-v"], "not allowed with argument --quiet"),
     ],
 )
-def test_mistake_at_evaluate_is_named(argv: list[str], named: str) -> None:
+def test_mistake_at_evaluate(argv: list[str], named: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(named)):
         parser("evaluate").read(argv)
 
@@ -87,7 +87,7 @@ VALUES = st.text().filter(lambda value: not value.startswith("-"))
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=5))
 @example([("env.tasks", "a=b", True), ("config", "", False), ("config", "", True), ("env.tasks", "a b", False)])
-def test_both_ways_to_write_an_option_are_read_alike(options: list[tuple[str, str, bool]]) -> None:
+def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
     argv = [
         word
         for name, value, together in options
@@ -113,25 +113,25 @@ def test_both_ways_to_write_an_option_are_read_alike(options: list[tuple[str, st
         (["--print-config=yes"], "--print-config: ignored explicit argument 'yes'"),
     ],
 )
-def test_mistake_is_one_line_that_names_it(argv: list[str], named: str) -> None:
+def test_mistake_is_one_line(argv: list[str], named: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         parser().read(argv)
     assert named in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
-def test_only_process_keeps_chat_data() -> None:
+def test_only_process_has_keep() -> None:
     assert parser("process").read(["--keep", "best"]) == {"keep": "best"}
     with pytest.raises(ConfigError, match="no option --keep"):
         parser("serve").read(["--keep", "best"])
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_help_describes_every_setting_of_this_environment(command: str) -> None:
+def test_help_lists_own_settings(command: str) -> None:
     text = help_text("program", command)
     assert [name for name in ReasoningSettings.model_fields if f"  --env.{name} " not in text] == []
     assert "Processes that generate problems. (≥ 1, ≤ 256; default: 2)" in " ".join(text.split())
 
 
-def test_help_says_where_the_settings_of_atropos_are() -> None:
+def test_help_points_to_atropos_settings() -> None:
     assert "`program settings` lists all of them" in help_text("program", "serve")

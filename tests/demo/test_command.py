@@ -1,4 +1,4 @@
-"""The demo as a user runs it: its own processes, real run-api, and nothing left behind however it ends."""
+"""The demo as a user runs it: real processes, real run-api, and no process left at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 FRONT_DOOR = ROOT / "reasoning_gym_environment.py"
 TASKS = "gcd,leg_counting,spell_backward,maze"
 LAUNCHER_AND_THREE_PROCESSES = 7
-"""Each of the three processes has a supervisor; what comes on top are the environment's workers."""
+"""Each of the three processes has a supervisor. The environment's workers come on top."""
 ALONE = """
 import sys
 from pathlib import Path
@@ -38,7 +38,7 @@ StartDemo = Callable[..., Process]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[StartDemo]:
-    """Starts a demo; with `code`, that is run in place of the environment."""
+    """Start a demo; `code` runs in place of the environment."""
     with Processes(tmp_path, isolated=True, grace_s=0.0) as processes:
 
         def start_one(*options: str, code: str | None = None) -> Process:
@@ -51,7 +51,7 @@ def start(tmp_path: Path) -> Iterator[StartDemo]:
         yield start_one
 
 
-def test_it_brings_in_nothing_of_the_environment() -> None:
+def test_imports_no_environment() -> None:
     code = "import sys, demo.command; print(*{name.split('.')[0] for name in sys.modules})"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     unwanted = {"reasoning_env", "reasoning_gym", "reasoning_gym_environment", "atroposlib", "transformers"}
@@ -59,7 +59,7 @@ def test_it_brings_in_nothing_of_the_environment() -> None:
 
 
 def wait_for_processes(demo: Process, more_than: int) -> set[int]:
-    """Wait until more than so many run below it, and return them."""
+    """Wait until the demo has more than so many descendants, and return their process ids."""
     wait_until(lambda: len(descendants(demo.pid)) > more_than, "the start of the processes")
     return descendants(demo.pid)
 
@@ -86,7 +86,7 @@ def test_batches_reach_the_trainer(start: StartDemo, tmp_path: Path) -> None:
 
 @needs_proc
 @pytest.mark.slow
-def test_ctrl_c_on_a_terminal_leaves_no_process(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     command = [sys.executable, str(FRONT_DOOR), "demo", "--dumps-dir", str(tmp_path), "--batches", "1000"]
     ours, its = pty.openpty()
     with subprocess.Popen([*command, "--server-type", "openai"], stdout=its, stderr=its) as process:
@@ -104,12 +104,12 @@ def test_ctrl_c_on_a_terminal_leaves_no_process(tmp_path: Path) -> None:
 
 
 def read_terminal(descriptor: int, until: str | None) -> str:
-    """Return what comes from a terminal, without its control codes, up to a text or else to the end."""
+    """Return the output of a terminal without control codes, up to a text, or to the end without one."""
     printed = ""
     while until is None or until not in printed:
         try:
             chunk = os.read(descriptor, 65536)
-        except OSError:  # how Linux says that nobody is at the other end any more
+        except OSError:  # Linux: the other end is closed
             assert until is None, printed
             return printed
         printed += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", chunk.decode(errors="replace"))
@@ -118,7 +118,7 @@ def read_terminal(descriptor: int, until: str | None) -> str:
 
 @needs_proc
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_while_servers_start_ends_everything(start: StartDemo, number: signal.Signals, status: int) -> None:
+def test_signal_during_start(start: StartDemo, number: signal.Signals, status: int) -> None:
     demo = start(code=IDLE)
     everything = wait_for_processes(demo, more_than=0)
     assert demo.end(number) == status
@@ -137,7 +137,7 @@ FAILS = "import sys; print('line one', file=sys.stderr); raise SystemExit('canno
         (IDLE, ["--dumps-dir", "/dev/null/dumps"], "Not a directory"),
     ],
 )
-def test_what_fails_is_said_without_a_traceback(start: StartDemo, code: str, options: list[str], error: str) -> None:
+def test_failure_without_traceback(start: StartDemo, code: str, options: list[str], error: str) -> None:
     demo = start(*options, code=code)
     assert demo.end() == 1
     assert re.match(f"(?s)demo: .*{error}", demo.stderr.strip())
@@ -146,7 +146,7 @@ def test_what_fails_is_said_without_a_traceback(start: StartDemo, code: str, opt
 
 
 @needs_proc
-def test_a_server_that_dies_is_named(start: StartDemo) -> None:
+def test_dead_server_is_named(start: StartDemo) -> None:
     demo = start(code=IDLE)
     everything = wait_for_processes(demo, more_than=LAUNCHER_AND_THREE_PROCESSES - 1)
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in everything}

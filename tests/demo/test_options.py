@@ -9,13 +9,13 @@ from demo.options import GUESSED_TASKS, describe_tasks, read_options
 from demo.rules import RULES
 
 
-def test_the_default_tasks_are_the_policys_own_and_some_that_it_must_fail() -> None:
+def test_default_tasks() -> None:
     chosen = read_options([]).tasks.split(",")
     assert set(chosen) == set(RULES) | set(GUESSED_TASKS)
     assert set(chosen) <= set(DATASETS)
 
 
-def test_the_description_says_what_the_policy_cannot_do() -> None:
+def test_description_names_guessed_tasks() -> None:
     text = describe_tasks(read_options(["--tasks", "gcd, maze", "--skill", "0.25"]))
     assert "knows 1 of them" in text
     assert "25%" in text
@@ -25,7 +25,7 @@ def test_the_description_says_what_the_policy_cannot_do() -> None:
 
 
 @pytest.mark.parametrize("argv", [["--batches", "0"], ["--group-size", "0"], ["--skill", "1.5"], ["--timeout-s", "0"]])
-def test_a_senseless_option_ends_the_command_with_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_option_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         read_options(argv)
     assert caught.value.code == 2

@@ -1,4 +1,4 @@
-"""The scripted policy: as skilled as it was told to be, and wrong in the ways it should be."""
+"""The scripted policy: its skill, and its mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOWN_QUESTIONS = [f"How many 1 bits are there in the binary representation of t
 
 
 def answer_of(text: str) -> str | None:
-    """The content of the only answer block outside the thoughts, or None."""
+    """Return the content of the only answer block outside the thoughts; None without one."""
     visible = re.sub(r"<think>.*?(</think>|$)", "", text, flags=re.DOTALL)
     answers: list[str] = re.findall(r"<answer>(.+?)</answer>", visible, re.DOTALL)
     return answers[0] if len(answers) == 1 else None
@@ -46,7 +46,7 @@ def test_no_skill_is_never_right(task: str) -> None:
 
 
 @pytest.mark.parametrize("skill", [0.2, 0.6, 0.9])
-def test_the_share_of_right_rollouts_is_the_skill(skill: float) -> None:
+def test_skill_is_share_of_right(skill: float) -> None:
     policy = ScriptedPolicy(skill=skill, seed=1)
     chances = [policy.chance_right(question) for question in KNOWN_QUESTIONS]
     assert sum(chances) / len(chances) == pytest.approx(skill, abs=0.04)
@@ -55,7 +55,7 @@ def test_the_share_of_right_rollouts_is_the_skill(skill: float) -> None:
 
 
 @given(st.text(alphabet="ab1x0-[], ×", min_size=1), st.integers())
-def test_a_near_miss_is_a_miss(answer: str, seed: int) -> None:
+def test_near_miss_is_wrong(answer: str, seed: int) -> None:
     assert nearly(answer, random.Random(seed)) != answer
 
 
@@ -63,6 +63,6 @@ def request(temperature: float) -> GenerationRequest:
     return GenerationRequest("vllm", QUESTION, (9,), n=20, max_tokens=99, temperature=temperature, top_p=1.0)
 
 
-def test_at_temperature_zero_a_question_always_gets_the_same() -> None:
+def test_temperature_zero_is_deterministic() -> None:
     policy = ScriptedPolicy(0.5, 3)
     assert len({*policy(request(0.0)), *policy(request(0.0))}) == 1

@@ -1,4 +1,4 @@
-"""Counting and showing what is dumped."""
+"""Counts of dumped groups, and the example."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def line(task: str, *scores: float) -> str:
     return json.dumps({"item_id": task, "rollouts": rollouts}) + "\n"
 
 
-def test_groups_are_counted_by_how_they_did(tmp_path: Path) -> None:
+def test_counts_by_outcome(tmp_path: Path) -> None:
     rollouts = Rollouts(tmp_path)
     (tmp_path / "b.jsonl").write_text(line("gcd", 0.0, 1.0) + line("gcd", 1.0, 1.0))
     (tmp_path / "a.jsonl").write_text(line("maze", 0.0, 0.0) + line("lcm", 0.5, 0.5))
@@ -28,7 +28,7 @@ def test_groups_are_counted_by_how_they_did(tmp_path: Path) -> None:
     assert rollouts.files == {tmp_path / "a.jsonl": 2, tmp_path / "b.jsonl": 2}
 
 
-def test_a_line_counts_once_and_when_it_is_whole_and_not_in_a_file_of_an_earlier_run(tmp_path: Path) -> None:
+def test_counts_new_whole_lines(tmp_path: Path) -> None:
     (tmp_path / "earlier.jsonl").write_text(line("gcd", 0.0, 1.0))
     rollouts = Rollouts(tmp_path)
     (tmp_path / "notes.txt").write_text("not a dump\n")
@@ -41,7 +41,7 @@ def test_a_line_counts_once_and_when_it_is_whole_and_not_in_a_file_of_an_earlier
     assert counts == [0, 0, 1, 1, 2]
 
 
-def test_the_example_has_the_best_and_the_worst_rollout(tmp_path: Path) -> None:
+def test_example_is_best_with_worst(tmp_path: Path) -> None:
     rollouts = Rollouts(tmp_path)
     (tmp_path / "b.jsonl").write_text(line("lcm", 1.0, 1.0) + line("gcd", 0.5, 1.0, 0.0))
     rollouts.read_news()

@@ -1,4 +1,4 @@
-"""Each rule against the library itself."""
+"""The rules and questions that they must not answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from demo.rules import solve
 ITEMS = 25
 
 
-def test_questions_of_other_tasks_have_no_answer() -> None:
+def test_other_task_has_no_answer() -> None:
     for task in ("polynomial_equations", "decimal_chain_sum", "simple_geometry", "maze", "complex_arithmetic"):
         dataset = reasoning_gym.create_dataset(task, size=ITEMS, seed=123)
         assert {solve(item["question"]) for item in dataset} == {None}, task
 
 
 @given(st.text())
-def test_any_text_may_be_asked(text: str) -> None:
+def test_any_text(text: str) -> None:
     solve(text)
 
 
@@ -35,5 +35,5 @@ def test_any_text_may_be_asked(text: str) -> None:
         f"these numbers: {'9' * 5000}",
     ],
 )
-def test_a_malformed_question_has_no_answer(question: str) -> None:
+def test_malformed_question(question: str) -> None:
     assert solve(question) is None

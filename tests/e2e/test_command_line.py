@@ -1,4 +1,4 @@
-"""What a user types, and what comes back. In process, but for what needs one: see the other files."""
+"""Command lines and their output, in the process of the test."""
 
 from __future__ import annotations
 

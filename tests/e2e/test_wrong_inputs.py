@@ -1,4 +1,4 @@
-"""What a user gets wrong: each ends with one line that says what came, what was expected or what to do."""
+"""Mistakes of a user: each ends with one line that names the setting, the value, what was expected or what to do."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def files(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("words", "said"), [*COMMANDS, *TASKS, *SETTINGS, *SERVERS, *FILES])
-def test_wrong_input_ends_with_one_line(cli: Cli, words: str, said: str) -> None:
+def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     argv = words.split()
     if argv[0] in ("evaluate", "process") and "--base-url" not in argv:
         argv += NOWHERE
