@@ -1,7 +1,7 @@
-"""The records that flow from the choice of a task to the trainer's group, all frozen.
+"""The records of a problem's way, from the choice of a task to the trainer's group. All are frozen.
 
-A `Rollout` carries a completion and its verdict; `dataclasses.replace` makes the next version of it. This module
-imports nothing of the package.
+A `Rollout` carries a completion and its verdict; `dataclasses.replace` makes its next version. Imports nothing of the
+package.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Any, ClassVar
 
 
 class Split(StrEnum):
-    """Which stream a problem belongs to; the two never share a seed."""
+    """The stream of a problem. The two streams share no seed."""
 
     TRAIN = "train"
     EVAL = "eval"
 
 
 class Reason(StrEnum):
-    """Why a rollout has the score it has; every verdict carries exactly one."""
+    """The reason for a rollout's score; every verdict has exactly one."""
 
     SCORED = "scored"
-    """The verifier returned a number for the answer, whether high or low."""
+    """The verifier returned a number for the answer."""
     NO_ANSWER = "no_answer"
     SEVERAL_ANSWERS = "several_answers"
     UNCLOSED_ANSWER = "unclosed_answer"
     EMPTY_ANSWER = "empty_answer"
     TOO_LONG = "too_long"
     VERIFIER_ERROR = "verifier_error"
-    """The verifier raised, or returned something that is not a finite number, for every form of this answer."""
+    """For every form of the answer, the verifier raised or returned no finite number."""
     TIMEOUT = "timeout"
-    """The verifier was still working on this answer at its deadline and was killed."""
+    """The verifier exceeded the deadline of the answer and was killed."""
     CRASH = "crash"
-    """The verifier worker died while it scored this answer, or broke the protocol, twice."""
+    """The verifier worker died or broke the protocol while it scored the answer, twice."""
 
 
 class DropReason(StrEnum):
-    """Why a problem gave no group, or its group never came to the trainer."""
+    """Why a problem gave no group, or its group did not reach the trainer."""
 
     INFERENCE = "inference_failed"
     SCORING = "scoring_failed"
     PROMPT_TOO_LONG = "prompt_too_long"
     TIMED_OUT = "timed_out"
-    """Its completions took longer than `worker_timeout` while other requests succeeded."""
+    """The completions took longer than `worker_timeout` while other requests succeeded."""
     UNDELIVERED = "undelivered"
-    """A scored group that was refused, or that JSON cannot hold."""
+    """A scored group was refused, or JSON cannot hold it."""
 
 
 class Rejection(StrEnum):
@@ -60,7 +60,7 @@ class Rejection(StrEnum):
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of the registry; `category` is the library's word for its family (`algebra`, `games`)."""
+    """A task of the registry. `category` is the library's name for its family (`algebra`, `games`)."""
 
     name: str
     category: str
@@ -122,12 +122,13 @@ class ProblemSpec:
 class Problem:
     """A generated problem.
 
-    `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
-    library's metadata as JSON text, left unparsed because few need it. `entry` is the library's own record as bytes
-    that only a verifier worker opens. `params` are the parameters it was generated with, and `level` their difficulty:
-    None at the library's defaults, and not always the level of the spec. A composite's `level` is its member's, on top
-    of `params`. `spec` has the seed it was generated with; `flawed` counts the seeds rejected before, by cause.
-    `reference` is the problem's public name, from which any process generates it again.
+    - `spec` has the seed that made the problem; `flawed` counts the seeds that were rejected before, by cause.
+    - `answer` is the oracle's answer as text; None for tasks with many right answers.
+    - `metadata_json` is the library's metadata as JSON text, unparsed because few callers need it.
+    - `entry` is the library's own record, as bytes that only a verifier worker opens.
+    - `params` are the parameters of generation, and `level` their difficulty: None at the library's defaults, and not
+      always the level of the spec. The level of a composite is its member's, applied over `params`.
+    - `reference` is the problem's public name, from which any process generates the problem again.
     """
 
     spec: ProblemSpec
@@ -148,9 +149,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A conversation ready to be completed: its messages, the rendered text and the text's token ids.
+    """A conversation to be completed: messages, rendered text, token ids of the text.
 
-    Where the server renders it, there is neither text nor tokens, and `estimated_tokens` is at least as many.
+    If the server renders the prompt, text and tokens are empty, and `estimated_tokens` is an upper estimate.
     """
 
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
@@ -161,10 +162,10 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample.
+    """Sampling parameters of a request.
 
-    Prompt and completion together stay strictly below `token_limit` tokens, and the completion alone takes at most
-    `max_completion_tokens`, where that is set.
+    Prompt and completion together stay strictly below `token_limit` tokens. A completion has at most
+    `max_completion_tokens`, if that is set.
     """
 
     temperature: float
@@ -174,7 +175,7 @@ class Sampling:
     max_completion_tokens: int | None = None
 
     def completion_budget(self, prompt: Prompt) -> int:
-        """Return the tokens left for a completion; may be zero or negative."""
+        """Return the number of tokens left for a completion; may be zero or negative."""
         special_tokens = 2  # that a server may add around a prompt
         left = self.token_limit - 1 - special_tokens - (len(prompt.tokens) or prompt.estimated_tokens)
         return left if self.max_completion_tokens is None else min(left, self.max_completion_tokens)
@@ -184,8 +185,8 @@ class Sampling:
 class Timeouts:
     """Limits of a request for completions, in seconds.
 
-    `reply_s` is for one try, None for no limit; `outage_s` is how long requests may fail, or no server be healthy,
-    until that is an error, infinite for ever. With `tries`, a request is tried so often, without pauses.
+    `reply_s` limits one try; None for no limit. `outage_s` limits the time in which requests fail or no server is
+    healthy; infinite for no limit. With `tries`, a request is tried that many times, without pauses.
     """
 
     reply_s: float | None
@@ -195,7 +196,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer earned: `score` in [0, 1], the reason, the scored text and the seconds it took."""
+    """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took."""
 
     score: float
     reason: Reason
@@ -203,7 +204,7 @@ class Verdict:
     scoring_s: float = 0.0
 
     CORRECT_SCORE: ClassVar[float] = 0.99
-    """An answer counts as correct from this score on, in training and evaluation alike."""
+    """Lowest score of a correct answer, in training and evaluation."""
 
     @property
     def correct(self) -> bool:
@@ -213,13 +214,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rollout:
-    """One completion of a problem's prompt.
+    """A completion of a problem's prompt.
 
-    `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
-    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Long ones are
-    arrays: a list takes ten times the memory. Chat servers mostly tell only the number of the completion's tokens,
-    `token_count`. Some return the model's reasoning apart from its text, as `thinking`; no answer is read from it.
-    `score` is the reward that is sent, after the length penalty; in evaluation the verdict's.
+    - `tokens` are the token ids of prompt and completion.
+    - `masks` has the same length: -100 over the prompt, token ids over the completion.
+    - `logprobs`, if the server gives them, has the same length: 1.0 over the prompt.
+    - `token_count` is the completion's number of tokens, from chat servers that return no tokens.
+    - `thinking` is reasoning that some servers return apart from the text. No answer is read from it.
+    - `score` is the reward that is sent, after the length penalty; in evaluation, the verdict's score.
+
+    Long sequences are arrays: a list takes ten times the memory.
     """
 
     text: str = field(repr=False)
@@ -234,7 +238,7 @@ class Rollout:
 
     @property
     def completion_tokens(self) -> int | None:
-        """Return how many tokens the completion has; None where the server does not say."""
+        """Number of tokens of the completion; None if the server does not tell."""
         if self.token_count is not None or not self.tokens:
             return self.token_count
         return len(self.masks) - self.masks.count(-100)
@@ -247,10 +251,9 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Group:
-    """All rollouts of one problem, with the prompt's messages, each a mapping with `role` and `content`.
+    """All rollouts of a problem, with the prompt's messages, each a mapping with `role` and `content`.
 
-    `thinking_formats` names the formats of thinking that were removed before the answers were read, None
-    where nobody has said.
+    `thinking_formats` names the formats of thinking that were removed before the answers were read; None if unknown.
     """
 
     problem: Problem
@@ -264,5 +267,5 @@ class Group:
 
     @property
     def has_signal(self) -> bool:
-        """Whether the scores differ, so that their advantages are not all zero; never in a group of one."""
+        """Whether the scores differ, so that not all advantages are zero. False for a group of one."""
         return len(set(self.scores)) > 1

@@ -1,11 +1,11 @@
-"""The other side of the pool: a fork server, which imports the library once, and its workers.
+"""The child's side of the pool: a fork server, which imports the library once, and its workers.
 
-Started as a script in a fresh interpreter with an emptied environment: `python child.py <socket fd> <json>`. The
-JSON says what to import, and which folder to use. Settings come over the socket: the main process need not have them
-yet, and the library is imported meanwhile.
-The fork server has one thread, so forking it is safe. The pool kills workers; the fork server, their parent, clears up
-after them. When its socket closes (the main process ended, in whatever way) it kills every worker, removes their
-folders and exits.
+A fresh interpreter with an emptied environment runs this module as a script: `python child.py <socket fd> <json>`. The
+JSON tells which library to import and which folder to use. Settings come over the socket, because the main process may
+not have them yet when the import of the library begins.
+
+The fork server has one thread, so forking is safe. The pool kills workers, and the fork server, their parent, clears
+up. When its socket closes, because the main process has ended, it kills every worker, removes their folders and exits.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 if not __package__:
-    # Run as a script: the package is found by its folder, which need not be on any path. The script's own folder leaves
-    # the path, so that nothing in it can shadow a module that the library wants.
+    # Run as a script: the package is found by its folder, which may be on no path. The script's own folder leaves the
+    # path, so that no module in it can shadow a module that the library imports.
     del sys.path[0]
     _package = sys.modules["reasoning_env"] = ModuleType("reasoning_env")
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
@@ -47,9 +47,9 @@ from reasoning_env.workers.sandbox import (
 
 
 def calm_garbage_collector() -> None:
-    """Leave what exists now out of all collections, so that its pages stay shared with workers; collect less often.
+    """Exclude present objects from garbage collections, so that workers share their pages; collect less often.
 
-    What exists is not collected before: of 240,000 objects 3,000 would go, in an eighth of a second.
+    There is no collection before: it would free 3,000 of 240,000 objects in an eighth of a second.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -81,12 +81,13 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
 
 
 def serve_verifier(library: Library, sock: socket.socket) -> None:
-    """Answer score requests until the socket closes: a frame when the task is built, then one for each answer."""
+    """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer."""
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            task, params, level = header["task"], header["params"], header["level"]
-            scorer = library.scorer(task, params, request.blob, level, plainly=header["plainly"])
+            scorer = library.scorer(
+                header["task"], header["params"], request.blob, header["level"], plainly=header["plainly"]
+            )
         except MemoryError:
             _exit_out_of_memory()
         except BaseException as error:
@@ -99,7 +100,8 @@ def serve_verifier(library: Library, sock: socket.socket) -> None:
 
 def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
     started = time.perf_counter()
-    score, reason = 0.0, "scored"
+    score = 0.0
+    reason = "scored"
     try:
         score = scorer.score(answer)
     except MemoryError:
@@ -110,7 +112,7 @@ def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
 
 
 def _exit_out_of_memory() -> NoReturn:
-    """End this worker, whose state cannot be trusted any more; the pool starts another."""
+    """End this worker, whose state cannot be trusted any more. The pool starts another worker."""
     os._exit(1)
 
 
@@ -119,12 +121,12 @@ def _reply(sock: socket.socket, request: Frame, header: dict[str, Any], blob: by
 
 
 def _describe(error: BaseException) -> str:
-    # Cut so that it fits into a verifier worker's frame even when JSON needs twelve bytes for each character.
+    # Cut to fit into a verifier worker's frame even if JSON needs twelve bytes for each character.
     return f"{type(error).__name__}: {error}"[:300]
 
 
 class Forker:
-    """Forks workers on the orders that arrive on a socket, and clears up after those that ended."""
+    """Forks a worker for each order on a socket, and clears up after workers that ended."""
 
     def __init__(
         self,
@@ -143,14 +145,14 @@ class Forker:
         self._limits = limits
         self._forked = 0
         self._folders: dict[int, str] = {}
-        """Folders of the workers that have not been waited for, by process id."""
+        """Folders of workers that were not waited for yet, by process id."""
         self._to_lower: set[int] = set()
-        """Process ids of the workers whose priority is still to be lowered."""
+        """Process ids of workers whose priority is not lowered yet."""
 
     def run(self) -> None:
         """Fork workers until the socket closes."""
         while True:
-            # The kernel takes one change of a group's priority in 0.1 s.
+            # The kernel accepts one change of a scheduling group's priority in 0.1 s.
             readable, _, _ = select.select([self._orders], [], [], 0.1 if self._to_lower else None)
             for pid in list(self._to_lower):
                 if lower_group_priority(pid, self._limits.niceness):
@@ -180,8 +182,8 @@ class Forker:
         self._to_lower.add(pid)
 
     def _clear_up(self, pid: int) -> None:
-        """Make sure that a worker and what it started have ended, and remove its folder."""
-        # Until it is waited for, its process id is nobody else's. It leads a group from its first moments on.
+        """Make sure that a worker and its process group have ended, and remove its folder."""
+        # Until the worker is waited for, no other process can have its id. It leads a group from its first moments on.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
@@ -213,13 +215,13 @@ class Forker:
 
 
 def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
-    """Import the library, read the settings, tell of both, and fork workers until the socket closes."""
-    gc.disable()  # it would look at what imports leave again and again, for a fifth of their time
+    """Import the library, read the settings, report the library, and fork workers until the socket closes."""
+    gc.disable()  # collections would take a fifth of the time of the imports
     orders = socket.socket(fileno=socket_fd)
     try:
         _serve_orders(orders, start)
     except ConnectionError:
-        pass  # the main process is gone
+        pass  # the main process has ended
     finally:
         shutil.rmtree(start["directory"], ignore_errors=True)
 
@@ -232,7 +234,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         orders.sendall(encode_frame({"error": _describe(error)}))
         return
     frame = read_frame(orders)
-    if frame is None:  # the main process ended before it got so far
+    if frame is None:  # the main process ended before it sent settings
         return
     settings = frame.header
     library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
@@ -247,7 +249,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         "system_prompt": library.system_prompt,
     }
     orders.sendall(encode_frame(hello))
-    calm_garbage_collector()  # what exists now is shared with every worker
+    calm_garbage_collector()  # all workers share the present objects
     limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
     forker = Forker(orders, library, faster, sandbox, start["directory"], limits)
     try:

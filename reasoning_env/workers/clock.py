@@ -1,4 +1,4 @@
-"""A clock that stands still, for generators that run code which reads the time: so a seed is a problem."""
+"""A clock that stands still: some generators run code that reads the time, and a seed must give one problem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 NOON = datetime.datetime(2025, 1, 1, 12, tzinfo=datetime.UTC)
-"""Where it stands, in every time zone's own reading."""
+"""The time of the standing clock, as local time in every time zone."""
 
 
 class _Date(datetime.date):
@@ -34,8 +34,10 @@ class _Datetime(datetime.datetime):
 
 @contextmanager
 def standing_clock() -> Iterator[None]:
-    """Let the time that code reads stand still, in UTC; code that sleeps goes on at once."""
-    seconds, real_gmtime, real_strftime = NOON.timestamp(), time.gmtime, time.strftime
+    """Stop the time that code reads, in UTC. Code that sleeps goes on at once."""
+    seconds = NOON.timestamp()
+    real_gmtime = time.gmtime
+    real_strftime = time.strftime
 
     def gmtime(at: float | None = None) -> time.struct_time:
         return real_gmtime(seconds if at is None else at)

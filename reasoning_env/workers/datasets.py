@@ -1,9 +1,9 @@
-"""Keep the library's dataset objects between problems, because some cost 50 to 300 ms to build.
+"""Keep the library's dataset objects between problems: building one takes up to 300 ms.
 
-A dataset is kept for a task and its parameters, and gets the seed of each problem before it generates that problem.
-Where its constructor consumes the seed, it is built anew for each problem. Where a constructor loads the same data for
-most parameters, datasets share that data. codeio keeps the data of its parameters on its class, so each dataset puts
-its own there before it is used.
+A dataset is kept for a task and its parameters. Before it generates a problem, it gets the seed of that problem. If the
+constructor of a task uses the seed (`built_for_each_seed`), the dataset is built for each problem. If the constructor
+loads data that most parameters share (`built_from`), datasets share the data. codeio keeps the data of the last
+constructor on its class (`data_on_class`), so each dataset puts its own data there before it is used.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..library_facts import facts
 
 
 class DatasetCache:
-    """Datasets of the library `module`, those of each task that were used last."""
+    """The datasets of the library `module` that were used last, by task."""
 
     KEPT_OF_A_TASK = 4
-    """A curriculum moves slowly from level to level; a dataset can take up to 20 MB."""
+    """A curriculum moves slowly from level to level, and a dataset takes up to 20 MB."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -30,10 +30,10 @@ class DatasetCache:
         self._whole: tuple[str, Any] | None = None
 
     def get(self, task: str, params: Mapping[str, Any], seed: int | None) -> Any:
-        """Return a dataset with these parameters, valid until the next call. Raises what the library does.
+        """Return a dataset with these parameters and this seed, valid until the next call. Raises the library's errors.
 
-        It has the seed `seed`; for None it may have any seed, which is enough for scoring, and any parameters where
-        the verifier reads none.
+        A seed of None is for scoring: the dataset may have any seed and, if the verifier reads no parameters, any
+        parameters.
         """
         kept = self._kept[task]
         key = _as_key(params)
@@ -54,7 +54,7 @@ class DatasetCache:
         return dataset
 
     def get_whole(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
-        """Return a dataset of several items at a seed; the last one is kept. Raises what the library does."""
+        """Return a dataset of several items at a seed; the last dataset is kept. Raises the library's errors."""
         key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
             self._whole = key, self._build(task, params, seed, size)
@@ -62,7 +62,7 @@ class DatasetCache:
         return self._whole[1]
 
     def _share(self, task: str, params: Mapping[str, Any]) -> Any | None:
-        """Return a kept dataset's twin with other parameters, where its constructor would load the same again."""
+        """Return a copy of a kept dataset with other parameters, if both load the same data; else None."""
         read = facts(task).built_from
         if read is None:
             return None
@@ -77,14 +77,16 @@ class DatasetCache:
 
     def _build(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
         dataset = self._module.create_dataset(task, seed=seed, size=size, **params)
-        if name := facts(task).data_on_class:
+        name = facts(task).data_on_class
+        if name:
             setattr(dataset, name, getattr(type(dataset), name))
         return dataset
 
 
 def _put_on_class(task: str, dataset: Any) -> None:
-    """Give a dataset's class the data that its constructor had put there, and a later one's has overwritten."""
-    if name := facts(task).data_on_class:
+    """Put the data of a dataset on its class again: the constructor of a later dataset may have replaced the data."""
+    name = facts(task).data_on_class
+    if name:
         setattr(type(dataset), name, getattr(dataset, name))
 
 

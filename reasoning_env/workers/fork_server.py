@@ -1,7 +1,7 @@
-"""Start the fork server, and have it fork workers.
+"""Start the fork server, which forks workers on request.
 
-The process that holds the event loop never forks: it starts one fresh interpreter, the fork server, which imports the
-library once and forks all workers (`child.py`). Everything here runs on the event loop's thread.
+The process of the event loop never forks. It starts a fresh interpreter, the fork server, which imports the library
+once and forks all workers (`child.py`). This module runs on the event loop's thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
-    # A verifier worker has read model text: it gets to say a number and a word, nothing more.
+    # A verifier worker has read model text: its replies hold numbers and short texts only.
     Role.VERIFIER: FrameLimits(header=1 << 12, blob=0),
 }
 
@@ -40,28 +40,28 @@ class PoolSettings:
     generators: int = 2
     verifiers: int = 2
     scoring_deadline_s: float = 5.0
-    """Processor time for one answer; an answer that takes more scores 0."""
+    """Processor time for an answer. An answer that takes more scores 0."""
     scoring_budget_s: float | None = None
-    """Processor time for all answers of a group; a group that takes more is not scored. None for four deadlines."""
+    """Processor time for all answers of a group; a group that takes more is not scored. None means four deadlines."""
     memory_mb: int = 1024
     file_mb: int = 16
     niceness: int = 3
     start_timeout_s: float = 300.0
-    """For any process to start, and for a worker to build a task or to get processor time."""
+    """Limit for the start of a process, for building a task, and for waiting for processor time."""
     strict_rewards: bool = True
     """Whether verifiers that pay for nonsense are corrected."""
     lenient_answers: bool = True
-    """Whether answers are also read without what stands around them, such as a code fence."""
+    """Whether answers are also read without decoration, such as a code fence."""
     sandbox_verifiers: bool = True
     """Whether the operating system restricts verifier workers."""
     fast_generators: bool = True
-    """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
+    """Whether faster functions replace slow functions of the library's generators. Problems stay the same."""
     checkout: Path | None = None
-    """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
+    """A folder with a `reasoning_gym` package to use instead of the installed package."""
 
     @classmethod
     def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
-        """Return what an environment's settings say of its workers."""
+        """Return the pool settings in an environment's settings."""
         return cls(
             generators=settings.num_generators,
             verifiers=settings.num_verifiers,
@@ -79,13 +79,14 @@ class PoolSettings:
 
 
 class ForkServer:
-    """The fork server's process: it imports the library from its construction on. `start` it, `spawn`, `stop` it.
+    """The process of the fork server: call `start`, then `spawn` for each worker, then `stop`.
 
-    `checkout` is a folder that holds the library, or None for the installed one.
+    The process begins to import the library at construction. `checkout` is a folder with the library; None for the
+    installed library.
     """
 
     STOP_TIMEOUT_S = 5.0
-    """For the process to end by itself; it is killed then."""
+    """Time for the process to end by itself, before it is killed."""
 
     def __init__(self, checkout: Path | None) -> None:
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
@@ -98,8 +99,8 @@ class ForkServer:
     def _launch(self, theirs: socket.socket, checkout: Path | None) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
         folder = self._directory
-        # Some tasks generate other items under another hash seed, and threads make forking unsafe. The rest of this
-        # process's environment (keys, tokens, proxies) is not for workers.
+        # Some tasks generate other items under another hash seed, and threads make forking unsafe. Other variables of
+        # this process (keys, tokens, proxies) are kept from workers.
         environment = {
             "PYTHONHASHSEED": "0",
             "OPENBLAS_NUM_THREADS": "1",
@@ -107,7 +108,7 @@ class ForkServer:
             "MPLBACKEND": "Agg",
             "HOME": folder,
             "TMPDIR": folder,
-            # The library imports matplotlib, which keeps there what it knows of the machine's fonts.
+            # The library imports matplotlib, which caches its list of fonts there.
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
@@ -127,9 +128,9 @@ class ForkServer:
             )
 
     async def start(self, settings: PoolSettings) -> LibraryInfo:
-        """Send the settings and wait until the library is imported; raises WorkerError."""
+        """Send the settings and wait until the library is imported. Raises WorkerError."""
         self._timeout_s = settings.start_timeout_s
-        # The channel owns a duplicate, so that this side keeps a socket that can send file descriptors.
+        # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
         channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 18, blob=0))
         channel.send({name: value for name, value in vars(settings).items() if name != "checkout"})
         try:
@@ -154,7 +155,7 @@ class ForkServer:
         )
 
     async def spawn(self, role: Role) -> Worker:
-        """Return a new worker, which is ready for requests.
+        """Return a new worker that is ready for requests.
 
         Raises WorkerError when the fork server is gone, or the worker is not ready in time.
         """
@@ -183,7 +184,7 @@ class ForkServer:
             raise
 
     async def stop(self) -> None:
-        """Close the socket, so that the process and its workers end; then make sure that they did."""
+        """Close the socket, so that the process and its workers end. Kill the process if it does not end in time."""
         if self._channel is not None:
             self._channel.close()
         self._orders.close()
@@ -191,7 +192,7 @@ class ForkServer:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     async def _wait_or_kill(self) -> None:
-        """Collect the process, which is about to end. Polls, since at the interpreter's exit no thread can wait."""
+        """Wait for the end of the process, or kill it. Polls, because no thread can wait at interpreter exit."""
         deadline = time.monotonic() + self.STOP_TIMEOUT_S
         while self.process.poll() is None:
             if time.monotonic() >= deadline:
@@ -205,14 +206,14 @@ class ForkServer:
         return Path(self._directory) / "stderr"
 
     def _last_words(self) -> str:
-        """Return the end of what it wrote to stderr."""
+        """Return the end of the process's stderr."""
         with contextlib.suppress(OSError):
             return self._error_log.read_text(errors="replace")[-2000:].strip()
         return ""
 
 
 _started_ahead: list[ForkServer] = []
-"""At most one, which the next pool of the installed library takes."""
+"""At most one fork server; the next pool of the installed library takes it."""
 
 
 def start_ahead() -> None:
@@ -225,5 +226,5 @@ def start_ahead() -> None:
 
 
 def launch(checkout: Path | None) -> ForkServer:
-    """Return a fork server that imports the library: the one that was started ahead, where it fits."""
+    """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one."""
     return _started_ahead.pop() if _started_ahead and checkout is None else ForkServer(checkout)

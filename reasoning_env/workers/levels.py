@@ -1,10 +1,11 @@
 """Turn a difficulty level in [0, 1] into parameters of the library's configs. Runs in workers only.
 
-A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
-Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
-between neighbouring levels, everything else changes half way between them. A range spans one step of its attribute, and
-both of its ends rise with the level, so that hard levels hold no easy problems. Where the library's first level is
-harder than the task's defaults, the easiest default comes before it, so that level 0 is not harder than the defaults.
+A level is rounded to one of `STEPS` + 1 points: a task then has few distinct parameters, and their datasets can be
+kept. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
+interpolated between neighbouring levels; other values change half way between them. A range spans one step of its
+attribute, and both ends rise with the level, so that hard levels hold no easy problems. If the library's first level is
+harder than the task's defaults, the easiest default comes before the first level, so that level 0 is not harder than
+the defaults.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from typing import Any
 from ..library_facts import COMPOSITE, facts
 
 STEPS = 16
-"""How many steps lead from the easiest level of a task to the hardest."""
+"""Number of steps from the easiest level of a task to the hardest."""
 SET_BY_US = ("seed", "size")
-"""Fields of the library's configs that no user can set: every problem has its own seed, and is one item."""
+"""Fields of the library's configs that no user can set: every problem has its own seed and is one item."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """Parameters of one task, as JSON can hold them; shared between callers, who must not change them.
+    """Parameters of a task, as JSON can hold them. Callers share the record and must not change it.
 
-    `level` is the difficulty that they have: a multiple of 1 / STEPS, or None where the task has nothing to adjust.
-    `clamped` tells that the level asked for does not work, so that this is the nearest one that does.
+    `level` is the difficulty of the parameters: a multiple of 1 / STEPS; None if the task has no levels. `clamped`
+    tells that the requested level does not work, and `level` is the nearest level that does.
     """
 
     params: Mapping[str, Any]
@@ -42,7 +43,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Attribute:
-    """What a curriculum adjusts: one field of the config, or the lower and upper field of a range.
+    """An attribute of a curriculum: one field of the config, or the lower and upper field of a range.
 
     A level of a range is one number, or a pair of bounds.
     """
@@ -65,9 +66,9 @@ class Attribute:
 
 
 class DifficultyMap:
-    """Maps levels to parameters for the tasks of one library.
+    """Maps levels to parameters for the tasks of a library.
 
-    `configs` are the config classes by task, and `curricula` the classes of curricula by task, which some tasks lack.
+    `configs` are the config classes by task. `curricula` are the curriculum classes by task; some tasks have none.
     """
 
     def __init__(self, configs: Mapping[str, Callable[..., Any]], curricula: Mapping[str, Callable[[], Any]]) -> None:
@@ -79,20 +80,23 @@ class DifficultyMap:
 
     @classmethod
     def from_factory(cls, factory: ModuleType) -> DifficultyMap:
-        """Return the map for the tasks that the library's `factory` module has registered."""
+        """Return the map for the tasks in the registry of the library's `factory` module."""
         configs = {name: classes[1] for name, classes in factory.DATASETS.items()}
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
     def adjustable(self, task: str) -> bool:
-        """Tell whether the level changes anything for a task; for a composite that depends on its members."""
+        """Tell whether a task has levels. A composite may have: that depends on its members."""
         return task == COMPOSITE or bool(self._attributes(task))
 
     def parameters(self, task: str, level: float, overrides: Mapping[str, Any] | None = None) -> Resolved:
-        """Return the parameters of a task at a level; `overrides` win over what the level says.
+        """Return the parameters of a task at a level in [0, 1]; `overrides` win over the parameters of the level.
 
-        Where the library's config refuses them, the nearest level that it takes is used, the lower of two. A composite
-        needs its members in `overrides` and hands the level on to them. Raises ValueError when no level works, and
-        TypeError for overrides that JSON cannot hold.
+        If the library's config refuses the parameters, the nearest level that works is used, the lower of two. A
+        composite needs its members in `overrides`, and its level is the members'.
+
+        Raises:
+            ValueError: no level works, or the level is not in [0, 1].
+            TypeError: JSON cannot hold the overrides.
         """
         if not 0.0 <= level <= 1.0:
             raise ValueError(f"a level lies between 0 and 1, not at {level}")
@@ -109,7 +113,7 @@ class DifficultyMap:
         return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
-        """Say what is wrong with a user's parameters, at a level or over the defaults; None if nothing is."""
+        """Return the fault in a user's parameters, at a level or over the defaults (None); None without a fault."""
         if task == COMPOSITE:
             return self._check_composite(params, level)
         config = self.configs[task]
@@ -128,16 +132,19 @@ class DifficultyMap:
         return None
 
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
-        fault = _unknown(params, ["datasets"], "parameter")
+        unknown = _unknown(params, ["datasets"], "parameter")
+        if unknown is not None:
+            return f"{COMPOSITE}: {unknown}"
+        members = params.get("datasets")
+        if not members:
+            return f"{COMPOSITE}: datasets must list at least one member"
         tasks = [name for name in self.configs if name != COMPOSITE]
-        if fault is None and not params.get("datasets"):
-            fault = "datasets must list at least one member"
-        for member in () if fault else params["datasets"]:
+        for member in members:
             name = member["name"]
             fault = _unknown([name], tasks, "task") or self.check(name, member.get("config", {}), level)
-            if fault:
-                break
-        return fault and f"{COMPOSITE}: {fault}"
+            if fault is not None:
+                return f"{COMPOSITE}: {fault}"
+        return None
 
     def _resolve(self, task: str, step: int, overrides_json: str) -> Resolved:
         overrides = json.loads(overrides_json)
@@ -182,16 +189,16 @@ class DifficultyMap:
 
 
 def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the levels, with the easiest default first if they rise from the hardest default or above."""
+    """Return the levels, with the easiest default before them if they begin at the hardest default or above."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
-    """Return the value at a position from 0 to len(levels) - 1.
+    """Return the value at a position in [0, len(levels) - 1].
 
-    Numbers and lists of numbers are interpolated, whole numbers rounded; anything else is one of the two neighbours.
+    Numbers and lists of numbers are interpolated, and integers rounded. Another value is the nearer neighbour's.
     """
     before = math.floor(position)
     share = position - before
@@ -203,7 +210,7 @@ def _between(first: Any, second: Any, share: float) -> Any:
         value = first + share * (second - first)
         if isinstance(first, int) and isinstance(second, int):
             return math.floor(value + 0.5)
-        # Enough digits for weights to still add up to 1, and too few for the noise of the last ones.
+        # Enough digits for weights to add up to 1, and too few to show rounding errors.
         return float(f"{value:.12g}")
     if isinstance(first, list) and isinstance(second, list) and all(map(_is_number, (*first, *second))):
         return [_between(float(start), float(end), share) for start, end in zip(first, second, strict=True)]
@@ -215,7 +222,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | None:
-    """Say which name is not among the choices, and what is near it; None if all are."""
+    """Return a message about the first name that is not among the choices; None if all are."""
     for name in names:
         if name in SET_BY_US:
             return f"{name} cannot be set: every problem gets its own"

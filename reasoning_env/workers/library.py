@@ -1,4 +1,4 @@
-"""Generate and score with reasoning-gym: the one module that imports it. Runs inside workers only."""
+"""Generate and score with reasoning-gym: the only module that imports it. Runs in workers only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .levels import DifficultyMap, Resolved
 
 @dataclass(frozen=True)
 class Generated:
-    """A problem; `flawed` counts the rejected problems that were generated before it, by cause."""
+    """A problem. `flawed` counts the rejected problems that were generated before, by cause."""
 
     question: str
     answer: str | None
@@ -45,17 +45,18 @@ class Generated:
 class Library:
     """The imported library with its caches, one per worker process.
 
-    `strict` corrects verifiers that pay for nonsense, `lenient` also reads answers without what stands around them;
-    both may be changed.
+    `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. Both may be
+    changed.
 
-    Raises ImportError at construction when there is no reasoning_gym to import.
+    Raises ImportError at construction if reasoning_gym cannot be imported.
     """
 
     def __init__(self, checkout: str | None) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
         self._from_checkout = checkout is not None
-        self.strict = self.lenient = True
+        self.strict = True
+        self.lenient = True
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self.tasks = self._discover()
@@ -70,7 +71,7 @@ class Library:
 
     @property
     def version(self) -> str:
-        """The installed distribution's version, since the module's own `__version__` lags behind it."""
+        """The version of the installed distribution: the module's own `__version__` is older."""
         if not self._from_checkout:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 return importlib.metadata.version("reasoning-gym")
@@ -78,12 +79,12 @@ class Library:
 
     @property
     def system_prompt(self) -> str:
-        """The system message of the library's own evaluation; empty where the library has none."""
+        """The system message of the library's own evaluation; empty if the library has none."""
         prompts = getattr(sys.modules.get("reasoning_gym.utils"), "SYSTEM_PROMPTS", {})
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def _discover(self) -> dict[str, str]:
-        """Return task names and categories: the registry's or, if unreadable, those of FACTS that work."""
+        """Return categories by task: of the registry or, if it cannot be read, of the tasks in FACTS that work."""
         try:
             registry = importlib.import_module("reasoning_gym.factory").DATASETS
             return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
@@ -103,9 +104,9 @@ class Library:
         return working
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
-        """Say what is wrong with a task's parameters, at a level or over the defaults; None if nothing is.
+        """Return the fault in a task's parameters, at a level or over the defaults (None); None without a fault.
 
-        Parameters that the config accepts must also be enough to make a problem.
+        The library's config must accept the parameters, and make a problem with them.
         """
         fault = self._difficulty.check(task, params, level)
         if fault is None:
@@ -119,11 +120,11 @@ class Library:
     def _read_difficulty(self) -> DifficultyMap:
         try:
             return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
-        except Exception:  # a registry that cannot be read, for which there is a warning already
+        except Exception:  # the registry cannot be read; `_discover` has warned
             return DifficultyMap({}, {})
 
     def _find_adjustable(self) -> list[str]:
-        """Return the tasks whose difficulty a level changes."""
+        """Return the tasks that have levels."""
         adjustable = []
         for task in self.tasks:
             try:
@@ -153,9 +154,11 @@ class Library:
         raise ValueError(f"none of {MAX_REJECTED} problems may be served ({causes}), the last one because {reason}")
 
     def _draw(self, request: ProblemRequest, *, wanted_by: int) -> Generated | Flaw:
-        """Generate the problem of a request's own seed, or say why it must not be served."""
+        """Generate the problem of the request's own seed, or return the flaw for which it must not be served."""
         _reset_globals(request.seed)
-        task, seed, params = request.task, request.seed, request.params
+        task = request.task
+        seed = request.seed
+        params = request.params
         if task == COMPOSITE:
             task, seed, params = _composite_member(seed, params)
         resolved = self._resolve(task, params, request.level)
@@ -166,13 +169,14 @@ class Library:
         with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
             entry = dataset[request.item]
         if not request.as_is:
-            if flaw := find_flaw(task, entry):
+            flaw = find_flaw(task, entry)
+            if flaw is not None:
                 return flaw
             if not seed_picks(task, entry, wanted_by):
                 return Flaw(Cause.UNWANTED, "its answer is another than its seed wants")
-        question, answer = str(entry["question"]), entry.get("answer")
+        answer = entry.get("answer")
         return Generated(
-            question=question,
+            question=str(entry["question"]),
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=pickle.dumps(entry),
@@ -184,17 +188,19 @@ class Library:
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
     ) -> Scorer:
-        """Return the scorer of one entry; raises what unpickling the entry or building its task raises.
+        """Return the scorer of an entry. Raises any error of unpickling the entry and of building its task.
 
-        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone.
+        `plainly` scores as the library's own evaluation does: without corrections, and only the bare answer.
         """
-        whole = pickle.loads(entry)  # here an unreadable entry is our fault; below it would be the answer's
+        whole = pickle.loads(
+            entry
+        )  # here, an unreadable entry is an infrastructure error; later, it would be the answer's
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
         dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
-        # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
-        # their letters for a part of the answer. Plain rewards are the library's, with the tags.
+        # No verifier of a task in FACTS looks for the tags. The tagged form could only earn more if a verifier took
+        # letters of the tags for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not plainly and (not self.strict or task not in FACTS)
         strict = self.strict and not plainly
         lenient = self.lenient and not plainly
@@ -207,7 +213,7 @@ class Library:
 
 
 def _reset_globals(seed: int) -> None:
-    """Make items independent: some tasks draw from global generators, one sets the decimal precision."""
+    """Make items independent: some tasks draw from global generators, and one task sets the decimal precision."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -221,7 +227,7 @@ def _category(module_name: str) -> str:
 
 
 def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, Any]]:
-    """Repeat the draw that CompositeDataset makes for its first item, without building every member."""
+    """Return task, seed and parameters of the member that CompositeDataset draws for its first item."""
     members = params["datasets"]
     weights = [float(member.get("weight", 1.0)) for member in members]
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
@@ -237,7 +243,7 @@ def _metadata_json(metadata: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return the nearest value that strict JSON can hold: keys as text, other objects by their repr."""
+    """Return the nearest value that strict JSON can hold: keys become text, other objects their repr."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

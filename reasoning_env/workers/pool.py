@@ -1,9 +1,10 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
 Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
-each worker a slot with a task that owns it: it takes the next job and replaces the process as soon as that dies or is
-killed. Groups are scored in order of arrival. Deadlines count from the moment a job reaches a worker, never from the
-queue; how long scoring may take is told in `scoring.py`. A job ends at once when its caller is cancelled.
+each worker has a slot, owned by an asyncio task. The owner takes the next job and replaces the process as soon as the
+process dies or is killed. Groups are scored in order of arrival. Deadlines count from the moment a job reaches a
+worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job ends at once when its
+caller is cancelled.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, order=True)
 class _Job:
-    """What a worker is to do; urgent jobs come first, then those that arrived first."""
+    """A job for a worker. Urgent jobs come first, then jobs in order of arrival."""
 
     order: tuple[bool, int]
     run: Callable[[Slot], Awaitable[Any]] = field(compare=False)
@@ -44,7 +45,7 @@ class _Job:
 
 
 class WorkerPool:
-    """Start it, use it from one event loop, close it."""
+    """Worker processes of both roles: start the pool, use it from one event loop, close it."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
@@ -62,9 +63,9 @@ class WorkerPool:
         self._scorer = GroupScorer(settings, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
-        """Start the processes; returns when the library is imported. Raises WorkerError.
+        """Start the processes, and return when the library is imported. Raises WorkerError.
 
-        With `workers`, at most so many of each role, until `grow` is called.
+        `workers` limits the number of workers of each role until `grow` is called.
         """
         try:
             info = await self._start_fork_server()
@@ -76,14 +77,14 @@ class WorkerPool:
         return info
 
     def grow(self, workers: int | None = None) -> None:
-        """Start workers of each role until there are as many as the settings say, or `workers` where that is less."""
+        """Start workers of each role up to the number in the settings, or `workers` if that is less."""
         for role, full in ((Role.GENERATOR, self._settings.generators), (Role.VERIFIER, self._settings.verifiers)):
             owners = self._owners[role]
             while len(owners) < (full if workers is None else min(workers, full)):
                 owners.append(asyncio.create_task(self._own_worker(role)))
 
     async def close(self) -> None:
-        """End every process and fail what is still queued; safe to call twice."""
+        """End every process and fail all queued jobs. Safe to call twice."""
         self._failure = self._failure or WorkerError("the worker pool is closed")
         await cancel_all(owner for owners in self._owners.values() for owner in owners)
         self._fail_queued_jobs()
@@ -96,42 +97,45 @@ class WorkerPool:
 
     @property
     def queued_jobs(self) -> int:
-        """Jobs that wait for a worker, of both roles."""
+        """Number of jobs of both roles that wait for a worker."""
         return sum(queue.qsize() for queue in self._jobs.values())
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
-        """Generate the problem of a spec; evaluation problems, which training problems wait for, come first.
+        """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
 
-        Raises GenerationError when the task raises, its worker dies twice or `deadline_s` passes, and WorkerError when
-        there are no workers any more.
+        Raises:
+            GenerationError: the task raises, its worker dies twice, or `deadline_s` passes.
+            WorkerError: no workers are left.
         """
         urgent = spec.split is Split.EVAL
         problem = await self._do(Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s), urgent=urgent)
         return replace(problem, reference=str(Reference.of(problem, self._library)))
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
-        """Score answers to a problem: one verdict each, in order; equal answers are scored once.
+        """Score answers to a problem: a verdict for each, in order. Equal answers are scored once.
 
-        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone. Raises
-        ScoringError when a fault of ours persists on a fresh worker, such as one that the machine starves, or when the
-        answers take more processor time than a group may, and WorkerError when there are no workers any more.
+        `plainly` scores as the library's own evaluation does: without corrections, and only the bare answer.
+
+        Raises:
+            ScoringError: an infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
+            WorkerError: no workers are left.
         """
         distinct = list(dict.fromkeys(answers))
         if not distinct and self._failure is None:
             return []
-        group = self._scorer.group(problem, distinct, plainly=plainly)
-        verdicts = await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, group))
+        batch = self._scorer.batch(problem, distinct, plainly=plainly)
+        verdicts = await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, batch))
         by_answer = dict(zip(distinct, verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
-        """Say what is wrong with the parameters of tasks, each at a level or over the library's own.
+        """Return the faults in tasks' parameters. A level of None checks parameters over the library's defaults.
 
-        Raises WorkerError when they cannot be checked.
+        Raises WorkerError if the parameters cannot be checked.
         """
         worker = await self._spawn(Role.GENERATOR)
         try:
-            worker.send({"check": [[task, dict(of_task), level] for task, of_task, level in params]})
+            worker.send({"check": [[task, dict(task_params), level] for task, task_params, level in params]})
             reply = await worker.receive(self._settings.start_timeout_s)
             return [str(fault) for fault in reply.header["faults"]]
         except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError) as error:
@@ -152,7 +156,9 @@ class WorkerPool:
                 await self._replace(slot)
                 if died:
                     raise _failed(spec, f"ended its worker twice: {error}") from error
-                died = True  # perhaps of something else, before it saw the job: the fresh one gets it too
+                died = (
+                    True  # perhaps of another cause, before the worker saw the job: the fresh worker gets the job too
+                )
             except DeadlineExceeded:
                 await self._replace(slot)
                 raise _failed(spec, f"took over {deadline_s:g} s") from None
@@ -165,7 +171,7 @@ class WorkerPool:
     # ---- running jobs
 
     async def _do(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
-        """Queue a job and return what it returns, or raise what it raises."""
+        """Queue a job and return its result. Raises the job's error."""
         if self._failure is not None:
             raise WorkerError(str(self._failure))
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -173,7 +179,7 @@ class WorkerPool:
         return await result
 
     async def _own_worker(self, role: Role) -> None:
-        """Keep one worker alive and give it jobs, until there are no workers any more."""
+        """Keep one worker alive and give it jobs, until workers cannot be started."""
         slot: Slot | None = None
         try:
             slot = Slot(role, await self._spawn(role))
@@ -182,7 +188,7 @@ class WorkerPool:
                 await self._run(slot, await self._jobs[role].get())
         except WorkerError as failure:
             self._give_up(failure)
-        except Exception as error:  # an owner that ends unheard would leave its role's jobs waiting for ever
+        except Exception as error:  # an owner that ends unnoticed would leave the jobs of its role waiting for ever
             logger.exception("the owner of a %s failed", role.name.lower())
             self._give_up(WorkerError(f"the owner of a {role.name.lower()} failed: {type(error).__name__}: {error}"))
         finally:
@@ -191,7 +197,7 @@ class WorkerPool:
                 slot.worker.kill()
 
     async def _run(self, slot: Slot, job: _Job) -> None:
-        """Run a job and tell its caller what came of it; raise what is not the job's fault."""
+        """Run a job and hand its result or error to the caller. Raises errors that are not the job's."""
         if job.result.done():  # its caller is gone
             return
         running = asyncio.ensure_future(job.run(slot))
@@ -210,7 +216,7 @@ class WorkerPool:
             if owner is None or owner.cancelling() or not job.result.cancelled():
                 _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
                 raise
-            await self._replace(slot)  # its caller is gone, and the worker may be at the job
+            await self._replace(slot)  # the caller is gone, and the worker may still work on the job
         except BaseException as error:
             _fail(job.result, WorkerError(f"the worker pool failed: {type(error).__name__}: {error}"))
             raise
@@ -232,7 +238,7 @@ class WorkerPool:
         slot.worker = await self._spawn(slot.role)
 
     async def _spawn(self, role: Role) -> Worker:
-        """Start a worker, after the fork server if that is gone; raises WorkerError when it keeps failing."""
+        """Start a worker, and the fork server if it is gone. Raises WorkerError after three failures in a row."""
         async with self._fork_server_lock:
             for start, pause_s in enumerate(pauses(), start=1):
                 try:
@@ -244,7 +250,7 @@ class WorkerPool:
                     return worker
                 except WorkerError as error:
                     await self._stop_fork_server()
-                    if start == 3:  # what fails three times in a row is no accident
+                    if start == 3:  # three failures in a row are no accident
                         raise
                     logger.warning("workers cannot be started (%s); trying again", error)
                     await asyncio.sleep(pause_s)
@@ -268,7 +274,7 @@ class WorkerPool:
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return a generator's problem; raises GenerationError for a reported error, and ProtocolFault."""
+    """Return the problem in a generator's reply. Raises GenerationError for a reported error, and ProtocolFault."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     fields = {name: value for name, value in reply.header.items() if name != "id"}
@@ -291,6 +297,6 @@ def _failed(spec: ProblemSpec, how: str) -> GenerationError:
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-        # A cancelled caller never retrieves it; asyncio must not report the exception as forgotten.
+        # A cancelled caller never retrieves the exception; asyncio must not report it as forgotten.
         with contextlib.suppress(Exception):
             future.exception()

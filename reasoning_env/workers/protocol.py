@@ -1,7 +1,7 @@
 """The wire format between the pool and its processes: frames of JSON and opaque bytes.
 
-A frame is two unsigned 32-bit lengths in network order, then that many bytes of JSON (an object), then that many opaque
-bytes. The pool's side never unpickles what it receives, and refuses a frame that is too large by its lengths alone.
+A frame is two unsigned 32-bit lengths in network order, then JSON (an object) of the first length, then opaque bytes of
+the second length. The pool's side unpickles nothing, and its limits reject a frame by the lengths alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SPAWN = struct.Struct("!B")
 
 
 class ProtocolFault(Exception):
-    """Bytes that are not the frame that was due: malformed, oversized or out of turn."""
+    """A frame is malformed, oversized or out of turn."""
 
 
 class Role(IntEnum):
@@ -37,7 +37,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class FrameLimits:
-    """The largest header and blob, in bytes, that a reader accepts."""
+    """Largest header and blob, in bytes, that a reader accepts."""
 
     header: int
     blob: int
@@ -48,13 +48,13 @@ class FrameLimits:
 
 
 def encode_frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
-    """Return a frame's bytes; raises TypeError or ValueError for a header that JSON cannot hold."""
+    """Return a frame as bytes. Raises TypeError or ValueError for a header that JSON cannot hold."""
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob
 
 
 def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
-    """Parse what follows the two lengths; raises ProtocolFault when the header is not a JSON object."""
+    """Parse the bytes after the two lengths. Raises ProtocolFault if the header is no JSON object."""
     try:
         header = json.loads(body[:header_bytes])
     except (ValueError, RecursionError) as error:
@@ -65,7 +65,7 @@ def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
 
 
 def read_frame(sock: socket.socket) -> Frame | None:
-    """Read one frame on a blocking socket (the workers' side); None at the end of the stream."""
+    """Read a frame from a blocking socket (the workers' side). None at the end of the stream."""
     prefix = _read_exactly(sock, FRAME.size)
     if prefix is None:
         return None

@@ -1,27 +1,27 @@
 """Restrict worker processes: limits for all, Landlock and seccomp for those that read model text.
 
-Runs inside the fork server and its workers only. The guards in front of the verifiers are the first line of defence:
-they keep model text away from `eval` and its like. What is here is the second. Code that runs in a verifier worker
-nevertheless cannot write a file, read one outside the interpreter and its packages, open a socket, start a process or
-signal another one. None of it needs privileges.
+Runs in the fork server and its workers only. The first defence are the guards in front of the verifiers, which keep
+model text away from `eval` and similar functions. The sandbox is the second. Code that runs in a verifier worker all
+the same cannot write a file, read a file outside the interpreter and its packages, open a socket, start a process or
+signal another process. No layer needs privileges.
 
-- Limits, for every worker: memory, size of files, open files, processor priority. It ends with the fork server.
-- Process limit: no processes of its own; root is exempt.
-- no_new_privs: programs that it might start get no privileges.
-- Landlock (Linux 5.13 or newer, package `landlock`): no files but those that imports read.
+- Limits, for every worker: memory, size of files, open files, processor priority. A worker ends with the fork server.
+- Process limit: no child processes; root is exempt.
+- no_new_privs: started programs get no privileges.
+- Landlock (Linux 5.13 or newer, package `landlock`): only files that imports read.
 - seccomp (package `pyseccomp`, the system's libseccomp): no system calls that write, connect, fork or signal.
 
 Where the system refuses a layer, the others are applied all the same, and `Restrictions` says why the layer is missing.
 
-What this does not protect against:
+The sandbox does not protect against:
 
-- On macOS, and wherever Landlock and seccomp are missing, only the limits hold. Code that runs could then read and
-  write what the user can, connect to anything and signal other processes. There the guards stand alone.
-- Code that runs could give any answer of its own worker any score from 0 to 1, until the worker is replaced. The main
-  process checks the form of replies, not whether they are deserved.
-- It could read what imports read (Python's folders, packages, shared libraries), ask whether a file exists anywhere,
-  and use memory and time up to the limits.
-- A fault of the kernel.
+- Missing layers. On macOS, and where Landlock and seccomp are missing, only the limits hold. Code that runs could then
+  read and write the user's files, connect to any address and signal other processes. There the guards stand alone.
+- False scores. Code that runs could give any answer in its own worker any score from 0 to 1, until the worker is
+  replaced. The main process checks the form of replies, not their truth.
+- Reading the files that imports read (Python's folders, packages, shared libraries), asking whether a file exists, and
+  using memory and time up to the limits.
+- Faults of the kernel.
 
 Order: the fork server calls `prepare` once. A worker calls `enter_worker` straight after the fork. A verifier worker
 then makes its socket, calls `Sandbox.enter` and tells the main process what holds, before it reads any request. No
@@ -56,7 +56,7 @@ class Prctl(IntEnum):
 
 @dataclass(frozen=True)
 class WorkerLimits:
-    """Limits of a worker: address space and largest file, in megabytes; its niceness, from 0 to 19."""
+    """Limits of a worker: address space and largest file, in megabytes; niceness, from 0 to 19."""
 
     memory_mb: int
     file_mb: int
@@ -64,7 +64,7 @@ class WorkerLimits:
 
 
 def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
-    """Give a freshly forked process its own session and folder and its limits; close all files but one."""
+    """Give a freshly forked process its own session, folder and limits; close all files except `keep_fd`."""
     os.setsid()
     _die_with_parent()
     os.makedirs(directory, exist_ok=True)
@@ -83,7 +83,7 @@ def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
 
 
 def _prctl(option: Prctl, *values: int) -> int:
-    """Call Linux's prctl; raises OSError."""
+    """Call Linux's prctl. Raises OSError."""
     arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     result = int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *arguments))
     if result < 0:
@@ -112,7 +112,7 @@ def lower_group_priority(pid: int, niceness: int) -> bool:
 
 
 def _die_with_parent() -> None:
-    """Have Linux kill this process, even a busy one that reads no socket, when the fork server ends."""
+    """Have Linux kill this process when the fork server ends, even a busy process that reads no socket."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError):
             _prctl(Prctl.SET_PDEATHSIG, signal.SIGKILL)
@@ -125,14 +125,14 @@ def _close_files(keep_fd: int) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    # More than the fork server ever has open, and few enough to close one by one where the limit is higher.
+    # More descriptors than the fork server ever has, and few enough to close one by one.
     highest = 4096 if highest == resource.RLIM_INFINITY else min(highest, 4096)
     os.closerange(3, keep_fd)
     os.closerange(keep_fd + 1, highest)
 
 
 def _lower(limit: int, value: int) -> None:
-    """Set a limit for good; systems without it, or with a lower one already, keep what they have."""
+    """Set a limit for good. A lower limit stays; a system without this limit is left alone."""
     _, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
@@ -163,9 +163,9 @@ shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl m
 
 @dataclass(frozen=True)
 class Condition:
-    """Deny a system call when the bits of one argument under the mask have this value.
+    """Deny a system call if the masked bits of one argument have this value.
 
-    By default the mask leaves the lower 32 bits, which are all that the kernel reads of a command's number.
+    The default mask is the lower 32 bits: the kernel reads only these of a command's number.
     """
 
     call: str
@@ -187,7 +187,7 @@ def denied_conditions() -> list[Condition]:
     return [
         *(Condition("open", 1, value, mask) for value, mask in writing),
         *(Condition("openat", 2, value, mask) for value, mask in writing),
-        # A worker must not cancel that it ends with its parent.
+        # A worker must end with its parent, so it must not reset the signal of its parent's death.
         Condition("prctl", 0, Prctl.SET_PDEATHSIG),
         # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
         # TIOCSTI types into a terminal.
@@ -269,7 +269,7 @@ def no_sandbox() -> Sandbox:
 
 
 def code_paths() -> list[str]:
-    """Return the paths that imports read: Python's, packages', shared libraries' and ours."""
+    """Return the paths that imports read: of Python, packages, shared libraries and this package."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
     folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
     folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -299,7 +299,7 @@ def _landlock(read_paths: Sequence[str]) -> Callable[[], object]:
     every, read_file, read_folder = access.all(), access.READ_FILE, access.READ_FILE | access.READ_DIR
 
     def apply() -> None:
-        ctypes.set_errno(0)  # the package takes an earlier call's error for its own
+        ctypes.set_errno(0)  # the package would report the error of an earlier call as its own
         ruleset = landlock.Ruleset(restrict_rules=every)
         ruleset.allow(*folders, rules=read_folder)
         ruleset.allow(*files, rules=read_file)
@@ -315,7 +315,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp() -> Callable[[], object]:
-    """Compile the filter once; applying it is then a single system call."""
+    """Compile the filter once. Applying it is then one system call."""
     code = _compile_filter(importlib.import_module("pyseccomp"))
 
     def apply() -> None:
@@ -332,17 +332,17 @@ def _compile_filter(seccomp: Any) -> bytes:
 
     def add(action: int, name: str, *conditions: Any) -> None:
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
-        if number != -1:  # a call that this system has
+        if number != -1:  # the system has this call
             calls.add_rule(action, number, *conditions)
 
     for name in DENIED_CALLS.split():
         add(deny, name)
-    # A filter cannot read their arguments, which lie in memory. Told that they do not exist, libraries use older calls.
+    # A filter cannot read the arguments of these calls, which lie in memory. On ENOSYS, libraries use older calls.
     for name in ("clone3", "openat2"):
         add(seccomp.ERRNO(errno.ENOSYS), name)
     for rule in denied_conditions():
         add(deny, rule.call, seccomp.Arg(rule.argument, seccomp.MASKED_EQ, rule.mask, rule.value))
-    # A verifier worker needs them, but without this argument (an address, a new limit).
+    # A verifier worker needs these calls, but without this argument (an address, a new limit).
     for name, argument in (("sendto", 4), ("prlimit64", 2)):
         add(deny, name, seccomp.Arg(argument, seccomp.NE, 0))
     with tempfile.TemporaryFile() as file:

@@ -1,8 +1,8 @@
 """Score the answers of a group on a verifier worker: deadlines, the group's budget, second tries.
 
-An answer has a deadline of processor time, beyond which it scores 0, and a group a budget of it, beyond which the group
-is not scored at all. Where the system does not tell another process's processor time (only Linux does), both are time
-of the clock.
+An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's budget of
+processor time is not scored at all. Only Linux tells the processor time of another process; elsewhere both limits are
+wall-clock time.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Group:
-    """Answers to one problem, the verdicts on the first of them, and the processor time left for the others."""
+class AnswerBatch:
+    """Answers to a problem, the verdicts on the first answers, and the processor time left for the other answers."""
 
     problem: Problem
     answers: Sequence[str]
@@ -39,45 +39,45 @@ class Group:
 
 
 class _BudgetSpent(ScoringError):
-    """A group's answers take too much processor time; another try would take as much."""
+    """The answers of a group take too much processor time. Another try would take as much."""
 
 
 class GroupScorer:
-    """Scores groups; `replace` gives a slot a fresh worker, and `stats` are counted up."""
+    """Scores batches of answers. `replace` gives a slot a fresh worker; `stats` are counted up."""
 
     def __init__(self, settings: PoolSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[None]]) -> None:
         self._settings = settings
         self._stats = stats
         self._replace = replace
 
-    def group(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> Group:
-        """Return a group with its whole budget: four deadlines of an answer where none is set."""
+    def batch(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> AnswerBatch:
+        """Return a batch with its whole budget: by default four deadlines of an answer."""
         budget_s = self._settings.scoring_budget_s or 4 * self._settings.scoring_deadline_s
-        return Group(problem, answers, plainly, budget_s)
+        return AnswerBatch(problem, answers, plainly, budget_s)
 
-    async def score(self, slot: Slot, group: Group) -> list[Verdict]:
-        """Return a verdict on each answer of a group.
+    async def score(self, slot: Slot, batch: AnswerBatch) -> list[Verdict]:
+        """Return a verdict on each answer of a batch.
 
-        A worker that dies costs the answer it was at a second try on a fresh one; only when that one dies of the same
-        answer is the answer to blame. A fault of ours is tried again once.
+        When a worker dies, the present answer is tried again on a fresh worker. If that dies too, the answer is to
+        blame. An infrastructure error is tried again once.
         """
         died_at: int | None = None
         failed = False
-        while group.left:
+        while batch.left:
             try:
-                await self._score_with(slot.worker, group)
+                await self._score_with(slot.worker, batch)
                 continue
             except DeadlineExceeded:
                 self._stats.timeouts += 1
                 deadline_s = self._settings.scoring_deadline_s
-                group.verdicts.append(Verdict(0.0, Reason.TIMEOUT, group.left[0], deadline_s))
+                batch.verdicts.append(Verdict(0.0, Reason.TIMEOUT, batch.left[0], deadline_s))
             except (WorkerDied, ProtocolFault) as error:
                 if isinstance(error, ProtocolFault):
                     self._stats.protocol_faults += 1
-                position = len(group.verdicts)
+                position = len(batch.verdicts)
                 if position == died_at:
                     self._stats.crashes += 1
-                    group.verdicts.append(Verdict(0.0, Reason.CRASH, group.left[0]))
+                    batch.verdicts.append(Verdict(0.0, Reason.CRASH, batch.left[0]))
                 died_at = position
             except ScoringError as error:
                 if failed or isinstance(error, _BudgetSpent):
@@ -85,21 +85,25 @@ class GroupScorer:
                     raise
                 failed = True
             await self._replace(slot)
-        return group.verdicts
+        return batch.verdicts
 
-    async def _score_with(self, worker: Worker, group: Group) -> None:
-        """Have a worker score what is left of a group, and add its verdicts; raises what went wrong on the way."""
-        spec, answers = group.problem.spec, group.left
-        request = {"task": spec.task, "params": dict(spec.params), "level": group.problem.level}
-        worker.send({**request, "answers": answers, "plainly": group.plainly}, group.problem.entry)
+    async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
+        """Have a worker score the answers that are left, and add the verdicts.
+
+        Raises DeadlineExceeded, WorkerDied, ProtocolFault and ScoringError.
+        """
+        spec = batch.problem.spec
+        answers = batch.left
+        request = {"task": spec.task, "params": dict(spec.params), "level": batch.problem.level}
+        worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
         await self._await_task(worker, spec)
         for position, answer in enumerate(answers):
-            reply = await self._await_verdict(worker, group)
-            group.verdicts.append(read_verdict(reply, position, answer))
+            reply = await self._await_verdict(worker, batch)
+            batch.verdicts.append(read_verdict(reply, position, answer))
             self._stats.scored += 1
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built its task, which is no answer's time. Raises ScoringError."""
+        """Wait until a verifier worker has built its task. That time counts for no answer. Raises ScoringError."""
         limit_s = self._settings.start_timeout_s
         try:
             header = (await worker.receive(limit_s)).header
@@ -115,15 +119,18 @@ class GroupScorer:
             fault = str(header["fault"])[:500]
             raise ScoringError(f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {fault}")
 
-    async def _await_verdict(self, worker: Worker, group: Group) -> Frame:
-        """Wait for the verdict on a group's next answer, and take its processor time from the group's budget.
+    async def _await_verdict(self, worker: Worker, batch: AnswerBatch) -> Frame:
+        """Wait for the verdict on the next answer, and subtract its processor time from the budget.
 
-        Raises DeadlineExceeded where the answer is too slow, _BudgetSpent where the group is, and ScoringError where
-        the machine gives the worker next to no time.
+        Raises:
+            DeadlineExceeded: the answer exceeds its deadline.
+            _BudgetSpent: the batch exceeds its budget.
+            ScoringError: the machine gives the worker hardly any processor time.
         """
         deadline_s = self._settings.scoring_deadline_s
-        limit_s = min(deadline_s, group.budget_s)
-        used_s, measure = 0.0, _stopwatch(worker)
+        limit_s = min(deadline_s, batch.budget_s)
+        used_s = 0.0
+        measure = _stopwatch(worker)
         began = asyncio.get_running_loop().time()
         try:
             while used_s < limit_s:
@@ -135,25 +142,28 @@ class GroupScorer:
                 waited_s = asyncio.get_running_loop().time() - began
                 if used_s < limit_s and waited_s > self._settings.start_timeout_s:
                     message = f"the machine gave a verifier worker {used_s:.1f} s in {waited_s:.0f} s"
-                    raise ScoringError(f"{group.problem.task}: {message}")
+                    raise ScoringError(f"{batch.problem.task}: {message}")
         finally:
-            group.budget_s -= min(measure(), deadline_s)
+            batch.budget_s -= min(measure(), deadline_s)
         if limit_s == deadline_s:
             raise DeadlineExceeded
         self._stats.over_budget += 1
-        spec = group.problem.spec
+        spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
         logger.warning("%s; the group is dropped, see scoring_budget_s", message)
-        raise _BudgetSpent(f"{message} ({len(group.verdicts)} of {len(group.answers)} were scored)")
+        raise _BudgetSpent(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
-    """Return the verdict at a position. A verifier worker has read model text and may reply anything.
+    """Return the verdict on the answer at a position.
 
-    Raises ProtocolFault for what no verifier worker says.
+    A verifier worker has read model text, so its reply may be anything. Raises ProtocolFault for a reply that no sound
+    worker sends.
     """
     said: Any = reply.header
-    score, reason, scoring_s = said.get("score"), said.get("reason"), said.get("scoring_s")
+    score = said.get("score")
+    reason = said.get("reason")
+    scoring_s = said.get("scoring_s")
     genuine = (
         _is_number(said.get("position"), position)
         and said["position"] == position
@@ -171,9 +181,10 @@ def _is_number(value: Any, highest: float) -> bool:
 
 
 def _stopwatch(worker: Worker) -> Callable[[], float]:
-    """Return a function that tells the processor time that a worker has used since, or time of the clock."""
+    """Return a function that returns the processor time that a worker has used since now, or wall-clock time."""
     now = asyncio.get_running_loop().time
-    began, cpu_began_s = now(), worker.cpu_s()
+    began = now()
+    cpu_began_s = worker.cpu_s()
 
     def elapsed_s() -> float:
         cpu_s = worker.cpu_s()

@@ -1,4 +1,4 @@
-"""A worker process as the pool sees it: frames to and from it, its processor time, its end.
+"""A worker process, seen from the pool: frames, processor time, end.
 
 Everything here runs on the event loop's thread.
 """
@@ -23,15 +23,15 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerDied(Exception):
-    """The process at the other end closed the socket, most likely by dying."""
+    """The other process closed the socket, most likely by dying."""
 
 
 class DeadlineExceeded(Exception):
-    """No reply by the deadline."""
+    """No reply came before the deadline."""
 
 
 class Channel:
-    """One socket, one reader. However much is unread, it waits in the kernel and a small buffer."""
+    """A socket with one reader. Unread bytes wait in the kernel and a small buffer, however many come."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
         self._reader = reader
@@ -41,11 +41,11 @@ class Channel:
 
     @classmethod
     async def open(cls, sock: socket.socket, limits: FrameLimits) -> Channel:
-        """Take over a connected socket."""
+        """Return a channel that owns a connected socket."""
         return cls(*await asyncio.open_connection(sock=sock), limits)
 
     def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
-        """Send a frame without waiting; raises TypeError or ValueError for a header that JSON cannot hold."""
+        """Send a frame without waiting. Raises TypeError or ValueError for a header that JSON cannot hold."""
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float) -> Frame:
@@ -98,7 +98,7 @@ class Worker:
         self._killed = False
         self._requests = 0
         if _pidfds_work():
-            with contextlib.suppress(ProcessLookupError):  # it has ended, and reading from it will tell
+            with contextlib.suppress(ProcessLookupError):  # the worker has ended, which the next `receive` tells
                 self._pidfd = os.pidfd_open(pid)
 
     def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
@@ -106,23 +106,23 @@ class Worker:
         self._channel.send({"id": self._requests, **header}, blob)
 
     async def receive(self, deadline_s: float) -> Frame:
-        """Return the next reply to the latest request; raises what `Channel.receive` does."""
+        """Return the next reply to the latest request. Raises the errors of `Channel.receive`."""
         frame = await self._channel.receive(deadline_s)
         if frame.header.get("id") != self._requests:
             raise ProtocolFault(f"a reply to request {frame.header.get('id')!r} while {self._requests} is under way")
         return frame
 
     def cpu_s(self) -> float | None:
-        """Return the processor time that it has used, in seconds; None where the system does not tell."""
+        """Return the processor time of the worker in seconds; None except on Linux."""
         if sys.platform != "linux":
             return None
         with contextlib.suppress(OSError):
-            # What clock_getcpuclockid(3) returns, which Python lacks; 2 stands for the time of all of its threads.
+            # The clock that clock_getcpuclockid(3) returns, which Python lacks; 2 means the time of all threads.
             return time.clock_gettime(~self.pid << 3 | 2)
         return None
 
     def kill(self) -> None:
-        """End the process, whatever it is doing; safe to call twice."""
+        """Kill the process. Safe to call twice."""
         if self._killed:
             return
         self._killed = True
@@ -138,7 +138,7 @@ class Worker:
 
 @functools.cache
 def _pidfds_work() -> bool:
-    """Tell whether this system gives out handles on processes, which no other process can inherit."""
+    """Tell whether this system has pidfds: handles that never name another process, unlike process ids."""
     try:
         handle = os.pidfd_open(os.getpid())
         try:
@@ -153,7 +153,7 @@ def _pidfds_work() -> bool:
 
 @dataclass(eq=False)
 class Slot:
-    """Room for a worker, whose process may be replaced while a job runs there."""
+    """A place for a worker. Its process may be replaced while a job runs."""
 
     role: Role
     worker: Worker
