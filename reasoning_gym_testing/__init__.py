@@ -1,11 +1,12 @@
 """The rig around the environment, on one machine and offline, for tests, benchmarks and the demo.
 
-- `InferenceServer` answers vLLM's, SGLang's, OpenAI's and TRL's protocols with a policy, which is a plain function
-  from a `GenerationRequest` to texts or `Completion`s. `server.fail(fault)` orders a fault (`respond`, `slow`, `cut`,
-  `cut_reply`, `refuse`) and `server.recover()` ends it.
-- `RunApi` is Atropos' run-api as a process; `RunApiProxy` stands before it, records what it takes, and breaks.
-- `Trainer` registers there, takes batches and checks them with `check_batch`.
-- `Processes` starts processes, none of which outlives this one.
+- `InferenceServer` answers vLLM's, SGLang's, OpenAI's and TRL's protocols with a policy: a function from a
+  `GenerationRequest` to texts or `Completion`s. `server.fail(fault)` starts a fault (`respond`, `slow`, `cut`,
+  `cut_reply`, `refuse`), and `server.recover()` ends the fault.
+- `RunApi` is Atropos' run-api as a process. `RunApiProxy` stands before run-api, records what run-api accepts, and
+  breaks.
+- `Trainer` registers at run-api, takes batches and checks them with `check_batch`.
+- `Processes` starts processes; no process outlives its starter.
 - `LocalTraining` runs all of them together, with environments.
 
 `TOKENIZER` is a small tokenizer that needs no download.

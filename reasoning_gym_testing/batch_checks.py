@@ -1,4 +1,4 @@
-"""What a trainer may expect of a batch: each rule is checked, and what breaks one is named.
+"""Check a batch against the rules that a trainer relies on, and name the group that breaks a rule.
 
 A batch is a list of groups; a group holds one list per field (`tokens`, `masks`, `scores`, ...) with one entry per
 rollout; a rollout's tokens are its prompt followed by its completion.
@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 MASKED = -100
-"""In `masks`, stands where a token is not trained on; elsewhere the mask repeats the token."""
+"""Entry of `masks` for a token that is not trained on; for other tokens the entry is the token."""
 PROMPT_LOGPROB = 1.0
-"""In `inference_logprobs`, stands over the prompt, where there is no logprob."""
+"""Entry of `inference_logprobs` for tokens of the prompt, which have no log-probability."""
 
 
 class BatchError(Exception):
@@ -32,9 +32,9 @@ class _Group(BaseModel):
 
 
 def check_batch(batch: Sequence[Mapping[str, Any]], *, batch_size: int, group_size: int, max_token_len: int) -> None:
-    """Raise BatchError unless groups are sound, teach something and hold `batch_size` rollouts in all.
+    """Raise BatchError unless all groups are sound, have different scores and hold `batch_size` rollouts together.
 
-    `max_token_len` is the bound that every rollout's prompt and completion together must stay below.
+    Prompt and completion of a rollout must have fewer than `max_token_len` tokens together.
     """
     for index, group in enumerate(batch):
         check_group(group, f"group {index}", group_size=group_size, max_token_len=max_token_len)

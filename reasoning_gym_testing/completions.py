@@ -1,4 +1,4 @@
-"""What an inference server is asked for and answers, in any protocol, in text and in tokens."""
+"""Requests for completions, completions and their tokens, independent of a protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lay_out(messages: Iterable[Mapping[str, str]]) -> str:
 
 
 def last_question(prompt: str) -> str:
-    """Return the last user turn of a prompt, or all of it where it has no turns."""
+    """Return the last user turn of a prompt; the whole prompt if it has no turns."""
     turns = _USER_TURN.findall(prompt)
     return str(turns[-1]) if turns else prompt
 
@@ -35,10 +35,11 @@ def last_question(prompt: str) -> str:
 class GenerationRequest:
     """A request for completions.
 
-    `protocol` is vllm, sglang, completions (with token ids), openai (without), chat or trl. `prompt` is the whole
-    prompt, markers of the chat template included, and `prompt_ids` its tokens; `max_tokens` bounds each completion, its
-    end-of-turn token included. With `stream`, a chat's reply comes as server-sent events. A completion ends with the
-    first text of `stop`, which stays in it with `keeps_stop`.
+    - `protocol`: the name of a row of `protocols.PROTOCOLS`.
+    - `prompt`, `prompt_ids`: the whole prompt with the markers of the chat template, as text and as tokens.
+    - `max_tokens`: the most tokens of each completion, its end-of-turn token included.
+    - `stream`: whether a chat's reply is sent as server-sent events.
+    - `stop`: a completion ends at the first of these texts; with `keeps_stop` the text stays in the completion.
     """
 
     protocol: str
@@ -54,15 +55,15 @@ class GenerationRequest:
 
     @property
     def question(self) -> str:
-        """The last user turn of the prompt, or all of it where it has no turns."""
+        """The last user turn of the prompt; the whole prompt if it has no turns."""
         return last_question(self.prompt)
 
 
 @dataclass(frozen=True)
 class Completion:
-    """One completion. Tokens and log-probabilities are made from the text where they are not given.
+    """One completion. Missing tokens and log-probabilities are made from the text.
 
-    Those that are given are sent as they are, so that they can be wrong.
+    Given tokens and log-probabilities are sent unchanged, right or wrong.
     """
 
     text: str
@@ -72,17 +73,17 @@ class Completion:
 
     @property
     def token_logprobs(self) -> list[tuple[int, float]]:
-        """Token ids with their log-probabilities, as many as there are of both."""
+        """Pairs of token id and log-probability; the longer of the two lists is cut."""
         return list(zip(self.token_ids or (), self.logprobs or (), strict=False))
 
 
 Answer = Sequence[str | Completion]
 Policy = Callable[[GenerationRequest], Answer | Awaitable[Answer]]
-"""Stands for the model. Whatever of aiohttp's HTTP exceptions it raises is the server's reply."""
+"""Stands for the model. An HTTP exception of aiohttp that it raises is the server's reply."""
 
 
 def logprob_of(token_id: int) -> float:
-    """Return a log-probability that shows which token it belongs to."""
+    """Return a log-probability that identifies its token."""
     return LOGPROB_UNIT * (token_id + 1)
 
 
@@ -92,7 +93,7 @@ def do_not_know(request: GenerationRequest) -> Answer:
 
 
 class Tokens:
-    """What a server does with its tokenizer, a folder in the format of transformers."""
+    """A server's tokenizer, from a folder in the format of transformers."""
 
     def __init__(self, folder: str) -> None:
         self._tokenizer: Tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
@@ -102,7 +103,7 @@ class Tokens:
         self.text_of = cache(self._text_of)
 
     def _text_of(self, token_id: int) -> str:
-        """Return what a single token is, as it is told beside its log-probability."""
+        """Return the text of a single token, as servers write it beside the log-probability."""
         return self._tokenizer.decode([token_id], skip_special_tokens=False)
 
     def read_prompt(self, prompt: str | list[int]) -> tuple[str, tuple[int, ...]]:
@@ -117,15 +118,15 @@ class Tokens:
     def _finish(
         self, completion: Completion, max_tokens: int, stop: tuple[str, ...] = (), keeps_stop: bool = False
     ) -> Completion:
-        """Return the completion with tokens, up to `max_tokens`, and log-probabilities where it has none.
+        """Return the completion with at most `max_tokens` tokens and with log-probabilities; given ones stay.
 
-        A text that ends with one of `stop` has no end of turn.
+        A completion that ends at a text of `stop` has no end-of-turn token.
         """
         if completion.token_ids is None:
             ends = [(place, text) for text in stop if (place := completion.text.find(text)) >= 0]
             if ends:
                 place, text = min(ends)
-                kept = completion.text[: place + len(text) * keeps_stop]
+                kept = completion.text[: place + len(text) if keeps_stop else place]
                 completion = replace(completion, text=kept, finish_reason="stop")
             end = [self.end_of_turn] if completion.finish_reason == "stop" and not ends else []
             token_ids = [*self._tokenizer.encode(completion.text, add_special_tokens=False).ids, *end]

@@ -1,4 +1,4 @@
-"""An HTTP server on the loopback interface that keeps its port and breaks as it is told to."""
+"""An HTTP server on the loopback interface that keeps its port, with faults on demand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from aiohttp import web
 
 HOST = "127.0.0.1"
 PORTS = range(15_000, 32_000)
-"""Below those that systems give to outgoing connections: one of these could take the port of a server that is down."""
+"""Below the ports of outgoing connections: an outgoing connection could take the port of a server that is down."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
-"""Answers a request in place of its handler, which it may call, as an aiohttp middleware does."""
+"""Answers a request in place of the handler, or calls the handler, as an aiohttp middleware does."""
 Picks = Callable[[web.Request, bytes], bool]
-"""Tells, from a request and its body, whether a fault meets it."""
+"""Tells from a request and its body whether a fault applies."""
 
 
 def every_request(_request: web.Request, _body: bytes) -> bool:
@@ -29,7 +29,7 @@ def every_request(_request: web.Request, _body: bytes) -> bool:
 
 
 def free_port() -> int:
-    """Return a port that is free now and that no outgoing connection takes later."""
+    """Return a port that is free now, and that no outgoing connection will take."""
     while True:
         port = random.choice(PORTS)
         with contextlib.suppress(OSError), socket.create_server((HOST, port)):
@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 def respond(status: int, value: object = "a fault on demand") -> Fault:
-    """Answer with a status and a JSON value, which need not be what the protocol asks for."""
+    """Answer with a status and a JSON value, which need not fit the protocol."""
 
     async def answer(_request: web.Request, _handler: Handler) -> web.Response:
         return web.json_response(value, status=status)
@@ -49,7 +49,7 @@ def respond(status: int, value: object = "a fault on demand") -> Fault:
 
 
 def slow(seconds: float) -> Fault:
-    """Wait before the request is handled; for ever if that is `math.inf`."""
+    """Wait before the request is handled; `math.inf` waits for ever."""
 
     async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
         await asyncio.sleep(seconds)
@@ -73,7 +73,7 @@ async def cut_reply(request: web.Request, handler: Handler) -> web.StreamRespons
 
 async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Close the listening socket and every connection: new ones are refused."""
-    return await cut(request, handler)  # what came in at the last moment
+    return await cut(request, handler)  # a request that arrived at the last moment
 
 
 # ---------------------------------------------------------------------------- the server
@@ -81,7 +81,7 @@ async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 @cache
 def _background_loop() -> asyncio.AbstractEventLoop:
-    """Return the loop of all servers that run beside their owner; it runs as long as this process."""
+    """Return the event loop of servers on another thread; it runs as long as this process."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop
@@ -104,16 +104,16 @@ class FaultyServer:
         self._accepting: set[asyncio.Task[Any]] = set()
 
     def make_app(self) -> web.Application:
-        """Return what is served; called on the server's own loop."""
+        """Return the application to serve; called on the server's event loop."""
         raise NotImplementedError
 
     def fail(self, fault: Fault, only: Picks = every_request) -> None:
-        """Meet requests with a fault, those only that `only` picks, until `recover` or the next fault."""
+        """Apply a fault to the requests that `only` picks, until `recover` or the next fault."""
         self._fault, self._only = fault, only
         self._open_or_close()
 
     def recover(self) -> None:
-        """Answer as the server should, on the same port."""
+        """End the fault; the port stays the same."""
         self._fault = None
         self._open_or_close()
 
@@ -139,7 +139,7 @@ class FaultyServer:
         asyncio.run_coroutine_threadsafe(self.__aexit__(), _background_loop()).result()
 
     def _open_or_close(self) -> None:
-        """Listen or not, as the fault demands, from now on; before the start, nothing."""
+        """Listen, or stop listening for the fault `refuse`; before the start, do nothing."""
 
         async def on_loop() -> None:
             self._open_or_close()
@@ -156,10 +156,10 @@ class FaultyServer:
             self._loop.add_reader(self._listener, self._accept)
 
     def _accept(self) -> None:
-        # asyncio's own server would leave a connection open for good that it accepts in the turn in which it is closed.
+        # asyncio's own server never closes a connection that it accepts in the turn in which the server is closed.
         assert self._loop is not None
         assert self._listener is not None
-        with contextlib.suppress(OSError):  # the client has gone again
+        with contextlib.suppress(OSError):  # the client has closed the connection
             connection, _ = self._listener.accept()
             connection.setblocking(False)
             server: Any = self._runner.server

@@ -1,7 +1,7 @@
-"""An inference server without a model: a policy that speaks vLLM, SGLang, OpenAI and TRL on one port.
+"""An inference server without a model: a policy answers in the protocols of vLLM, SGLang, OpenAI and TRL on one port.
 
-As a process of its own it is `python -m reasoning_gym_testing --policy MODULE:FACTORY`, and prints one line of JSON
-once it listens, `{"url": ...}`.
+`python -m reasoning_gym_testing --policy MODULE:FACTORY` runs the server as a process. It prints one line of JSON once
+it listens: `{"url": ...}`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .http_server import FaultyServer
 from .protocols import MODEL_NAME, all_paths, read_request, write_reply, write_stream
 
 LATENCY_SPREAD = 0.5
-"""A request takes the latency, give or take this share of it."""
+"""The latency of a request varies by this share of the mean, up and down."""
 KEPT_REQUESTS = 1000
 
 
@@ -38,8 +38,8 @@ def generations(request: web.Request, body: bytes) -> bool:
 
 
 def server_settings(url: str, server_type: str = "vllm", tokenizer: str = TOKENIZER) -> dict[str, str]:
-    """Return what an environment needs to know of a server: a settings file's `openai` section."""
-    # TRL's client takes the model's name for that of the tokenizer.
+    """Return an environment's settings for a server: the section `openai` of a file."""
+    # TRL's client loads the tokenizer by the model's name.
     model = tokenizer if server_type == "trl" else MODEL_NAME
     return {"server_type": server_type, "base_url": f"{url}/v1", "model_name": model, "api_key": "x"}
 

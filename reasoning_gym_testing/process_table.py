@@ -1,4 +1,4 @@
-"""Looking at processes from outside, through /proc: Linux only."""
+"""Look at processes from outside, through /proc. Linux only."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def descendants(pid: int) -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; one that ended but was not collected does not."""
+    """Tell whether a process runs; a zombie does not."""
     status = _status(pid)
     return bool(status) and status[0] != "Z"
 
 
 def survivors(pids: Iterable[int], timeout_s: float) -> set[int]:
-    """Wait until the processes are gone, and return those that are not after `timeout_s`."""
+    """Wait until all processes have ended; return the processes that still run after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while (alive := set(filter(is_alive, pids))) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -33,7 +33,7 @@ def survivors(pids: Iterable[int], timeout_s: float) -> set[int]:
 
 
 def _status(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the third on (state, parent, ...), or none."""
+    """Return the fields of /proc/PID/stat from the third on (state, parent, ...); empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Processes with a folder each, none of which outlives the process that started it, however it ends."""
+"""Processes with a folder each. No process outlives its starter, however the starter ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, Self
 
 GRACE_S = 10.0
 TIMEOUT_S = 300.0
-"""For machines that do much else at the time."""
+"""Long, for busy machines."""
 POLL_INTERVAL_S = 0.05
 TAIL_LINES = 15
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -28,11 +28,11 @@ ISOLATED_VARIABLES = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "PYTHO
 
 
 class ProcessError(Exception):
-    """A process ended by itself or was late with what was awaited; the message ends with its last lines."""
+    """A process ended by itself, or was too slow; the message ends with the last lines of its output."""
 
 
 def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> None:
-    """Return once the condition holds. Raises TimeoutError, which names `what`, if it does not in time."""
+    """Return once the condition holds; raises TimeoutError with `what` if it does not hold within `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -41,19 +41,19 @@ def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> 
 
 
 PRELOADED: list[str] = []
-"""Modules that are imported once for all processes that run Python; to be named before the first process starts."""
+"""Modules that are imported once for all processes that run Python. Set before the first process starts."""
 _starting = threading.Lock()
 
 
 @cache
 def _launcher() -> socket.socket:
-    """Start the launcher, which lives as long as this process, and return the socket to ask it over."""
+    """Start the launcher, which lives as long as this process, and return the socket for requests to it."""
     control, its_end = socket.socketpair()
     flags = ["-P"] if PRELOADED else ["-I", "-S"]
     words = [sys.executable, *flags, str(LAUNCHER), *PRELOADED]
     with its_end:
         process = subprocess.Popen(words, stdin=its_end.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
-    atexit.register(process.poll)  # holds it: its finalizer would warn that it still runs
+    atexit.register(process.poll)  # keeps the object: its finalizer would warn that the process still runs
     return control
 
 
@@ -86,7 +86,7 @@ class Process:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs, 128 + N if signal N ended it."""
+        """Exit status; 128 + N after signal N, None while the process runs."""
         return self._wait(0.0)
 
     def _wait(self, timeout_s: float) -> int | None:
@@ -106,7 +106,7 @@ class Process:
         os.kill(self.pid, number)
 
     def end(self, number: signal.Signals | None = None, timeout_s: float = TIMEOUT_S) -> int:
-        """Send the signal, if any, wait for the end and return the exit status. Raises ProcessError."""
+        """Send the signal, if any, wait for the end, return the exit status; raises ProcessError after `timeout_s`."""
         if number is not None:
             self.send(number)
         status = self._wait(timeout_s)
@@ -115,35 +115,35 @@ class Process:
         return status
 
     def release(self) -> None:
-        """End it with all that runs in its process group, as `launcher` describes, without waiting for that."""
-        with contextlib.suppress(OSError):  # it has ended
+        """End the process and its process group, as `launcher` describes, without waiting."""
+        with contextlib.suppress(OSError):  # the process has ended
             self._supervisor.shutdown(socket.SHUT_WR)
 
     def check(self) -> bool:
-        """Return True while it runs. Raises ProcessError once it has ended."""
+        """Return True while the process runs; raises ProcessError after its end."""
         if self.exit_status is not None:
             raise self.error(f"ended by itself with exit status {self.exit_status}")
         return True
 
     def announcement(self, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
-        """Return the JSON object that is the first line it prints, once that is there. Raises ProcessError."""
+        """Wait for the first printed line and return its JSON object; raises ProcessError if the process ends."""
         wait_until(lambda: "\n" in self.stdout or not self.check(), timeout_s, f"the announcement of {self.name}")
         announced: dict[str, Any] = json.loads(self.stdout.partition("\n")[0])
         return announced
 
     def error(self, what: str) -> ProcessError:
-        """Return an error about this process that shows the end of what it wrote."""
+        """Return an error about this process, with the last lines of its output."""
         name, text = ("stderr", self.stderr) if self.stderr else ("stdout", self.stdout)
         lines = text.splitlines()[-TAIL_LINES:] or ["(it wrote nothing)"]
         return ProcessError("\n  | ".join([f"{self.name} {what}. {self.folder / name}.log ends with:", *lines]))
 
 
 class Processes:
-    """Starts processes, each in its own folder under `folder`; as a context manager, leaves none behind.
+    """Starts processes, each in its own folder under `folder`; all end with the `with` block.
 
-    `variables` come on top of this process's environment. With `isolated`, nothing of the user's reaches the processes,
-    whose homes and temporary files then lie in their folders. What still runs at the end gets SIGTERM and, `grace_s`
-    later, SIGKILL.
+    `variables` are added to this process's environment. With `isolated`, the processes get none of the user's
+    environment; their homes and temporary files lie in their folders. A process that runs at the end gets SIGTERM and,
+    `grace_s` later, SIGKILL.
     """
 
     def __init__(
@@ -178,21 +178,26 @@ class Processes:
         variables: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Process:
-        """Start a command in a session of its own, where a Ctrl-C meant for this process does not reach it.
+        """Start a command in its own session, so that a Ctrl-C for this process does not reach it.
 
-        `name` must be new: it names the folder, in which the command runs unless `cwd` says otherwise. With `python`,
-        the command is a script, or `-m` and a module, with its arguments: where modules are PRELOADED, it runs in a
-        fork of a Python that has imported them, unless `variables` say how Python is to start.
+        `name` must be new: it names the folder, which is the working directory unless `cwd` is given. With `python`,
+        the command is a script, or `-m` and a module, with arguments. If modules are PRELOADED, it then runs in a fork
+        of a Python that has imported them, unless `variables` configure Python.
         """
         folder = self.folder / name
         (folder / "tmp").mkdir(parents=True)
-        own = {"HOME": str(folder), "TMPDIR": str(folder / "tmp"), "COLUMNS": "120"} if self._isolated else {}
+        own: dict[str, str] = {}
+        if self._isolated:
+            own = {"HOME": str(folder), "TMPDIR": str(folder / "tmp"), "COLUMNS": "120"}
         given = variables or {}
         fork = python and bool(PRELOADED) and not any(name.startswith("PYTHON") for name in given)
+        words = [str(word) for word in command]
+        if python and not fork:
+            words.insert(0, sys.executable)
         process = Process(
             name,
             folder,
-            command=[*([sys.executable] if python and not fork else []), *map(str, command)],
+            command=words,
             fork=fork,
             cwd=str(cwd or folder),
             variables={**self._variables, **own, **given},
@@ -202,9 +207,9 @@ class Processes:
         return process
 
     def stop(self) -> None:
-        """End all that still run, at once, and return when they have ended.
+        """End all processes at once, and return when they have ended.
 
-        Blocks on purpose: nothing can interrupt it half-way.
+        Blocks on purpose, so that nothing can interrupt it half-way.
         """
         for process in self._started:
             process.release()

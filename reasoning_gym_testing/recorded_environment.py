@@ -1,8 +1,8 @@
-"""The environment, run by its command line, which also writes down what it hands out and scores.
+"""The environment with its command line, which also keeps a journal of problems handed out and groups scored.
 
-`journal.jsonl` in the working directory gets a line for each: `{"event": "handed_out", "task": ..., "seed": ...,
+`journal.jsonl` in the working directory gets a line for each event: `{"event": "handed_out", "task": ..., "seed": ...,
 "index": ..., "attempt": ..., "params": ..., "level": ..., "question": ...}` or `{"event": "scored",
-"index": ..., "scores": ...}`, where scores are null for a group that is not to be sent.
+"index": ..., "scores": ...}`, where scores are null for a group that is not sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JOURNAL = "journal.jsonl"
 
 
 def read_journal(folder: Path, event: str) -> list[dict[str, Any]]:
-    """Return the lines of one kind that the environment in this working directory wrote so far, in order."""
+    """Return the lines of one kind of event in a working directory, in order."""
     path = folder / JOURNAL
     lines = path.read_text().split("\n")[:-1] if path.exists() else []
     return [line for line in map(json.loads, lines) if line["event"] == event]

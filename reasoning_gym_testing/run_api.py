@@ -1,4 +1,4 @@
-"""Atropos' run-api as a process that can die and come back, behind a proxy that records and breaks."""
+"""Atropos' run-api as a process that can die and restart, behind a proxy that records requests and breaks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_BODY_BYTES = 2**30
 
 
 class RunApi:
-    """Atropos' run-api, a process on a port that it keeps; `start` begins it, and again after `kill`."""
+    """Atropos' run-api as a process on a fixed port; `start` starts it, and restarts it after `kill`."""
 
     def __init__(self, processes: Processes) -> None:
         self.url = f"http://{HOST}:{free_port()}"
@@ -36,7 +36,7 @@ class RunApi:
         return self._lives[-1]
 
     def start(self, *, wait: bool = True) -> None:
-        """Start it, empty; return when it answers, or at once."""
+        """Start an empty run-api; with `wait`, return when it answers."""
         port = self.url.rpartition(":")[2]
         command = ["-m", "atroposlib.cli.run_api", "--host", HOST, "--port", port]
         self._lives.append(self._processes.start(f"run-api-{len(self._lives)}", command, python=True))
@@ -44,23 +44,23 @@ class RunApi:
             wait_until(lambda: self.process.check() and self.answers(), TIMEOUT_S, "the start of run-api")
 
     def kill(self) -> None:
-        """SIGKILL: what it held is lost."""
+        """Send SIGKILL: run-api's groups are lost."""
         self.process.end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """SIGSTOP: connections are accepted by the system, and nothing is answered."""
+        """Send SIGSTOP: the system accepts connections, and no request is answered."""
         self.process.send(signal.SIGSTOP)
 
     def go_on(self) -> None:
         self.process.send(signal.SIGCONT)
 
     def reset_data(self) -> None:
-        """Make it forget the trainer, the environments and the groups that it holds."""
+        """Make run-api forget the trainer, the environments and its groups."""
         with urllib.request.urlopen(f"{self.url}/reset_data", timeout=REQUEST_TIMEOUT_S):
             pass
 
     def answers(self) -> bool:
-        """Tell whether it answers."""
+        """Tell whether run-api answers."""
         try:
             with urllib.request.urlopen(self.url, timeout=REQUEST_TIMEOUT_S):
                 return True
@@ -73,7 +73,7 @@ class RunApi:
 
 @dataclass(frozen=True)
 class Registration:
-    """What run-api told an environment at its registration, `at` (monotonic): `env_id` and wandb name."""
+    """The registration of an environment, `at` in seconds of the monotonic clock: its `env_id` and wandb name."""
 
     at: float
     env_id: int
@@ -81,10 +81,10 @@ class Registration:
 
 
 class RunApiProxy(FaultyServer):
-    """Passes requests on to the run-api at `upstream`, records what it takes, and breaks as it is told.
+    """Passes requests on to the run-api at `upstream`, records accepted requests, and has faults on demand.
 
-    A run-api that is not there makes it cut the client's connection. `delivered`, `registered` and `disconnected` grow
-    in the order of run-api's answers, whether or not the client sees them.
+    While run-api is unreachable, the proxy cuts the client's connection. `delivered`, `registered` and `disconnected`
+    grow in the order of run-api's answers, whether or not the client gets the answer.
     """
 
     # Bodies pass as they are: aiohttp would unpack the first of several concatenated gzip members only.

@@ -1,4 +1,4 @@
-"""A trainer that trains nothing: it registers at run-api, takes batches, and checks them if told to."""
+"""A trainer without a model: it registers at run-api, takes batches, and can check them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Self
 from .batch_checks import check_batch
 
 REQUEST_TIMEOUT_S = 30.0
-"""A batch that comes later is lost."""
+"""A batch that arrives later is lost."""
 POLL_INTERVAL_S = 0.2
 REGISTRATION: Mapping[str, Any] = {
     "wandb_group": "testing",
@@ -37,9 +37,10 @@ def key_of_messages(conversations: Iterable[Sequence[Mapping[str, str]]]) -> str
 
 @dataclass(frozen=True)
 class Delivery:
-    """A group that arrived from environment `env_id` at `at` (seconds of the monotonic clock).
+    """A group that arrived from environment `env_id` at `at`, in seconds of the monotonic clock.
 
-    `key` tells groups apart; it is empty where the group came without messages. `tokens` counts those of all rollouts.
+    `key` identifies the group; it is empty for a group without messages. `tokens` is the number of tokens of all
+    rollouts.
     """
 
     key: str
@@ -50,18 +51,19 @@ class Delivery:
 
     @classmethod
     def of(cls, group: Mapping[str, Any]) -> Self:
-        """Return what is worth remembering of a group that has just arrived."""
+        """Return the record of a group that arrives now."""
         key = key_of_messages(group["messages"]) if group.get("messages") else ""
         return cls(key, group["env_id"], time.monotonic(), tuple(group["scores"]), sum(map(len, group["tokens"])))
 
 
 class Trainer:
-    """Pulls batches, on a thread of its own, from the start of its block until the end or `max_batches`.
+    """Pulls batches on its own thread, from the start of its `with` block to the end, or until `max_batches`.
 
-    A run-api that is not there yet, restarts or is emptied is waited for; the trainer registers there again, with the
-    step that it has come to. `registration` holds fields of that which differ from REGISTRATION, and `pause_s` lies
-    between two batches. With `group_size`, batches are checked; one that breaks a rule ends the trainer, and
-    `error` is the BatchError.
+    The trainer waits for a run-api that is absent, restarts or is emptied, and registers again with its current step.
+
+    - `group_size`: batches are checked for groups of this size; a bad batch ends the trainer and is its `error`.
+    - `pause_s`: seconds between two batches.
+    - `registration`: fields that differ from REGISTRATION.
     """
 
     def __init__(
@@ -102,11 +104,11 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """The step that it has come to: the one that it began with, and one more for each batch."""
+        """The current step: the starting step plus the number of batches."""
         return int(self._registration["starting_step"]) + len(self.batches)
 
     def pause(self) -> None:
-        """Ask for no batches, until `go_on`."""
+        """Ask for no batch until `go_on`."""
         self._going.clear()
 
     def go_on(self) -> None:
@@ -117,11 +119,11 @@ class Trainer:
             while not self._ended.is_set() and len(self.batches) != self._max_batches:
                 self._going.wait()
                 self._ended.wait(self._pause_s if self._train_once() else POLL_INTERVAL_S)
-        except Exception as error:  # whoever started the trainer looks there
+        except Exception as error:  # the trainer's starter reads it
             self.error = error
 
     def _train_once(self) -> bool:
-        """Take a batch if there is one, and tell whether there was. Raises BatchError."""
+        """Take a batch, if run-api has one; return whether it had. Raises BatchError."""
         try:
             if self._ask("GET", "/info")["batch_size"] == -1:
                 self._register()
@@ -141,7 +143,7 @@ class Trainer:
         self._ask("POST", "/register", registration)
         self.registrations += 1
         if self._ask("GET", "/info")["batch_size"] == -1:
-            # A group came between its emptying and this registration, which then has no effect, for good.
+            # A group arrived between the emptying of run-api and this registration, which then never takes effect.
             self._ask("GET", "/reset_data")
             self._ask("POST", "/register", registration)
 

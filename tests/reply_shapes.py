@@ -1,4 +1,4 @@
-"""What replies of inference servers look like: keys in their order, and types. Real ones are recorded in data/."""
+"""The shapes of inference servers' replies: keys in their order, and types. data/ has those of real replies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDED = Path(__file__).with_name("data") / "vllm_replies.json"
-"""Replies of vLLM, which `make integrations-vllm` compares with real ones. Deleted, it is written anew there."""
+"""Shapes of vLLM's replies; `make integrations-vllm` compares them with a real vLLM, or records a missing file."""
 SAMPLING = {"n": 2, "temperature": 1.0}
 BY_TOKENS = {**SAMPLING, "model": "policy", "max_tokens": 3, "logprobs": 0, "return_token_ids": True}
 NONE = "null"
@@ -53,7 +53,7 @@ def shape_of_reply(status: int, body: Any) -> dict[str, Any]:
 
 
 def disagreements(imitated: Any, real: Any, where: str = "reply") -> Iterator[str]:
-    """Yield what an imitated shape has that the real one has not: keys, their order, types. It may have fewer keys."""
+    """Yield the keys, orders of keys and types that an imitated shape has and the real has not; keys may be missing."""
     if isinstance(imitated, dict) and isinstance(real, dict):
         shared = [key for key in imitated if key in real]
         if extra := [key for key in imitated if key not in real]:

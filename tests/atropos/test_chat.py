@@ -30,7 +30,7 @@ def reply(content: str | None = "yes", finish_reason: str = "stop", tokens: int 
 
 
 async def complete(create: AsyncMock, n: int = 1, requests: ChatRequests | None = None) -> list[Any]:
-    """Ask a server whose client does as the mock does."""
+    """Ask a server whose client is the mock."""
     return await (requests or ChatRequests()).complete([server_of(create)], PROMPT, n, SAMPLING)
 
 

@@ -37,7 +37,7 @@ PATIENT = Timeouts(reply_s=None, outage_s=600.0)
 
 
 class Server:
-    """A server of a manager; `polls` counts how often somebody wanted to know whether it is healthy."""
+    """A server of a manager; `polls` counts how often its health was read."""
 
     def __init__(self, name: str) -> None:
         self.config = SimpleNamespace(base_url=name)
@@ -53,7 +53,7 @@ class Server:
 class Manager:
     """Answers a request with the texts that `answer` returns for its arguments.
 
-    An answer may be awaitable, or raise; an empty text has no token to train on.
+    `answer` may return an awaitable, or raise. An empty text has no token to train on.
     """
 
     def __init__(self, answer: Callable[[dict[str, Any]], Any], *names: str) -> None:
@@ -102,7 +102,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def polled(server: Server, times: int = 20) -> None:
-    """Wait until somebody has looked that often whether a server is healthy."""
+    """Wait until a server's health has been read that often."""
     before = server.polls
     await until(lambda: server.polls >= before + times)
 
@@ -194,7 +194,7 @@ async def test_outage_over_the_limit(make_client: MakeClient) -> None:
 
 @pytest.fixture
 def beside(make_client: MakeClient) -> Callable[..., Any]:
-    """Asks for a prompt of which each request does as it is told, after another request has succeeded."""
+    """Asks for a prompt whose requests have the given outcome, each after another request has succeeded."""
 
     async def ask(outcome: Callable[..., Any], timeouts: Timeouts) -> tuple[Manager, Any]:
         async def answer(arguments: dict[str, Any]) -> list[str]:
@@ -306,14 +306,14 @@ def managing(*servers: Any) -> ServerManager:
 
 
 class Tokens:
-    """A server with nothing but the method that is called."""
+    """A stand-in with the method for tokens only."""
 
     async def tokens_and_logprobs_completion(self, **_: Any) -> Any:
         return [1, 2], [[7, 8]], [[-0.5, -0.25]], [{"type": "length"}]
 
 
 class Text:
-    """The same for text."""
+    """A stand-in with the method for text only."""
 
     async def completion(self, **_: Any) -> Any:
         return reply_of(["2"])
@@ -346,7 +346,7 @@ async def test_mock_replaces_a_server(make_client: MakeClient) -> None:
 
 
 class Chat:
-    """The same for messages."""
+    """A stand-in with the method for messages only."""
 
     async def chat_completion(self, *, messages: Any, n: int, **_: Any) -> Any:
         assert messages[-1]["role"] == "user"
@@ -411,7 +411,7 @@ async def test_tries_without_pauses(make_client: MakeClient, monkeypatch: pytest
 
 
 async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
-    """Return the one request that a text server got."""
+    """Return the request that a text server got."""
     manager = Manager(lambda _: ["yes"])
     client = InferenceClient(lambda: manager, chat, **options)
     await client.complete(chat.prompt(build_messages("", "1 + 1?")), 1, SAMPLING, PATIENT)

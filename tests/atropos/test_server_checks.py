@@ -26,11 +26,11 @@ class HTTPError(Exception):
 
 
 class APIConnectionError(Exception):
-    """Named like the one of the openai package."""
+    """An error with the name of the openai package's."""
 
 
 class Server(APIServer):  # type: ignore[misc]
-    """One inference server that behaves as the outcomes say, the last of them for ever."""
+    """An importer's class of servers, with one outcome a request; the last outcome stays for ever."""
 
     def __init__(self, *outcomes: Any, server_type: str = "openai", name: str = "one") -> None:
         super().__init__(APIServerConfig(model_name="model", base_url=f"http://{name}/v1", server_type=server_type))

@@ -1,4 +1,4 @@
-"""Servers whose replies are read here, and what those of type auto are found to give, over real HTTP."""
+"""The table of servers, and servers of its classes over real HTTP."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def manager_of(*configs: Any) -> ServerManager:
 
 
 async def found(*servers: InferenceServer) -> list[Any]:
-    """Let an environment's check find out what the servers give."""
+    """Return servers of type auto after an environment's check."""
     manager = manager_of(*(server.config("auto") for server in servers))
     try:
         await check_servers(manager.servers, 5.0)
@@ -70,7 +70,7 @@ async def test_best_type_is_found(paths: Sequence[str], name: str) -> None:
 
 
 async def check_reading(server: InferenceServer, kind: str, tokenizer: Any) -> None:
-    """Let an environment with this tokenizer compare what the server reads."""
+    """Check a server in an environment with this tokenizer."""
     manager = manager_of(server.config(kind))
     try:
         await check_servers(manager.servers, 5.0)
@@ -162,7 +162,7 @@ def test_class_tells_the_type(row: ServerType) -> None:
 
 
 def filters(body: dict[str, Any]) -> dict[str, Any]:
-    """Return what a request says of filters and penalties, of which a model may bring defaults."""
+    """Return the filters and penalties of a request; a model may have defaults of its own."""
     return {name: value for name, value in body.items() if "penalty" in name or name in ("top_k", "min_p")}
 
 

@@ -1,4 +1,4 @@
-"""Base models, models that think in a format of their own, and options of chat templates, from the settings on."""
+"""Base models, models with a thinking format of their own, and options of chat templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference servers that answer nonsense, to Atropos' own clients."""
+"""The start of an environment before an inference server that is useless, or has less to give."""
 
 from __future__ import annotations
 
