@@ -15,7 +15,8 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
 from ..evaluations.folder import MadeWith, open_folder
-from ..evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvaluationPlan
+from ..evaluations.plan import EvaluationPlan
+from ..evaluations.presets import FIRST_SEED, MAX_COMPLETION_TOKENS
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..records import Sampling, Split
 from ..results import EvaluationResult

@@ -23,7 +23,7 @@ from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
 from ..settings import ReasoningSettings
 from .folder import EvaluationFolder, Results
-from .plan import Preset, compare_published
+from .presets import Preset, compare_published
 from .problem_set import EvaluationSet, set_fingerprint
 from .summary import combine, summarise, tally_by_task
 
@@ -268,7 +268,8 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 
     None without a pair, or for a content of more than `max_bytes` in UTF-8. Takes time linear in the text's length.
     """
-    opening, closing = "<answer>", "</answer>"
+    opening = "<answer>"
+    closing = "</answer>"
     content_start = content_end = -1
     start = text.find(opening)
     while start >= 0:

@@ -120,7 +120,8 @@ class Comparison:
     @property
     def settings(self) -> Sequence[str]:
         """A line for each setting or version that differs."""
-        first, second = self.first.settings, self.second.settings
+        first = self.first.settings
+        second = self.second.settings
         return [
             describe_difference(name, first.get(name), second.get(name))
             for name in differing_settings(self.first, self.second)

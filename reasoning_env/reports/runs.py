@@ -91,7 +91,10 @@ def _runs_of(path: Path) -> list[StoredRun]:
         processed = [file for file in files if header_path(file).exists()]
         chat = {chat_path(file, keep) for file in processed for keep in KEEP}
         others = [file for file in files if file not in processed and file not in chat]
-        return [*map(_read_run, processed), *([_read_run(path, others)] if others else [])]
+        runs = [_read_run(file) for file in processed]
+        if others:
+            runs.append(_read_run(path, others))
+        return runs
     return [_read_run(path)]
 
 

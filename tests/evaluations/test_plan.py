@@ -1,23 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.plan import SIZE, EvaluationPlan, PresetSet, load_preset, plan_evaluation
-from reasoning_env.metrics.stats import LibraryInfo
-from reasoning_env.problems.giving_up import MAX_FAILURES
-from reasoning_env.records import Problem
+from reasoning_env.evaluations.plan import EvaluationPlan, plan_evaluation
+from reasoning_env.evaluations.presets import SIZE
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from tests.fake_workers import FakeWorkers, fails_where
-from tests.records import make_library, make_problem, problem_of
+from tests.fake_workers import FakeWorkers
+from tests.records import make_library
 
 TASKS = ("chain_sum", "composite", "gcd", "maze", "survo")
 CATEGORIES = {name: "games" if name in ("maze", "survo") else "arithmetic" for name in TASKS}
@@ -124,105 +117,3 @@ def test_remarks_on_the_protocol(settings: dict[str, Any], word: str) -> None:
     more = [remark for remark in plan(eval_preset="rg-easy", **settings).remarks if remark not in usual]
     assert len(more) == 1
     assert word in more[0]
-
-
-# ---------------------------------------------------------------------------- the published problems
-
-
-@pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_published_data(name: str, tasks: int, asked: int, comparable: int) -> None:
-    preset = load_preset(name)
-    assert (len(preset.tasks), len(preset.published), preset.short.keys()) == (tasks, 10, preset.published.keys())
-    assert preset.other_questions | preset.other_scoring <= set(preset.tasks)
-    assert (tasks - len(preset.other_questions), len(preset.comparable)) == (asked, comparable)
-    assert preset.params.keys() <= set(preset.tasks)
-    for scores in preset.published.values():
-        assert len(scores) >= tasks - 1
-        assert all(0.0 <= score <= 1.0 for score in scores.values())
-    means = {model: sum(scores.values()) / len(scores) for model, scores in preset.published.items()}
-    assert means["openai/o3-mini"] == pytest.approx({"rg-easy": 0.801, "rg-hard": 0.6351}[name], abs=5e-5)
-    assert preset.source
-
-
-HASHES = {
-    ("rg-easy", "acre"): "ecc4635d5cd4afc2e4ddf6d7a08f0dcb",
-    ("rg-easy", "gcd"): "b1ec671c63870a6570cfb47ae63690a7",
-    ("rg-easy", "gsm_symbolic"): "d8145060337487ac2861c74fb9cdbfa3",
-    ("rg-easy", "knights_knaves"): "2b08097170fc412227ca24a0407413d9",
-    ("rg-hard", "chain_sum"): "76199fa26e16b05abfc19d01c83bb4a9",
-    ("rg-hard", "needle_haystack"): "8a4948dba2b53f4a3d0a8c844a38cde3",
-}
-"""Hashes of the published problems; each of these tasks asks them again, all fifty."""
-
-
-Library = tuple[WorkerPool, LibraryInfo]
-on_one_loop = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def library() -> AsyncIterator[Library]:
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
-    yield pool, await pool.start()
-    await pool.close()
-
-
-def hash_problems(problems: Sequence[Problem]) -> str:
-    """Return a hash of the questions and answers of one task, with their positions."""
-    hashes = [
-        [problem.task, problem.spec.index, _hash([problem.question, problem.answer])]
-        for problem in sorted(problems, key=lambda problem: problem.spec.index)
-    ]
-    return _hash(hashes)
-
-
-def _hash(value: Any) -> str:
-    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()
-
-
-async def make(pool: WorkerPool, preset: str, task: str, samples: int = SIZE) -> list[Problem]:
-    params = load_preset(preset).params
-    return await PresetSet(pool, [task], params, samples_per_task=samples, deadline_s=60.0).problems()
-
-
-@on_one_loop
-@pytest.mark.parametrize(("preset", "task"), HASHES)
-async def test_published_problems_are_generated(library: Library, preset: str, task: str) -> None:
-    assert task in load_preset(preset).comparable
-    problems = await make(library[0], preset, task)
-    assert hash_problems(problems) == HASHES[preset, task]
-
-
-@on_one_loop
-@pytest.mark.parametrize("task", ["acre", "arc_1d", "countdown", "game_of_life", "gsm_symbolic", "puzzle24", "rearc"])
-async def test_oracle_earns_library_score(library: Library, task: str) -> None:
-    for problem in await make(library[0], "rg-easy", task, samples=3):
-        (verdict,) = await library[0].score(problem, [str(problem.answer)], plainly=True)
-        assert verdict.score == 1.0
-
-
-@on_one_loop
-async def test_plain_and_strict_scoring_differ(library: Library) -> None:
-    (problem,) = await make(library[0], "rg-easy", "game_of_life_halting", samples=1)
-    plain, strict = [await library[0].score(problem, ["perhaps"], plainly=plainly) for plainly in (True, False)]
-    assert (plain[0].score, strict[0].score) == (1.0, 0.0)
-
-
-@on_one_loop
-async def test_library_prompt(library: Library) -> None:
-    assert library[1].system_prompt.count("<answer>") == 1
-
-
-@pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, SIZE, 3)), 17)])
-async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
-    workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
-    failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, deadline_s=1.0)
-    assert len(await failing.problems()) == made
-    assert len(workers.specs) == (SIZE if made > 1 else made + MAX_FAILURES)
-
-
-async def test_preset_question_of_vast_task_is_known() -> None:
-    """Training may draw the library's own seeds, which a preset uses."""
-    workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
-    preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, deadline_s=60.0)
-    question = (await preset.problems())[0].question
-    assert await preset.asks(make_problem("count_bits", question=question))

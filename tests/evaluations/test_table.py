@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.evaluations.plan import compare_published, load_preset
+from reasoning_env.evaluations.presets import compare_published, load_preset
 from reasoning_env.evaluations.summary import combine, summarise, tally_by_task
 from reasoning_env.evaluations.table import print_results
 

@@ -288,7 +288,8 @@ def make_page(data: bytes) -> str:
     def read(*names: str) -> str:
         return "\n".join((assets / name).read_text(encoding="utf-8") for name in names)
 
-    style, script = read("uPlot.min.css", "style.css"), read("uPlot.iife.min.js", "app.js")
+    style = read("uPlot.min.css", "style.css")
+    script = read("uPlot.iife.min.js", "app.js")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
