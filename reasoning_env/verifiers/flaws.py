@@ -1,6 +1,6 @@
 """Find problems that must not be served: wrong problems, and problems whose right answer takes no reasoning.
 
-`REJECTED` has a line for each kind of rejected entries of a task: the cause, the reason, and a test of an entry.
+`REJECTED` has the rules of each task: the cause, the reason, and a test of an entry.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Flaw:
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """Entries of a task that are rejected: those to which the rejection `applies`."""
+class RejectionRule:
+    """A rule by which entries of a task are rejected: `applies` tells which entries."""
 
     cause: Cause
     reason: str
@@ -58,9 +58,9 @@ class Rejection:
 
 def find_flaw(task: str, entry: Entry) -> Flaw | None:
     """Return why an entry must not be served, None if it may be served."""
-    for rejection in REJECTED.get(task, ()):
-        if rejection.applies(entry):
-            return Flaw(rejection.cause, rejection.reason)
+    for rule in REJECTED.get(task, ()):
+        if rule.applies(entry):
+            return Flaw(rule.cause, rule.reason)
     if entry.get("answer") is None:
         return None
     if not str(entry["answer"]).strip():
@@ -104,8 +104,8 @@ def _has_all_and_some_not(entry: Entry) -> bool:
     return set(_quantifiers(entry)[:2]) == {("All", False), ("Some", True)}
 
 
-def _final_gate(entry: Entry) -> str:
-    return str(entry["metadata"]["final_gate"])
+def _ends_without_xor(entry: Entry) -> bool:
+    return str(entry["metadata"]["final_gate"]) != "XOR"
 
 
 def _names_one_number_twice(entry: Entry) -> bool:
@@ -178,8 +178,10 @@ def _is_grouped_blindly(entry: Entry) -> bool:
 
 
 def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]]]:
-    """Return groupings of words in their order: neighbours of equal length, neighbours with the same first letter,
-    groups of the given sizes, and groups of 2, 3, 4 and 5 words."""
+    """Return groupings that keep the order of words and need no reading.
+
+    Neighbours of equal length, or with the same first letter; groups of the given sizes; groups of 2, 3, 4 and 5 words.
+    """
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
     by_sizes = [list(words[end - size : end]) for size, end in zip(sizes, accumulate(sizes), strict=True)]
@@ -248,19 +250,17 @@ def _counts_marks(entry: Entry) -> bool:
     return str(entry["answer"]) == str(guess)
 
 
-def _wrong(reason: str, applies: Callable[[Entry], bool]) -> Rejection:
-    return Rejection(Cause.WRONG, reason, applies)
+def _wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
+    return RejectionRule(Cause.WRONG, reason, applies)
 
 
-def _easy(reason: str, applies: Callable[[Entry], bool]) -> Rejection:
-    return Rejection(Cause.EASY, reason, applies)
+def _easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
+    return RejectionRule(Cause.EASY, reason, applies)
 
 
-REJECTED: Mapping[str, Sequence[Rejection]] = {
+REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
-    "circuit_logic": (
-        _easy("its final gate gives the same for nearly all inputs", lambda entry: _final_gate(entry) != "XOR"),
-    ),
+    "circuit_logic": (_easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
     "course_schedule": (
         _easy("two of its courses need each other", _need_each_other),
         _easy("its few courses have so many prerequisites that hardly any such plan can be finished", _needs_many),

@@ -131,7 +131,7 @@ def nearness(said: float, right: float) -> float:
 
 
 def correct_gsm_symbolic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse the right number with a minus sign."""
+    """Pay the floor for the right number with a minus sign."""
     number = re.search(r"-?\d+(?:\.\d+)?", answer)
     return score if score < 1.0 or (number and float(number[0]) == float(entry["answer"])) else 0.01
 
