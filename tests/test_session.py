@@ -13,6 +13,7 @@ from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
+from tests.records import make_rollout
 from tests.small_library import write_small_library
 
 WRONG = "<answer>wrong</answer>"
@@ -139,6 +140,16 @@ async def test_resumed_curriculum_draws_alike(make_session: MakeSession) -> None
         begun.begin(state=state)
         served += await serve(begun, 6)
     assert served == expected
+
+
+@on_module_loop
+async def test_sampler_learns_scores_before_penalty(make_session: MakeSession) -> None:
+    session = await make_session(task_sampling="adaptive")
+    rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
+    verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
+    session.observe(await session.next(), verdicts, rollouts=rollouts)
+    (_, groups, right_share, signals) = session.state()["sampler"]["chain_sum"][0]
+    assert (groups, right_share, signals) == (1.0, 1.0, 0.0)
 
 
 @on_module_loop
