@@ -12,21 +12,21 @@ def test_records_are_frozen(record: type) -> None:
 
 
 @pytest.mark.parametrize(("finish_reason", "truncated"), [("length", True), ("stop", False), ("abort", False)])
-def test_only_the_token_budget_truncates(finish_reason: str, truncated: bool) -> None:
+def test_only_the_budget_truncates(finish_reason: str, truncated: bool) -> None:
     assert make_rollout(finish_reason=finish_reason).truncated is truncated
 
 
 @pytest.mark.parametrize(("score", "correct"), [(1.0, True), (0.99, True), (0.98, False)])
-def test_correct_begins_at_one_score(score: float, correct: bool) -> None:
+def test_lowest_correct_score(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
-def test_budget_keeps_prompt_and_completion_strictly_below_the_limit(prompt_tokens: int) -> None:
+def test_completion_budget(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))
     assert prompt_tokens + budget < SAMPLING.token_limit
 
 
-def test_printed_group_leaves_texts_tokens_and_entry_out() -> None:
+def test_printed_group_is_short() -> None:
     text = repr(make_group([make_rollout()]))
     assert not [word for word in ("1 + 1", "entry", "-100") if word in text]

@@ -16,7 +16,7 @@ from reasoning_env.metrics.intervals import (
 
 
 @pytest.mark.parametrize("size", [60, 1000])
-def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says(size: int) -> None:
+def test_coverage_of_intervals(size: int) -> None:
     generator = random.Random(5)
     covered = 0
     for _ in range(200):
@@ -25,12 +25,12 @@ def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says(si
     assert 180 <= covered <= 199
 
 
-def test_interval_is_the_same_every_time_and_in_any_order() -> None:
+def test_interval_is_reproducible() -> None:
     values = [0.0, 0.25, 1.0] * 20
     assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
 
 
-def test_interval_of_many_values_is_that_of_the_bootstrap() -> None:
+def test_interval_of_many_values() -> None:
     values = [0.0, 0.25, 1.0] * 400
     bootstrap = bootstrap_interval(values, many=2 * len(values))
     assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)
@@ -45,21 +45,21 @@ def test_interval_of_many_values_is_that_of_the_bootstrap() -> None:
         ([0.0] * 5, (-1.0, 1.0), Interval(-0.5218, 0.5218)),
     ],
 )
-def test_equal_values_do_not_give_an_interval_without_width(
+def test_equal_values_have_a_wide_interval(
     values: list[float], bounds: tuple[float, float], expected: Interval
 ) -> None:
     interval = bootstrap_interval(values, bounds=bounds)
     assert interval == pytest.approx(expected, abs=1e-4)
 
 
-def test_means_that_are_equal_by_chance_have_the_interval_that_their_own_allow() -> None:
+def test_interval_of_nearly_equal_means() -> None:
     equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
     assert equal == pytest.approx(apart, abs=0.01)
     assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)
 
 
 @pytest.mark.parametrize(("n", "correct"), [(1, 0), (1, 1), (5, 2), (6, 6), (7, 0)])
-def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, correct: int) -> None:
+def test_pass_at_k_is_unbiased(n: int, correct: int) -> None:
     completions = [number < correct for number in range(n)]
     for k in range(1, n + 1):
         choices = list(itertools.combinations(completions, k))
@@ -67,13 +67,13 @@ def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, correct: int
 
 
 @pytest.mark.parametrize(("n", "correct", "k"), [(2, 1, 3), (2, 1, 0), (2, 3, 1), (2, -1, 1)])
-def test_pass_at_k_that_cannot_be_told_is_refused(n: int, correct: int, k: int) -> None:
+def test_pass_at_k_out_of_range(n: int, correct: int, k: int) -> None:
     with pytest.raises(ValueError, match=f"@{k} .*{correct} .*{n}$"):
         pass_at_k(n, correct, k)
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(0, 0), (1, 0), (3, 3), (9, 1), (2, 8), (15, 5)])
-def test_sign_test_counts_the_tosses_that_are_as_uneven(wins: int, losses: int) -> None:
+def test_sign_test(wins: int, losses: int) -> None:
     tosses, uneven = wins + losses, abs(wins - losses)
     as_uneven = sum(math.comb(tosses, heads) for heads in range(tosses + 1) if abs(2 * heads - tosses) >= uneven)
     assert sign_test(wins, losses) == pytest.approx(as_uneven / 2**tosses)

@@ -26,9 +26,7 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (1.0, None, None, "right"),
     ],
 )
-def test_outcome_says_why_a_completion_is_not_right(
-    score: float, reason: str | None, finish_reason: str | None, word: str
-) -> None:
+def test_outcome_of_a_completion(score: float, reason: str | None, finish_reason: str | None, word: str) -> None:
     assert outcome(score, reason, finish_reason) == word
 
 
@@ -52,7 +50,7 @@ def test_every_reason_has_its_word(reason: Reason, finish_reason: str) -> None:
         ([WRONG], GroupOutcome.WITH_SIGNAL),
     ],
 )
-def test_outcome_says_why_a_group_carries_no_signal(rollouts: list[Rollout], word: GroupOutcome) -> None:
+def test_outcome_of_a_group(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
 
 
@@ -60,14 +58,14 @@ def test_tally_of_nothing_has_no_mean() -> None:
     assert Tally().mean is None
 
 
-def test_tally_keeps_count_sum_and_highest() -> None:
+def test_tally() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
 
 
-def test_merged_tallies_count_the_values_of_both() -> None:
+def test_merged_tallies() -> None:
     tally = Tally(1, 4.0, 4.0)
     tally.merge(Tally(2, 6.0, 5.0))
     assert tally == Tally(3, 10.0, 5.0)

@@ -39,7 +39,7 @@ def recorded(*groups: Group) -> MetricsRecorder:
 # ---------------------------------------------------------------------------- reports
 
 
-def test_report_holds_means_maxima_and_shares_of_the_rollouts() -> None:
+def test_report_of_rollouts() -> None:
     rollouts = [
         make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
         make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
@@ -90,7 +90,7 @@ ANY_GROUPS = st.builds(
 
 
 @given(st.lists(ANY_GROUPS, min_size=1, max_size=6))
-def test_shares_of_all_reasons_and_outcomes_sum_to_one(groups: list[Group]) -> None:
+def test_shares_sum_to_one(groups: list[Group]) -> None:
     report = recorded(*groups).report()
     for prefix, words in (("train_reasons/", OUTCOMES), ("train_groups/", GroupOutcome)):
         shares = {name.removeprefix(prefix): value for name, value in report.items() if name.startswith(prefix)}
@@ -98,7 +98,7 @@ def test_shares_of_all_reasons_and_outcomes_sum_to_one(groups: list[Group]) -> N
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_report_ends_its_interval_but_counts_what_was_dropped_since_the_start() -> None:
+def test_dropped_counts_go_on() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
     for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):
         recorder.record_dropped(reason)
@@ -116,7 +116,7 @@ def named(parts: dict[str, dict[str, int]]) -> dict[str, int]:
     return {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
 
 
-def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
+def test_service_metrics() -> None:
     workers = {"queued_jobs": 11, "replaced": 3, "timeouts": 2, "crashes": 1, "protocol_faults": 7, "over_budget": 5}
     others = {
         "problems": {
@@ -134,7 +134,7 @@ def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
     assert service_metrics(STREAM, POOL, 11, DUMPS, DELIVERY) == named({"workers": workers, **others})
 
 
-def test_samplers_knowledge_becomes_metrics() -> None:
+def test_sampler_metrics() -> None:
     report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
     of_gcd = {"share": 0.25, "pass_rate": 0.5, "signal_chance": 0.75, "level": 0.5}
     of_acre = {"share": 0.75, "pass_rate": 1.0, "signal_chance": 0.125}
@@ -154,7 +154,7 @@ def words(line: str) -> dict[str, str]:
     return dict(word.split("=") for word in line.removeprefix("progress: ").split())
 
 
-def test_progress_line_holds_totals_since_the_start() -> None:
+def test_progress_line_totals() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.report()
@@ -166,7 +166,7 @@ def test_progress_line_holds_totals_since_the_start() -> None:
     assert rates.endswith(" step=4")
 
 
-def test_progress_line_tells_the_rates_of_the_last_minute() -> None:
+def test_progress_line_rates() -> None:
     now = [0.0]
     recorder = MetricsRecorder(lambda: now[0])
     recorder.record_group(make_group([WRONG, WRONG], level=1.0))
@@ -181,13 +181,13 @@ def test_progress_line_tells_the_rates_of_the_last_minute() -> None:
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
 
 
-def test_tasks_are_counted_each_and_together() -> None:
+def test_totals_by_task() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
     assert recorder.tasks["maze"] == TaskTotals(2, Tally(3, 2.0, 1.0), Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
     assert (recorder.total.groups, recorder.total.rollouts, recorder.total.correct.total) == (3, 4, 2)
 
 
-def test_progress_line_has_every_word_before_the_first_group_and_more_where_groups_wait_or_are_gone() -> None:
+def test_progress_line_words() -> None:
     plain = words(progress_line(MetricsRecorder().progress(None)))
     assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
     assert {float(value) for value in plain.values()} == {0.0}

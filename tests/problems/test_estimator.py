@@ -67,7 +67,7 @@ def served_pass_rate(estimator: SignalEstimator, chance: Chance) -> float:
 
 @pytest.mark.parametrize("target", [0.5, 0.7, 0.85])
 @pytest.mark.parametrize("best", [0.2, 0.5, 0.8])
-def test_pass_rate_comes_near_the_target(target: float, best: float) -> None:
+def test_pass_rate_nears_the_target(target: float, best: float) -> None:
     estimator, chance = make_estimator(target=target), logistic(best, target=target)
     serve(estimator, chance, 100)
     assert served_pass_rate(estimator, chance) == pytest.approx(target, abs=0.13)
@@ -81,31 +81,31 @@ def test_harder_levels_are_never_easier() -> None:
 
 
 @pytest.mark.parametrize("best", [0.1, 0.5, 0.9])
-def test_levels_do_not_swing_with_many_groups_in_flight(best: float) -> None:
+def test_levels_do_not_swing(best: float) -> None:
     means = serve(make_estimator(), logistic(best), 700, delay=64)[350:]
     assert statistics.pstdev(means) < 0.05
 
 
-def test_many_groups_in_flight_do_not_bias_levels() -> None:
+def test_groups_in_flight_bias_no_level() -> None:
     at_once, late = (make_estimator(), make_estimator())
     serve(at_once, logistic(0.6), 300)
     serve(late, logistic(0.6), 300, delay=64)
     assert late.estimate("task").level == pytest.approx(at_once.estimate("task").level, abs=0.1)
 
 
-def test_learner_that_is_never_right_gets_the_lowest_levels() -> None:
+def test_weak_learner_gets_lowest_levels() -> None:
     estimator = make_estimator()
     serve(estimator, lambda _: 0.0, 100)
     assert (estimator.estimate("task").level or 0.0) < 0.1
 
 
-def test_learner_that_is_always_right_gets_the_highest_levels() -> None:
+def test_strong_learner_gets_highest_levels() -> None:
     estimator = make_estimator()
     serve(estimator, lambda _: 1.0, 100)
     assert (estimator.estimate("task").level or 0.0) > 0.8
 
 
-def test_levels_follow_a_learner_that_jumps() -> None:
+def test_levels_follow_a_sudden_learner() -> None:
     estimator = make_estimator()
     serve(estimator, logistic(0.2), 100)
     serve(estimator, logistic(0.8), 60)
@@ -120,7 +120,7 @@ def test_levels_are_spread_around_the_target() -> None:
     assert weights[0] < 0.4 and sum(weights[:8]) > 0.8
 
 
-def test_levels_between_the_steps_count_for_the_nearest() -> None:
+def test_level_counts_for_the_nearest_arm() -> None:
     first, second = make_estimator(), make_estimator()
     first.observe("task", 0.26, scores_of(3))
     second.observe("task", 0.25, scores_of(3))
@@ -132,7 +132,7 @@ def test_levels_between_the_steps_count_for_the_nearest() -> None:
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("size", [4, 16])
-def test_chances_come_near_the_true_ones(rate: float, size: int) -> None:
+def test_signal_chances_converge(rate: float, size: int) -> None:
     random_state = random.Random(0)
     estimator = make_estimator(adjustable=(), group_size=size)
     chances = []
@@ -142,18 +142,18 @@ def test_chances_come_near_the_true_ones(rate: float, size: int) -> None:
     assert statistics.mean(chances) == pytest.approx(1 - rate**size - (1 - rate) ** size, abs=0.07)
 
 
-def test_task_without_a_group_is_likely_to_give_a_signal() -> None:
+def test_new_task_has_a_likely_signal() -> None:
     assert make_estimator().estimate("task").signal_chance > 0.8
 
 
-def test_partial_credit_that_differs_is_a_signal() -> None:
+def test_partial_credit_is_a_signal() -> None:
     estimator = make_estimator(adjustable=())
     for _ in range(20):
         estimator.observe("task", None, [0.01] * (SIZE - 1) + [0.02])
     assert estimator.estimate("task").signal_chance > 0.8
 
 
-def test_groups_that_are_all_right_or_all_wrong_have_no_signal() -> None:
+def test_equal_scores_are_no_signal() -> None:
     estimator = make_estimator(adjustable=())
     for number in range(40):
         estimator.observe("task", None, scores_of(SIZE * (number % 2)))
@@ -180,7 +180,7 @@ def test_tasks_are_estimated_apart() -> None:
 # ---------------------------------------------------------------------------- state
 
 
-def test_restored_estimator_believes_the_same() -> None:
+def test_restored_estimates() -> None:
     estimator = make_estimator()
     serve(estimator, logistic(0.4), 50)
     restored = make_estimator(state=json.loads(json.dumps(estimator.state())))
@@ -198,7 +198,7 @@ def test_state_of_other_arms_is_left_out(adjustable: list[str]) -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=64)), max_size=30))
-def test_any_groups_leave_numbers_that_json_can_hold(groups: list[tuple[float, list[float]]]) -> None:
+def test_state_fits_json(groups: list[tuple[float, list[float]]]) -> None:
     estimator = make_estimator()
     for level, scores in groups:
         estimator.observe("task", level, scores)

@@ -55,11 +55,11 @@ async def plan(**fields: Any) -> TaskPlan:
 # ---------------------------------------------------------------------------- what is meant
 
 
-async def test_order_and_case_in_which_tasks_are_named_do_not_change_the_plan() -> None:
+async def test_order_of_names_is_irrelevant() -> None:
     assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
 
 
-async def test_nothing_set_means_every_task_alike_and_as_it_is() -> None:
+async def test_default_plan() -> None:
     assert await plan() == TaskPlan(
         available=tuple(TASKS),
         tasks=tuple(TASKS),
@@ -70,7 +70,7 @@ async def test_nothing_set_means_every_task_alike_and_as_it_is() -> None:
     )
 
 
-async def test_patterns_choose_tasks_weights_and_params() -> None:
+async def test_patterns_in_settings() -> None:
     chosen = await plan(
         tasks="arithmetic/*, sudoku, number_sorting",
         exclude_tasks="category:games",
@@ -92,7 +92,7 @@ async def test_patterns_choose_tasks_weights_and_params() -> None:
         *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
     ],
 )
-async def test_params_are_checked_at_the_level_of_the_run(fields: dict[str, Any], level: float | None) -> None:
+async def test_params_checked_at_run_level(fields: dict[str, Any], level: float | None) -> None:
     checker = LibraryChecker()
     params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
     await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
@@ -102,7 +102,7 @@ async def test_params_are_checked_at_the_level_of_the_run(fields: dict[str, Any]
     ]
 
 
-async def test_params_are_checked_at_the_level_of_an_evaluation_that_has_them() -> None:
+async def test_params_checked_at_eval_level() -> None:
     checker = LibraryChecker()
     settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_params="training", eval_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)
@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_refusal_names_the_setting_and_the_task(case: str) -> None:
+async def test_invalid_plan(case: str) -> None:
     fields, message = REFUSED[case]
     sampling = {"task_sampling": "weighted"} if "task_weights" in fields else {}
     with pytest.raises(ConfigError, match="^" + message):
@@ -152,7 +152,7 @@ async def test_refusal_names_the_setting_and_the_task(case: str) -> None:
         ({"tasks": "acre,gcd"}, []),
     ],
 )
-async def test_tasks_without_levels_are_named_where_levels_are_asked_for(
+async def test_tasks_without_levels_are_logged(
     caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[tuple[str]]
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
@@ -160,7 +160,7 @@ async def test_tasks_without_levels_are_named_where_levels_are_asked_for(
     assert [record.args for record in caplog.records] == named
 
 
-async def test_gameable_tasks_are_left_out_of_training_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     chosen = await plan(strict_rewards=False)
     assert chosen.tasks == tuple(TASKS)
@@ -182,7 +182,7 @@ async def test_gameable_tasks_are_left_out_of_training_with_the_reason(caplog: p
         ({"strict_rewards": False, "tasks": "probability/*,gcd"}, False),
     ],
 )
-async def test_gameable_task_is_trained_on_where_it_is_named_or_mended(fields: dict[str, Any], trained: bool) -> None:
+async def test_gameable_task_in_training(fields: dict[str, Any], trained: bool) -> None:
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
@@ -208,7 +208,7 @@ def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[
     return specs
 
 
-async def test_uniform_draws_with_random_levels_learn_nothing() -> None:
+async def test_random_levels_learn_nothing() -> None:
     sampler = await make(complexity_mode="random")
     expected = [sampler.draw(index, 0) for index in range(50)]
     assert serve(sampler, range(50), LEARNER) == expected
@@ -216,7 +216,7 @@ async def test_uniform_draws_with_random_levels_learn_nothing() -> None:
 
 
 @pytest.mark.parametrize(("target", "gcd_rises"), [(0.3, True), (0.9, False)])
-async def test_curriculum_moves_each_task_to_its_target(target: float, gcd_rises: bool) -> None:
+async def test_curriculum_reaches_its_target(target: float, gcd_rises: bool) -> None:
     sampler = await make(complexity_mode="curriculum", curriculum_target_accuracy=target)
     before = sampler.report()
     serve(sampler, range(300), LEARNER)
@@ -226,7 +226,7 @@ async def test_curriculum_moves_each_task_to_its_target(target: float, gcd_rises
     assert (after["gcd"].level > before["gcd"].level) is gcd_rises
 
 
-async def test_adaptive_sampling_leaves_levels_as_they_are() -> None:
+async def test_adaptive_sampling_keeps_levels() -> None:
     sampler = await make(task_sampling="adaptive", complexity_level=0.25)
     specs = serve(sampler, range(100), LEARNER)
     assert {spec.level for spec in specs} == {0.25}
@@ -246,22 +246,20 @@ async def test_weights_are_shares() -> None:
         (("chain_sum", "maze"), None),
     ],
 )
-def test_composite_is_made_of_the_other_tasks_or_alone_of_all(
-    tasks: tuple[str, ...], members: list[str] | None
-) -> None:
+def test_members_of_a_composite(tasks: tuple[str, ...], members: list[str] | None) -> None:
     available = ("sudoku", "composite", "maze", "chain_sum")
     expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
     assert composite_params(tasks, available) == expected
 
 
-def test_members_of_a_composite_have_their_parameters() -> None:
+def test_params_of_composite_members() -> None:
     params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
     composed = composite_params(("chain_sum", "composite", "maze"), (), params)
     members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]
     assert composed == {"composite": {"datasets": members}}
 
 
-async def test_run_is_described_as_json_reads_it_back() -> None:
+async def test_run_description_survives_json() -> None:
     """It is compared with what a checkpoint holds; a tuple would differ from the list that it became there."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
@@ -269,7 +267,7 @@ async def test_run_is_described_as_json_reads_it_back() -> None:
     assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})
 
 
-async def test_same_tasks_are_the_same_run_however_they_were_asked_for() -> None:
+async def test_equal_selections_are_equal_runs() -> None:
     def run(**settings: Any) -> Any:
         return _described(ReasoningSettings(**settings))
 

@@ -67,7 +67,7 @@ def test_bad_text_is_refused_in_a_line(text: str, problem: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_spec_makes_exactly_this_problem() -> None:
+def test_spec_of_a_reference() -> None:
     problem = make_problem("gcd", params={"a": 1}, level=0.5)
     spec = Reference.of(problem, "1").spec(index=3, attempt=2)
     assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)

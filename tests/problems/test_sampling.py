@@ -65,9 +65,7 @@ def luck(spec: ProblemSpec) -> int:
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_draw_is_a_function_of_stream_position_and_attempt(
-    run_seed: int, instance: int, index: int, attempt: int
-) -> None:
+def test_draw_is_a_pure_function(run_seed: int, instance: int, index: int, attempt: int) -> None:
     drawn = make_sampler(run_seed=run_seed, instance=instance).draw(index, attempt)
     other = make_sampler(run_seed=run_seed, instance=instance)
     other.draw(index + 1, attempt)
@@ -80,19 +78,19 @@ def test_draw_is_a_function_of_stream_position_and_attempt(
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
-def test_another_draw_has_another_seed_and_level(options: dict[str, int], index: int, attempt: int) -> None:
+def test_draws_differ(options: dict[str, int], index: int, attempt: int) -> None:
     first, other = make_sampler().draw(5, 0), make_sampler(**options).draw(index, attempt)
     assert (other.seed, other.level) != (first.seed, first.level)
 
 
-def test_tasks_are_the_same_in_every_process_for_ever() -> None:
+def test_pinned_draws() -> None:
     """Like the seeds, which follow from the same hash: a change gives every user other training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 
 
 @pytest.mark.parametrize("count", [4, 25])
-def test_every_task_is_drawn_with_the_same_chance(count: int) -> None:
+def test_uniform_draws(count: int) -> None:
     tasks = [f"task_{number}" for number in range(count)]
     sampler = make_sampler(dict.fromkeys(tasks, 1.0), run_seed=7)
     drawn = Counter(sampler.draw(index, 0).task for index in range(5000))
@@ -100,7 +98,7 @@ def test_every_task_is_drawn_with_the_same_chance(count: int) -> None:
     assert sum((drawn[task] - expected) ** 2 / expected for task in tasks) < CHI_SQUARE_999[count - 1]
 
 
-def test_tasks_are_drawn_by_their_weights() -> None:
+def test_draws_follow_weights() -> None:
     weights = {"chain_sum": 1.0, "maze": 3.0, "sudoku": 0.0, "word_ladder": 0.5}
     sampler = make_sampler(weights)
     drawn = Counter(sampler.draw(index, 0).task for index in range(4500))
@@ -108,24 +106,24 @@ def test_tasks_are_drawn_by_their_weights() -> None:
     assert all(drawn[task] == pytest.approx(1000 * weight, abs=120) for task, weight in weights.items())
 
 
-def test_random_levels_are_spread_evenly() -> None:
+def test_random_levels_are_uniform() -> None:
     levels = [make_sampler().draw(index, 0).level or 0.0 for index in range(2000)]
     counts = Counter(int(4 * level) for level in levels)
     assert all(420 < counts[quarter] < 580 for quarter in range(4))
 
 
 @pytest.mark.parametrize("level", [None, 0.0, 0.3])
-def test_fixed_level_is_that_of_every_spec(level: float | None) -> None:
+def test_fixed_level(level: float | None) -> None:
     sampler = make_sampler(random_levels=False, level=level)
     assert {sampler.draw(index, 0).level for index in range(20)} == {level}
 
 
-def test_spec_has_the_parameters_of_its_task() -> None:
+def test_params_of_a_task() -> None:
     sampler = make_sampler({"maze": 1.0}, params={"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}})
     assert sampler.draw(0, 0).params == {"min_dist": 2}
 
 
-def test_another_attempt_chooses_the_task_anew() -> None:
+def test_new_attempt_picks_a_new_task() -> None:
     assert {make_sampler().draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
@@ -138,7 +136,7 @@ def test_redraw_keeps_all_but_the_seed() -> None:
     assert len({spec.seed for spec in drawn}) == len(drawn)
 
 
-def test_draws_without_an_estimator_learn_nothing() -> None:
+def test_no_estimator_learns_nothing() -> None:
     sampler = make_sampler()
     expected = [sampler.draw(index, 0) for index in range(50)]
     assert serve(sampler, range(50), luck) == expected
@@ -146,7 +144,7 @@ def test_draws_without_an_estimator_learn_nothing() -> None:
 
 
 @pytest.mark.parametrize("make", [make_sampler, make_learning_sampler])
-def test_quarantined_task_is_drawn_no_more(make: Callable[[], TaskSampler]) -> None:
+def test_quarantined_task(make: Callable[[], TaskSampler]) -> None:
     sampler = make()
     sampler.quarantine("maze")
     assert {sampler.draw(index, 0).task for index in range(100)} == set(TASKS) - {"maze"}
@@ -165,13 +163,13 @@ def test_nothing_left_to_draw_raises(make: Callable[[], TaskSampler]) -> None:
 # ---------------------------------------------------------------------------- draws that follow estimates
 
 
-def test_same_observations_give_the_same_draws() -> None:
+def test_draws_follow_from_observations() -> None:
     drawn = serve(make_learning_sampler(), range(200), luck)
     assert serve(make_learning_sampler(), range(200), luck) == drawn
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_restored_sampler_goes_on_as_the_uninterrupted_one(adaptive: bool) -> None:
+def test_restored_sampler(adaptive: bool) -> None:
     sampler = make_learning_sampler(adaptive=adaptive)
     serve(sampler, range(100), luck)
     resumed = make_learning_sampler(adaptive=adaptive, state=json.loads(json.dumps(sampler.state())))
@@ -179,7 +177,7 @@ def test_restored_sampler_goes_on_as_the_uninterrupted_one(adaptive: bool) -> No
     assert resumed.state() == sampler.state()
 
 
-def test_task_with_a_signal_is_drawn_more() -> None:
+def test_signal_attracts_draws() -> None:
     tasks = [f"task_{number}" for number in range(25)]
     sampler = make_learning_sampler(dict.fromkeys(tasks, 1.0), adjustable=())
     serve(sampler, range(2000), lambda spec: 4 * (spec.task == "task_7"), ahead=100)
@@ -188,7 +186,7 @@ def test_task_with_a_signal_is_drawn_more() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_without_a_signal_keeps_its_part() -> None:
+def test_task_without_signal_keeps_its_part() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(2000), lambda spec: 4 * (spec.task == "sudoku"))
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
@@ -196,18 +194,18 @@ def test_task_without_a_signal_keeps_its_part() -> None:
     assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 2000 / len(TASKS)
 
 
-def test_groups_of_one_leave_draws_even() -> None:
+def test_groups_of_one_keep_draws_even() -> None:
     sampler = make_learning_sampler(group_size=1)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_alone_draws_all_tasks_alike() -> None:
+def test_curriculum_keeps_draws_even() -> None:
     sampler = make_learning_sampler(adaptive=False)
     serve(sampler, range(200), lambda spec: 4 * (spec.task == "sudoku"))
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 
-def test_curriculum_gives_levels_to_adjustable_tasks_alone() -> None:
+def test_curriculum_levels_adjustable_tasks() -> None:
     sampler = make_learning_sampler({"chain_sum": 1.0, "maze": 1.0}, adjustable=("maze",))
     drawn = serve(sampler, range(100), lambda _: SIZE)
     assert {spec.level is None for spec in drawn if spec.task == "maze"} == {False}
@@ -215,7 +213,7 @@ def test_curriculum_gives_levels_to_adjustable_tasks_alone() -> None:
     assert sampler.report()["chain_sum"].level is None
 
 
-def test_level_that_the_task_gave_counts() -> None:
+def test_level_of_the_problem_counts() -> None:
     """Asked for level 1 and served at 0.2, a learner that is always wrong is not taken to be wrong only at 1."""
     asked, served = make_learning_sampler(), make_learning_sampler()
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
@@ -233,28 +231,28 @@ def test_level_that_the_task_gave_counts() -> None:
     st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e6), min_size=1, max_size=20),
     st.floats(0.0, 1.0, exclude_max=True),
 )
-def test_pick_finds_a_key_for_every_number(weights: dict[str, float], number: float) -> None:
+def test_pick_any_number(weights: dict[str, float], number: float) -> None:
     assert pick(weights, number) in weights
 
 
-def test_pick_is_as_wide_as_the_weights() -> None:
+def test_pick_follows_weights() -> None:
     picked = Counter(pick({"a": 1.0, "b": 3.0}, number / 100) for number in range(100))
     assert picked == {"a": 25, "b": 75}
 
 
 @given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
-def test_evaluation_spec_is_of_the_evaluation_split(task: str, sample: int, attempt: int, run_seed: int) -> None:
+def test_split_of_an_evaluation_spec(task: str, sample: int, attempt: int, run_seed: int) -> None:
     spec = evaluation_spec(task, sample, attempt, run_seed=run_seed)
     assert (spec.task, spec.index, spec.attempt, spec.split, spec.params) == (task, sample, attempt, Split.EVAL, {})
     assert spec.seed >= 2**31
 
 
-def test_seed_of_an_evaluation_sample_knows_no_parameters() -> None:
+def test_evaluation_seed_ignores_params() -> None:
     plain, with_params = (evaluation_spec("maze", 3, 0, run_seed=1, params=params) for params in (None, {"a": 1}))
     assert with_params.seed == plain.seed
 
 
-def test_evaluation_samples_and_redraws_differ() -> None:
+def test_evaluation_attempts_differ() -> None:
     seeds = {
         evaluation_spec(task, sample, attempt, run_seed=123).seed
         for task in TASKS

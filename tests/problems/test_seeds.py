@@ -33,46 +33,44 @@ def first_draws(count: int, run_seed: int = 42, instance: int = 0) -> list[int]:
 
 
 @given(RUN_SEEDS, st.integers(0, 10_000), POSITIONS, ATTEMPTS)
-def test_training_seeds_of_instances_lie_apart_with_room_for_a_composite(
-    run_seed: int, instance: int, position: int, attempt: int
-) -> None:
+def test_instances_lie_apart(run_seed: int, instance: int, position: int, attempt: int) -> None:
     seed = train_seed(run_seed, instance, position, attempt)
     assert range_of(seed) == range_of(seed + MEMBERS_OF_A_COMPOSITE) == instance % INSTANCES
     assert MEMBER_SEEDS >= MEMBERS_OF_A_COMPOSITE
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300))
-def test_seed_that_follows_is_of_the_same_split_and_instance(seed: int, number: int) -> None:
+def test_derived_seed_keeps_its_range(seed: int, number: int) -> None:
     following = follow_seed(seed, number)
     assert range_of(following) == range_of(following + MEMBERS_OF_A_COMPOSITE) == range_of(seed)
 
 
-def test_first_seed_to_try_is_the_seed_itself() -> None:
+def test_first_derived_seed() -> None:
     assert follow_seed(77, 0) == 77
 
 
 @given(RUN_SEEDS, st.text(max_size=10), st.integers(0, 100_000))
-def test_evaluation_shares_no_seed_with_training(run_seed: int, task: str, sample: int) -> None:
+def test_evaluation_seeds_lie_apart(run_seed: int, task: str, sample: int) -> None:
     seed = eval_seed(run_seed, task, sample)
     assert INSTANCES * INSTANCE_SEEDS == 2**31 <= seed < 2**32 - MEMBERS_OF_A_COMPOSITE
 
 
-def test_draws_of_a_stream_seldom_share_a_seed() -> None:
+def test_seeds_seldom_repeat() -> None:
     """Of 10,000 hashes of 25 bits, 1.5 repeat on average."""
     assert len(set(first_draws(10_000))) > 9_990
 
 
-def test_neighbouring_positions_do_not_get_neighbouring_seeds() -> None:
+def test_neighbours_have_distant_seeds() -> None:
     close = [first for first, second in pairwise(first_draws(2000)) if abs(first - second) < 1000]
     assert len(close) < 10
 
 
 @pytest.mark.parametrize("other", [{"instance": INSTANCES}, {"run_seed": 43}])
-def test_another_stream_has_other_seeds(other: dict[str, int]) -> None:
+def test_streams_differ(other: dict[str, int]) -> None:
     assert not set(first_draws(100)) & set(first_draws(100, **other))
 
 
-def test_another_attempt_has_another_seed() -> None:
+def test_attempts_differ() -> None:
     assert len({train_seed(42, 0, 7, attempt) for attempt in range(100)}) == 100
 
 
@@ -85,7 +83,7 @@ def test_seeds_are_the_same_for_ever() -> None:
     assert follow_seed(4_019_990_564, 2) == 4_020_136_011
 
 
-def test_parts_of_a_hash_are_kept_apart() -> None:
+def test_hash_keeps_parts_apart() -> None:
     assert len({hash_int("ab", "c"), hash_int("a", "bc"), hash_int("abc"), hash_int("abc", "")}) == 4
 
 

@@ -16,7 +16,7 @@ AVAILABLE = [
 
 
 @pytest.mark.parametrize("wanted", [[], ["all"], ["sudoku", "ALL"], ["*"]])
-def test_nothing_all_and_every_name_select_every_task_in_name_order(wanted: list[str]) -> None:
+def test_all_tasks(wanted: list[str]) -> None:
     assert select_tasks(AVAILABLE, wanted) == tuple(sorted(NAMES))
 
 
@@ -34,16 +34,16 @@ def test_nothing_all_and_every_name_select_every_task_in_name_order(wanted: list
         ("Chain_Sum", ("chain_sum",)),
     ],
 )
-def test_patterns_select_by_name_and_category(pattern: str, names: tuple[str, ...]) -> None:
+def test_patterns(pattern: str, names: tuple[str, ...]) -> None:
     assert select_tasks(AVAILABLE, [pattern]) == names
     assert select_tasks(AVAILABLE, [], [pattern]) == tuple(sorted(set(NAMES) - set(names)))
 
 
-def test_tasks_come_in_the_order_asked_for() -> None:
+def test_order_of_patterns() -> None:
     assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
 
 
-def test_name_of_a_task_wins_over_that_of_a_category() -> None:
+def test_task_name_wins_over_category() -> None:
     available = [TaskInfo("logic", "puzzles"), TaskInfo("syllogism", "logic")]
     assert select_tasks(available, ["logic"]) == ("logic",)
     assert select_tasks(available, ["category:logic"]) == ("syllogism",)
@@ -60,19 +60,19 @@ def test_name_of_a_task_wins_over_that_of_a_category() -> None:
         ("*_sorting", r"'\*_sorting'"),
     ],
 )
-def test_pattern_that_matches_nothing_is_refused_with_the_nearest(pattern: str, hint: str) -> None:
+def test_pattern_without_a_match(pattern: str, hint: str) -> None:
     for field, patterns in (("tasks", ([pattern],)), ("exclude_tasks", ([], [pattern]))):
         with pytest.raises(ConfigError, match=f"{field}: .*{hint}"):
             select_tasks(AVAILABLE, *patterns)
 
 
 @pytest.mark.parametrize(("available", "excluded"), [([], []), (AVAILABLE, ["*"])])
-def test_nothing_to_select_from_is_refused(available: list[TaskInfo], excluded: list[str]) -> None:
+def test_library_without_tasks(available: list[TaskInfo], excluded: list[str]) -> None:
     with pytest.raises(ConfigError):
         select_tasks(available, [], excluded)
 
 
-def test_values_by_pattern_let_a_name_win_over_globs_and_the_later_glob_over_the_earlier() -> None:
+def test_precedence_of_values() -> None:
     values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
     assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
         "sudoku": 3.0,
@@ -83,6 +83,6 @@ def test_values_by_pattern_let_a_name_win_over_globs_and_the_later_glob_over_the
 
 
 @pytest.mark.parametrize("pattern", ["sudoku", "sudokoo"])
-def test_values_for_unselected_and_unknown_tasks_are_refused(pattern: str) -> None:
+def test_value_of_an_unselected_task(pattern: str) -> None:
     with pytest.raises(ConfigError, match=f"task_weights: .*'{pattern}'"):
         resolve_patterns(AVAILABLE, ["chain_sum"], {pattern: 1.0}, "task_weights")

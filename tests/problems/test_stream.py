@@ -125,7 +125,7 @@ def saved(stream: ProblemStream) -> Any:
 # ---------------------------------------------------------------------------- order
 
 
-async def test_depth_positions_are_drawn_ahead_and_one_more_for_each_that_is_handed_out(
+async def test_depth_of_prefetching(
     make_stream: MakeStream,
 ) -> None:
     sampler = Sampler()
@@ -135,13 +135,13 @@ async def test_depth_positions_are_drawn_ahead_and_one_more_for_each_that_is_han
     assert sampler.drawn == [0, 1, 2, 3]
 
 
-async def test_consumers_that_wait_at_the_same_time_get_different_problems(make_stream: MakeStream) -> None:
+async def test_concurrent_consumers(make_stream: MakeStream) -> None:
     stream = make_stream(depth=2)
     problems = await asyncio.gather(*(stream.next() for _ in range(10)))
     assert sorted(problem.spec.index for problem in problems) == list(range(10))
 
 
-async def test_consumer_that_is_cancelled_takes_nothing_with_it(make_stream: MakeStream) -> None:
+async def test_cancelled_consumer(make_stream: MakeStream) -> None:
     workers = Held()
     stream = make_stream(workers)
     waiting = asyncio.create_task(stream.next())
@@ -155,7 +155,7 @@ async def test_consumer_that_is_cancelled_takes_nothing_with_it(make_stream: Mak
 # ---------------------------------------------------------------------------- failures, flaws and quarantine
 
 
-async def test_failed_position_is_drawn_again_and_the_others_stay_as_they_are(make_stream: MakeStream) -> None:
+async def test_failed_position_is_drawn_again(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers))
     workers.fail(0)
@@ -171,7 +171,7 @@ async def test_failed_position_is_drawn_again_and_the_others_stay_as_they_are(ma
 
 
 @pytest.mark.parametrize("failed_before", [0, 4])
-async def test_task_that_keeps_failing_is_quarantined_with_a_warning(
+async def test_failing_task_is_quarantined(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture, failed_before: int
 ) -> None:
     """In an earlier run it may have failed more often than this one allows."""
@@ -186,7 +186,7 @@ async def test_task_that_keeps_failing_is_quarantined_with_a_warning(
     assert "no luck" in message
 
 
-async def test_task_that_fails_now_and_then_is_not_quarantined(make_stream: MakeStream) -> None:
+async def test_rare_failures_are_allowed(make_stream: MakeStream) -> None:
     draws: Counter[str] = Counter()
 
     def two_of_three_fail(spec: ProblemSpec) -> Problem:
@@ -199,14 +199,14 @@ async def test_task_that_fails_now_and_then_is_not_quarantined(make_stream: Make
     assert stream.stats.quarantined == ()
 
 
-async def test_stream_without_any_task_left_raises(make_stream: MakeStream) -> None:
+async def test_no_task_left(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(no_luck), quarantine_after=2)
     with pytest.raises(GenerationError):
         await stream.next()
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 
 
-async def test_position_that_no_task_was_left_for_is_not_skipped_after_the_end(make_stream: MakeStream) -> None:
+async def test_no_position_is_skipped(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, Sampler(("a",)), depth=2, quarantine_after=1))
     workers.fail(1)
@@ -219,13 +219,13 @@ async def test_position_that_no_task_was_left_for_is_not_skipped_after_the_end(m
     assert stream.state() == before
 
 
-async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) -> None:
+async def test_no_workers_left(make_stream: MakeStream) -> None:
     workers = FakeWorkers(Mock(side_effect=WorkerError("no workers any more")))
     with pytest.raises(WorkerError, match="no workers any more"):
         await make_stream(workers).next()
 
 
-async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
+async def test_held_out_problem(make_stream: MakeStream) -> None:
     decisions = iter([Rejection.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
@@ -233,7 +233,7 @@ async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: 
     assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
 
-async def test_task_with_held_out_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
+async def test_only_held_out_problems(make_stream: MakeStream) -> None:
     prepare = AsyncMock(side_effect=lambda problem: Rejection.HELD_OUT if problem.task == "a" else problem)
     stream = make_stream(prepare=prepare, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
@@ -243,7 +243,7 @@ async def test_task_with_held_out_problems_only_counts_as_failing(make_stream: M
 # ---------------------------------------------------------------------------- the ledger
 
 
-async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
+async def test_in_flight_until_done(make_stream: MakeStream) -> None:
     stream = make_stream(depth=3)
     problems = [await stream.next() for _ in range(3)]
     assert stream.in_flight == 3
@@ -252,23 +252,21 @@ async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) ->
     assert stream.in_flight == 2
 
 
-async def test_another_problem_with_the_same_index_ends_nothing(make_stream: MakeStream) -> None:
+async def test_done_of_another_problem(make_stream: MakeStream) -> None:
     stream = make_stream()
     problem = await stream.next()
     stream.done(replace(problem, reference="of an evaluation set"))
     assert stream.in_flight == 1
 
 
-async def test_problem_in_flight_is_made_again_from_the_seed_that_made_it(make_stream: MakeStream) -> None:
+async def test_restored_problem_keeps_its_seed(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(lambda spec: at_once(spec.with_request(seed=spec.seed + 7))))
     problem = await stream.next()
     [spec] = await take(make_stream(state=saved(stream)), 1)
     assert spec == problem.spec.with_request(as_is=True)
 
 
-async def test_problem_in_flight_that_comes_out_differently_is_replaced_with_a_warning(
-    make_stream: MakeStream, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_changed_problem_is_replaced(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
     stream = make_stream()
     await stream.next()
     changed = FakeWorkers(lambda spec: problem_of(spec, "another question"))
@@ -277,7 +275,7 @@ async def test_problem_in_flight_that_comes_out_differently_is_replaced_with_a_w
     assert "its question comes out differently" in caplog.text
 
 
-async def test_positions_before_and_between_restored_ones_are_drawn_anew(make_stream: MakeStream) -> None:
+async def test_gaps_between_restored_positions(make_stream: MakeStream) -> None:
     first = make_stream(depth=6)
     await take(first, 1)
     state = saved(first)
@@ -290,9 +288,7 @@ async def test_positions_before_and_between_restored_ones_are_drawn_anew(make_st
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
-def test_resumed_streams_serve_what_was_in_flight_and_then_go_on(
-    runs: list[tuple[int, list[int]]], data: st.DataObject
-) -> None:
+def test_resumed_stream(runs: list[tuple[int, list[int]]], data: st.DataObject) -> None:
     """Problems get ready in any order; each run is saved, some of what it handed out still in flight, and resumed."""
 
     async def serve() -> None:
@@ -337,7 +333,7 @@ def test_resumed_streams_serve_what_was_in_flight_and_then_go_on(
 # ---------------------------------------------------------------------------- the rest of the state
 
 
-async def test_resumed_stream_keeps_the_draw_that_replaced_a_failed_one(make_stream: MakeStream) -> None:
+async def test_resumed_stream_keeps_redraws(make_stream: MakeStream) -> None:
     workers = Held()
     first = await started(make_stream(workers, depth=1))
     workers.fail(0)
@@ -358,7 +354,7 @@ async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:
     assert [*(problem.spec for problem in begun), *await take(mended, 12)] == expected
 
 
-async def test_closed_stream_still_knows_what_was_drawn_and_generates_nothing(make_stream: MakeStream) -> None:
+async def test_state_of_a_closed_stream(make_stream: MakeStream) -> None:
     workers = Held()
     stream = await started(make_stream(workers, depth=3))
     workers.finish(0)

@@ -9,7 +9,7 @@ import pytest
 from reasoning_env.runtime.concurrency import do_as_they_come, map_concurrently
 
 
-async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_way() -> None:
+async def test_map_concurrently() -> None:
     under_way = most = 0
 
     async def work(number: int) -> int:
@@ -25,7 +25,7 @@ async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_wa
     assert most == 4
 
 
-async def test_an_error_leaves_nothing_running_and_what_was_done_before_it_is_reported() -> None:
+async def test_error_cancels_other_work() -> None:
     before = asyncio.all_tasks()
     done, ended = Mock(), list[int]()
 
@@ -45,7 +45,7 @@ async def test_an_error_leaves_nothing_running_and_what_was_done_before_it_is_re
     assert asyncio.all_tasks() == before
 
 
-async def test_items_are_begun_before_the_next_is_there_and_an_error_ends_the_wait_for_more() -> None:
+async def test_do_as_they_come() -> None:
     async def items() -> AsyncIterator[int]:
         yield 0
         yield 1

@@ -21,9 +21,7 @@ OUT, OVER = "the disk is full", "there is space again"
     ],
     ids=["once with its end", "each minute that it lasts", "no end of none", "coming and going", "a second that lasts"],
 )
-def test_outage_is_said_once_and_from_time_to_time(
-    events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_outage_is_logged_rarely(events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture) -> None:
     """Numbers are seconds that pass between what is noticed."""
     caplog.set_level(logging.INFO)
     now = 0.0
@@ -38,7 +36,7 @@ def test_outage_is_said_once_and_from_time_to_time(
     assert [record.levelname for record in caplog.records] == levels
 
 
-def test_outage_lasts_from_its_first_notice_to_its_end() -> None:
+def test_length_of_an_outage() -> None:
     now = 0.0
     outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)
     outage.note(OUT)

@@ -58,7 +58,7 @@ def _line(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("process", [0.0], indirect=True)
-def test_signal_ends_the_work_and_closes(process: subprocess.Popen[str], number: signal.Signals) -> None:
+def test_signal_cancels_work(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.send_signal(number)
     assert [_line(process), _line(process)] == ["closing", "closed"]
     assert number.name in _line(process)
@@ -67,7 +67,7 @@ def test_signal_ends_the_work_and_closes(process: subprocess.Popen[str], number:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("process", [600.0], indirect=True)
-def test_second_signal_ends_the_process_at_once(process: subprocess.Popen[str], number: signal.Signals) -> None:
+def test_second_signal_kills(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.send_signal(signal.SIGTERM)
     assert _line(process) == "closing"
     process.send_signal(number)
@@ -75,7 +75,7 @@ def test_second_signal_ends_the_process_at_once(process: subprocess.Popen[str], 
     assert _line(process) == ""
 
 
-async def test_result_and_error_of_the_work_come_after_closing() -> None:
+async def test_close_comes_before_the_result() -> None:
     closer = AsyncMock()
 
     async def work() -> int:
@@ -88,7 +88,7 @@ async def test_result_and_error_of_the_work_come_after_closing() -> None:
 
 
 @pytest.mark.parametrize(("by", "raised"), [("a signal", Interrupted), ("its caller", asyncio.CancelledError)])
-async def test_closing_comes_after_what_the_work_does_when_it_is_ended(by: str, raised: type[BaseException]) -> None:
+async def test_close_comes_after_cleanup(by: str, raised: type[BaseException]) -> None:
     order: list[str] = []
 
     async def work() -> None:
@@ -120,7 +120,7 @@ async def test_handlers_are_removed_at_the_end() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_work_runs_where_signals_cannot_be_handled() -> None:
+def test_signals_cannot_be_handled() -> None:
     closer = AsyncMock()
     with ThreadPoolExecutor() as thread:
         work = thread.submit(lambda: asyncio.run(run_until_signal(AsyncMock(return_value=7), closer)))

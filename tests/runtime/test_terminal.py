@@ -38,7 +38,7 @@ def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys
     return capsys
 
 
-def test_rows_of_a_pipe_are_whole_plain_lines(pipe: pytest.CaptureFixture[str]) -> None:
+def test_rows_in_a_pipe(pipe: pytest.CaptureFixture[str]) -> None:
     _print()
     assert pipe.readouterr().out.splitlines() == [
         "TASK                       N  NOTE",
@@ -47,7 +47,7 @@ def test_rows_of_a_pipe_are_whole_plain_lines(pipe: pytest.CaptureFixture[str]) 
     ]
 
 
-def test_cells_of_a_terminal_go_on_below_themselves_but_for_names_and_numbers() -> None:
+def test_wrapped_cells() -> None:
     with contextlib.redirect_stdout(Terminal()) as terminal:
         _print()
     lines = STYLE.sub("", terminal.getvalue()).splitlines()
@@ -56,7 +56,7 @@ def test_cells_of_a_terminal_go_on_below_themselves_but_for_names_and_numbers() 
     assert lines[-1] == "a_task_with_a_long_name  125"
 
 
-def test_values_are_shown_by_their_columns_and_given_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_formats(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table({"TASK": "", "MEAN (ALL)": ".1%", "N": "d"}, [("gcd", 0.25, 4), ("a\x1b[2J\nb", None, 0)])
     table.print()
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
@@ -76,17 +76,17 @@ def test_values_are_shown_by_their_columns_and_given_as_they_are(capsys: pytest.
         ("abcd", 4, "abcd"),
     ],
 )
-def test_text_of_a_model_is_shown_without_what_a_terminal_obeys(text: str, limit: int | None, shown: str) -> None:
+def test_escape_sequences_are_escaped(text: str, limit: int | None, shown: str) -> None:
     assert visible(text, limit) == shown
 
 
-def test_progress_is_not_written_into_a_log(pipe: pytest.CaptureFixture[str]) -> None:
+def test_no_progress_bar_in_a_log(pipe: pytest.CaptureFixture[str]) -> None:
     with progress_bar("measuring", 2) as advance:
         advance()
     assert pipe.readouterr() == ("", "")
 
 
-def test_log_lines_appear_above_the_progress_bar() -> None:
+def test_log_above_the_progress_bar() -> None:
     handler, logger = StderrHandler(), logging.getLogger("above")
     logger.addHandler(handler)
     with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 2) as advance:

@@ -215,7 +215,7 @@ def test_find_checkpoint(
 
 
 @pytest.mark.parametrize(("registration", "found"), [(4, "step-5.json"), (5, LATEST)])
-def test_state_without_registration_has_the_folders(tmp_path: Path, registration: int, found: str) -> None:
+def test_state_without_registration(tmp_path: Path, registration: int, found: str) -> None:
     folder = tmp_path / "4"
     folder.mkdir()
     for name in ("step-5.json", LATEST):
@@ -390,7 +390,7 @@ def test_live_folder_is_refused(take: Take) -> None:
         take()
 
 
-def test_one_of_several_processes_takes_the_folder(start: Start) -> None:
+def test_only_one_process_takes_a_folder(start: Start) -> None:
     lines = """
 from reasoning_env.errors import ConfigError
 tell("ready")
@@ -411,7 +411,7 @@ sys.stdin.read()
     assert sorted(next_line(child) for child in children) == ["refused"] * 3 + ["took"]
 
 
-def test_new_run_overwrites_an_earlier_ones_steps(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+def test_new_run_overwrites_steps(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
     folder = leave(5, 10, seed=2)
     store = take()
     assert store.load() is None
@@ -432,7 +432,7 @@ def test_no_checkpoint_fits(take: Take, leave: Leave, caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
-def test_resume_with_and_without_the_trainer(take: Take, registration: int, saved: int) -> None:
+def test_resume_latest_or_step(take: Take, registration: int, saved: int) -> None:
     first = take()
     first.save(5, {**STATE, "saved": 1})
     first.save(5, {**STATE, "saved": 2}, latest=True)

@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Iterator[LineFile]:
 
 
 @pytest.mark.parametrize("torn", [b"", b"2", b"\0\0\n"])
-def test_lines_go_on_behind_the_last_whole_one(file: LineFile, torn: bytes) -> None:
+def test_append_after_a_torn_line(file: LineFile, torn: bytes) -> None:
     file.path.write_bytes(b"0\n1\n" + torn)
     assert list(file.read()) == [b"0\n", b"1\n"]
     assert file.cut() == bool(torn)
@@ -43,7 +43,7 @@ def test_file_has_one_writer_at_a_time(file: LineFile) -> None:
     again.close()
 
 
-def test_write_that_is_cut_short_leaves_whole_lines_only(file: LineFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_write(file: LineFile, monkeypatch: pytest.MonkeyPatch) -> None:
     file.append(b"1\n")
 
     def fill(target: FileIO, data: bytes) -> None:
@@ -94,7 +94,7 @@ def test_key_is_written_once(take: Take) -> None:
     assert file.path.read_bytes().count(b"\n") == 1
 
 
-def test_lines_without_a_key_stay_and_are_told(take: Take, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_without_a_key(take: Take, caplog: pytest.LogCaptureFixture) -> None:
     file = take()
     file.path.write_bytes(b'{"a": 1}\nnonsense\n')
     file = take()

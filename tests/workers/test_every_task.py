@@ -128,7 +128,7 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 # ------------------------------------------------------------------ what is made
 
 
-def test_problems_are_those_of_a_direct_call(served: list[Served]) -> None:
+def test_same_problems_as_a_direct_call(served: list[Served]) -> None:
     compared = [one for one in served if one.direct is not None]
     assert {one.problem.task for one in compared} == FACTS.keys()
     assert [one.name for one in compared if pickle.loads(one.problem.entry) != one.direct] == []
@@ -143,7 +143,7 @@ def test_seeds_give_different_problems(served: list[Served]) -> None:
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
 
 
-def test_problems_hold_the_params_and_the_level_that_they_have(served: list[Served], difficulty: DifficultyMap) -> None:
+def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> None:
     for one in served:
         problem, asked, overrides = one.problem, one.problem.spec.level, dict(one.problem.spec.params)
         if problem.task == "composite":
@@ -158,25 +158,25 @@ def test_problems_hold_the_params_and_the_level_that_they_have(served: list[Serv
             assert problem.level == asked or overrides or problem.task in REBUILT_FOR_EACH_SEED
 
 
-def test_references_make_the_same_problems_again(served: list[Served]) -> None:
+def test_problems_from_references(served: list[Served]) -> None:
     assert [one.name for one in served if one.remade != one.problem.question] == []
 
 
-def test_questions_stay_short_at_every_level(served: list[Served]) -> None:
+def test_questions_stay_short(served: list[Served]) -> None:
     assert [one.name for one in served if one.problem.spec.level and len(one.problem.question) > MAX_QUESTION] == []
 
 
 # ------------------------------------------------------------------ what is scored
 
 
-def test_library_s_own_answers_are_right_at_every_level(served: list[Served]) -> None:
+def test_oracle_answers_are_right(served: list[Served]) -> None:
     scored = [one for one in served if one.oracle]
     wrong = [one for one in scored if (one.oracle.score, one.oracle.reason) != (1.0, Reason.SCORED)]
     assert [one.name for one in wrong] == []
     assert len(scored) > 0.85 * len(served)
 
 
-def test_plain_scores_are_the_better_form_of_a_direct_call(served: list[Served]) -> None:
+def test_plain_scores_of_a_direct_call(served: list[Served]) -> None:
     compared = [one for one in served if one.plain]
     assert [one.name for one in compared if list(map(_score, one.plain)) != one.direct_scores] == []
     assert {one.problem.task for one in compared} == FACTS.keys()

@@ -60,12 +60,12 @@ def made() -> Entries:
 
 
 @pytest.mark.parametrize("task", SEEDS)
-def test_entries_are_the_library_s_to_the_byte(direct: Entries, made: Entries, task: str) -> None:
+def test_same_entries_as_the_library(direct: Entries, made: Entries, task: str) -> None:
     assert [seed for seed in SEEDS[task] if made[task, seed] != direct[task, seed]] == []
 
 
 @pytest.mark.parametrize("text", ["no such text", "lines"])
-def test_edits_are_of_text_that_a_function_has_once(text: str) -> None:
+def test_edit_needs_unique_text(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
 
@@ -84,7 +84,7 @@ def other_release(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("fast", [True, False])
-async def test_unknown_source_keeps_its_own_generator_and_is_told_of(other_release: Path, fast: bool) -> None:
+async def test_unknown_source_keeps_its_generator(other_release: Path, fast: bool) -> None:
     pool = WorkerPool(PoolSettings(generators=1, verifiers=0, checkout=other_release, fast_generators=fast))
     try:
         warnings = (await pool.start()).warnings
@@ -116,15 +116,15 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_translated_program_writes_what_bfi_writes(program: str) -> None:
+def test_translated_program(program: str) -> None:
     assert bf.interpret(bfi, program, buffer_output=True) == bfi.interpret(program, buffer_output=True)
 
 
-def test_program_that_does_not_end_is_given_up() -> None:
+def test_endless_program() -> None:
     with pytest.raises(RuntimeError, match="does not end"):
         bf.interpret(bfi, "+[].", buffer_output=True)
 
 
-def test_instruction_that_the_library_does_not_write_is_refused() -> None:
+def test_unknown_instruction() -> None:
     with pytest.raises(ValueError, match="not translated"):
         bf.interpret(bfi, ",.", buffer_output=True)

@@ -45,7 +45,7 @@ def _package(folder: Path, **files: str) -> Path:
     return folder
 
 
-async def test_checkout_is_preferred_to_the_installed_library(fake_library: Path) -> None:
+async def test_checkout_is_preferred(fake_library: Path) -> None:
     info = await library_info(fake_library)
     assert (info.path, info.version) == (str(fake_library / "reasoning_gym"), "0.0.fake")
     names = [task.name for task in info.tasks]
@@ -62,7 +62,7 @@ async def test_installed_library_is_as_known() -> None:
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
 
-async def test_library_may_lack_a_version_and_tasks(tmp_path: Path) -> None:
+async def test_library_without_version_or_tasks(tmp_path: Path) -> None:
     info = await library_info(_package(tmp_path, __init__="", factory="DATASETS = {}"))
     assert (info.version, info.tasks) == ("unknown", ())
 
@@ -80,7 +80,7 @@ NO_REGISTRY = """
 
 
 @pytest.mark.parametrize("factory", [None, "DATASETS = None", "DATASETS = {'a': None}", "raise ValueError('odd')"])
-async def test_unreadable_registry_falls_back_to_known_names_with_warnings(tmp_path: Path, factory: str | None) -> None:
+async def test_unreadable_registry(tmp_path: Path, factory: str | None) -> None:
     files = {} if factory is None else {"factory": factory}
     info = await library_info(_package(tmp_path, __init__=NO_REGISTRY, **files))
     assert [task.name for task in info.tasks] == ["chain_sum", "maze"]
@@ -98,14 +98,12 @@ async def test_unreadable_registry_falls_back_to_known_names_with_warnings(tmp_p
         ("import os, sys; sys.stderr.write('out of luck'); sys.stderr.flush(); os._exit(9)", "out of luck"),
     ],
 )
-async def test_library_that_cannot_be_imported_says_why(tmp_path: Path, text: str, cause: str) -> None:
+async def test_library_cannot_be_imported(tmp_path: Path, text: str, cause: str) -> None:
     with pytest.raises(WorkerError, match=f": {cause}"):
         await library_info(_package(tmp_path, __init__=text))
 
 
-async def test_library_that_hangs_at_import_is_given_up(
-    tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_library_hangs_at_import(tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     with pytest.raises(WorkerError, match=r" 0\.5 s.* worker_start_timeout_s"):
@@ -140,25 +138,25 @@ def _seen_in_processes(pool: WorkerPool) -> str:
     return b" ".join(file.read_bytes() for file in files).decode(errors="replace")
 
 
-def test_worker_has_only_the_environment_it_needs(report: dict[str, Any]) -> None:
+def test_environment_of_a_worker(report: dict[str, Any]) -> None:
     allowed = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MPLBACKEND"}
     allowed |= {"HOME", "TMPDIR", "XDG_CACHE_HOME", "LC_ALL", "LC_CTYPE", "TZ"}
     assert set(report["environment"]) <= allowed
     assert "secret-key" not in json.dumps(report)
 
 
-def test_worker_hashes_text_the_same_everywhere(report: dict[str, Any]) -> None:
+def test_hash_seed_of_a_worker(report: dict[str, Any]) -> None:
     assert (report["environment"]["PYTHONHASHSEED"], report["hash_randomization"]) == ("0", 0)
 
 
-def test_worker_has_a_session_and_a_folder_of_its_own(report: dict[str, Any]) -> None:
+def test_folder_of_a_worker(report: dict[str, Any]) -> None:
     assert report["session"] == report["pid"] == report["known_pid"] != os.getsid(0)
     directory, temp_folder = Path(report["directory"]), Path(report["temp_folder"])
     assert directory.resolve().is_relative_to(temp_folder.resolve())
     assert directory.name == "1"
 
 
-def test_worker_has_no_files_but_its_socket_and_a_silent_stdio(report: dict[str, Any]) -> None:
+def test_files_of_a_worker(report: dict[str, Any]) -> None:
     assert report["stdio_is_null"] == [True, True, True]
     assert report["stdin"] == ""
     assert len(report["descriptors"]) == 4
@@ -172,9 +170,7 @@ def test_worker_is_limited(report: dict[str, Any]) -> None:
 # ------------------------------------------------------------------ ends
 
 
-async def test_closing_leaves_no_process_and_no_folder_though_workers_hang(
-    fake_library: Path, temp_folder: Path, tmp_path: Path
-) -> None:
+async def test_close_with_hanging_workers(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, generators=2, verifiers=2) as pool:
         pids = [*pool.worker_pids, _fork_server_pid(pool)]
         assert len(set(pids)) == 5
@@ -190,7 +186,7 @@ async def test_closing_leaves_no_process_and_no_folder_though_workers_hang(
     assert pool.worker_pids == ()
 
 
-async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_folder: Path) -> None:
+async def test_folder_of_a_replaced_worker(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         [directory] = temp_folder.iterdir()
         with pytest.raises(GenerationError):
@@ -199,7 +195,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_fork_server_started_ahead_serves_the_next_pool_of_the_installed_library(fake_library: Path) -> None:
+async def test_fork_server_started_ahead(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -208,7 +204,7 @@ async def test_fork_server_started_ahead_serves_the_next_pool_of_the_installed_l
     assert ahead.process.returncode == 0
 
 
-def test_fork_server_started_ahead_ends_with_a_process_that_never_needed_it(tmp_path: Path) -> None:
+def test_unused_fork_server_ends(tmp_path: Path) -> None:
     program = """if True:
         from reasoning_env.workers import fork_server
         fork_server.start_ahead()
@@ -246,7 +242,7 @@ def test_forgotten_pool_leaves_no_process(fake_library: Path, tmp_path: Path, ru
     wait_until(lambda: not list(tmp_path.iterdir()))
 
 
-async def test_workers_are_killed_where_there_are_no_pidfds(
+async def test_kill_without_pidfds(
     fake_library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -262,7 +258,7 @@ async def test_workers_are_killed_where_there_are_no_pidfds(
     assert len([record for record in caplog.records if "pidfds (refused)" in record.message]) == 1
 
 
-async def test_pool_of_one_worker_of_each_role_grows(fake_library: Path) -> None:
+async def test_grow(fake_library: Path) -> None:
     pool = WorkerPool(PoolSettings(generators=2, verifiers=3, checkout=fake_library))
     try:
         await pool.start(workers=1)
@@ -273,7 +269,7 @@ async def test_pool_of_one_worker_of_each_role_grows(fake_library: Path) -> None
         await pool.close()
 
 
-async def test_killed_fork_server_is_started_again_and_leaves_no_folder(fake_library: Path, temp_folder: Path) -> None:
+async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         old = pool.worker_pids
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
@@ -286,7 +282,7 @@ async def test_killed_fork_server_is_started_again_and_leaves_no_folder(fake_lib
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -> None:
+async def test_library_breaks_while_the_pool_runs(tmp_path: Path) -> None:
     """The library breaks while the pool runs, then the fork server is killed."""
     checkout = _package(tmp_path, __init__="", factory="DATASETS = {}")
     async with running_pool(checkout) as pool:
@@ -341,9 +337,7 @@ def _start_main_process(fake_library: Path, folder: Path) -> tuple[subprocess.Po
 
 
 @pytest.mark.parametrize("fork_server_too", [False, pytest.param(True, marks=linux_only)])
-def test_kill_9_of_the_main_process_leaves_no_process(
-    fake_library: Path, tmp_path: Path, *, fork_server_too: bool
-) -> None:
+def test_kill_9_leaves_no_process(fake_library: Path, tmp_path: Path, *, fork_server_too: bool) -> None:
     process, pids = _start_main_process(fake_library, tmp_path)
     with process:
         if fork_server_too:

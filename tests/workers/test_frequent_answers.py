@@ -44,7 +44,7 @@ def test_no_open_answer_is_frequent(library: Library, task: str, level: float) -
     assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120
 
 
-def test_open_answer_s_part_is_the_seed_s(library: Library) -> None:
+def test_seed_picks_the_part_of_answers(library: Library) -> None:
     parts = Counter(hash_int("option", 7_919 * seed) % PARTS for seed in range(300))
     assert all(80 < count < 120 for count in parts.values())
     for seed in range(20):
@@ -52,21 +52,21 @@ def test_open_answer_s_part_is_the_seed_s(library: Library) -> None:
         assert hash_int(SALT, answer) % PARTS == hash_int("option", seed) % PARTS
 
 
-def test_rejected_problems_are_counted_by_cause(library: Library) -> None:
+def test_rejected_by_cause(library: Library) -> None:
     seen: Counter[str] = Counter()
     for seed in range(60):
         seen.update(library.generate(ProblemRequest("ransom_note", seed, {})).flawed)
     assert set(seen) == {Cause.EASY, Cause.UNWANTED}
 
 
-def test_what_is_served_follows_from_the_seed_whatever_was_made_before(library: Library) -> None:
+def test_served_problem_follows_from_the_seed(library: Library) -> None:
     forth = [library.generate(ProblemRequest("gcd", seed, {})) for seed in range(40)]
     back = [library.generate(ProblemRequest("gcd", seed, {})) for seed in reversed(range(40))]
     assert forth == back[::-1]
     assert 5 < sum(one.seed in range(40) for one in forth) < 35
 
 
-def test_problem_that_is_served_is_made_by_its_own_seed(library: Library) -> None:
+def test_served_problem_has_its_own_seed(library: Library) -> None:
     for task in ("gcd", "syllogism", "string_insertion"):
         served = [library.generate(ProblemRequest(task, seed, {})) for seed in range(10)]
         assert any(one.flawed for one in served)
@@ -75,7 +75,7 @@ def test_problem_that_is_served_is_made_by_its_own_seed(library: Library) -> Non
         ]
 
 
-def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Library) -> None:
+def test_problem_as_is(library: Library) -> None:
     made = [library.generate(ProblemRequest("gcd", seed, {}, as_is=True)) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
 
@@ -88,7 +88,7 @@ def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Libr
         if task in REJECTED or row.even_options or row.frequent_answer or row.many_draws
     ),
 )
-def test_served_problem_costs_four_draws_but_where_the_table_says_why(library: Library, task: str) -> None:
+def test_draws_of_a_served_problem(library: Library, task: str) -> None:
     levels = (None, 0.0, 0.5, 1.0) if task in library.adjustable else (None,)
     count = 3 if task in SLOW else 25
     draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, count)]
@@ -99,5 +99,5 @@ def test_served_problem_costs_four_draws_but_where_the_table_says_why(library: L
         assert fmean(draws) <= 4 + 2 * error
 
 
-def test_at_most_five_tasks_cost_more_than_four_draws() -> None:
+def test_few_tasks_need_many_draws() -> None:
     assert sum(row.many_draws is not None for row in FACTS.values()) <= 5

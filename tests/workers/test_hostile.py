@@ -179,7 +179,7 @@ pytestmark = pytest.mark.slow
 
 @on_one_loop
 @pytest.mark.timeout(1800)
-async def test_every_task_is_attacked_in_every_way(campaign: Campaign) -> None:
+async def test_all_attacks_are_made(campaign: Campaign) -> None:
     tried = {(one.target.problem.task, one.hostile.kind) for one in campaign.attacks}
     assert tried == {(task, kind) for task in TASKS for kind in Kind}
 
@@ -225,7 +225,7 @@ async def test_entries_stay_as_they_were(campaign: Campaign) -> None:
 
 
 @on_one_loop
-async def test_completions_are_paid_by_the_answer_rule_alone(pool: WorkerPool) -> None:
+async def test_answer_rule_alone_pays(pool: WorkerPool) -> None:
     """Some have it both ways, or fake tags. All are in one group, so that none changes what another earns."""
     target = await make_target(pool, "chain_sum")
     tried = [
@@ -265,7 +265,7 @@ for line in sys.stdin:
 """
 
 
-def test_every_payload_springs_a_trap_where_text_is_evaluated() -> None:
+def test_payloads_spring_traps() -> None:
     """Without this, payloads with a slip in them would pass every other test."""
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]

@@ -56,7 +56,7 @@ number_lists = st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=12, u
 
 
 @given(number_lists)
-def test_interpolation_goes_through_every_level_and_never_back(levels: list[int]) -> None:
+def test_interpolation_is_monotonic(levels: list[int]) -> None:
     values = [interpolate(levels, (len(levels) - 1) * level) for level in LEVELS]
     assert [interpolate(levels, position) for position in range(len(levels))] == levels
     assert values == sorted(values)
@@ -80,7 +80,7 @@ def test_between_two_levels(levels: list[Any], position: float, value: Any) -> N
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))
-def test_distinct_bounds_are_distinct_and_one_step_apart_at_both_ends(levels: list[int]) -> None:
+def test_distinct_bounds(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels), distinct_bounds=True).at(level) for level in LEVELS]
     assert all(window["low"] < window["high"] for window in windows)
     assert list(windows[0].values()) == levels[:2]
@@ -88,7 +88,7 @@ def test_distinct_bounds_are_distinct_and_one_step_apart_at_both_ends(levels: li
 
 
 @given(number_lists)
-def test_window_rises_from_the_first_level_to_the_last_step(levels: list[int]) -> None:
+def test_range_rises_with_the_level(levels: list[int]) -> None:
     windows = [Attribute(("low", "high"), tuple(levels)).at(level) for level in LEVELS]
     assert list(windows[0].values()) == [levels[0], levels[0]]
     assert list(windows[-1].values()) == levels[-2:]
@@ -96,7 +96,7 @@ def test_window_rises_from_the_first_level_to_the_last_step(levels: list[int]) -
         assert [window[end] for window in windows] == sorted(window[end] for window in windows)
 
 
-def test_falling_levels_keep_their_bounds_in_order_and_pairs_are_taken_as_they_are() -> None:
+def test_falling_levels() -> None:
     assert Attribute(("low", "high"), (9, 5, 1)).at(1.0) == {"low": 1, "high": 5}
     attribute = Attribute(("low", "high"), ((1, 4), (1, 8)))
     assert [attribute.at(level) for level in (0.0, 0.5, 1.0)] == [{"low": 1, "high": high} for high in (4, 6, 8)]
@@ -113,11 +113,11 @@ def test_falling_levels_keep_their_bounds_in_order_and_pairs_are_taken_as_they_a
         (scalar("words", [["a"], ["b"]]), {"words": ["a"]}),
     ],
 )
-def test_easiest_level_is_no_harder_than_the_defaults(attribute: SimpleNamespace, easiest: dict[str, Any]) -> None:
+def test_level_0_is_no_harder_than_defaults(attribute: SimpleNamespace, easiest: dict[str, Any]) -> None:
     assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
 
 
-def test_each_attribute_goes_at_its_own_pace() -> None:
+def test_attributes_with_unequal_levels() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
 
@@ -132,15 +132,13 @@ def test_level_is_the_nearest_step(level: float) -> None:
 
 
 @pytest.mark.parametrize("level", [-0.01, 1.01, float("nan")])
-def test_level_outside_0_to_1_is_refused(level: float) -> None:
+def test_level_out_of_range(level: float) -> None:
     with pytest.raises(ValueError, match=str(level)):
         difficulty_of().parameters("made_up", level)
 
 
 @pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
-def test_level_that_the_config_refuses_becomes_the_nearest_that_it_takes(
-    levels: list[int], asked: float, width: int, step: int
-) -> None:
+def test_refused_level_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
     resolved = difficulty_of(scalar("width", levels)).parameters("made_up", asked)
     assert (resolved.params, resolved.level, resolved.clamped) == ({"width": width}, step / STEPS, True)
 
@@ -152,19 +150,19 @@ def test_level_gives_way_to_overrides() -> None:
     assert resolved.clamped
 
 
-def test_overrides_that_no_level_goes_with_are_named() -> None:
+def test_impossible_overrides() -> None:
     with pytest.raises(ValueError, match=r"^made_up: .*\{\"width\": 4\}.*no such width"):
         difficulty_of(spread([1, 2])).parameters("made_up", 0.5, {"width": 4})
 
 
-def test_task_without_curriculum_takes_its_overrides_at_every_level() -> None:
+def test_task_without_curriculum() -> None:
     difficulty = DifficultyMap({"made_up": Config}, {})
     assert not difficulty.adjustable("made_up")
     resolved = difficulty.parameters("made_up", 0.5, {"width": 2})
     assert (resolved.params, resolved.level, resolved.clamped) == ({"width": 2}, None, False)
 
 
-def test_changing_a_result_does_not_change_the_curriculum() -> None:
+def test_curriculum_is_not_changed() -> None:
     levels = [["a"], ["b"]]
     difficulty = difficulty_of(scalar("words", levels))
     difficulty.parameters("made_up", 0.0).params["words"].append("c")
@@ -199,9 +197,7 @@ def test_parameters_are_checked(params: dict[str, Any], level: float | None, mes
         (MEMBERS, None),
     ],
 )
-def test_composites_are_checked_member_by_member(
-    difficulty: DifficultyMap, params: dict[str, Any], message: str | None
-) -> None:
+def test_check_of_a_composite(difficulty: DifficultyMap, params: dict[str, Any], message: str | None) -> None:
     fault = difficulty.check("composite", params, level=0.5)
     assert fault is None if message is None else str(fault).startswith(message)
 
@@ -218,7 +214,7 @@ def test_composite_hands_its_level_on(difficulty: DifficultyMap) -> None:
     assert resolved.level == 0.75
 
 
-def test_every_task_with_something_to_turn_is_adjustable(difficulty: DifficultyMap) -> None:
+def test_adjustable_tasks(difficulty: DifficultyMap) -> None:
     assert [task for task in sorted(FACTS) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 
@@ -226,12 +222,12 @@ def test_easiest_and_hardest_differ(difficulty: DifficultyMap) -> None:
     assert [t for t in TASKS if difficulty.parameters(t, 0.0).params == difficulty.parameters(t, 1.0).params] == []
 
 
-def test_no_level_of_the_library_is_clamped(difficulty: DifficultyMap) -> None:
+def test_no_level_is_clamped(difficulty: DifficultyMap) -> None:
     """What its configs refuse is replaced attribute by attribute, so that no level is lost."""
     assert [(task, level) for task in TASKS for level in LEVELS if difficulty.parameters(task, level).clamped] == []
 
 
-def test_numbers_of_the_library_move_in_one_direction(difficulty: DifficultyMap) -> None:
+def test_levels_are_monotonic(difficulty: DifficultyMap) -> None:
     turning = []
     for task in TASKS:
         params = [difficulty.parameters(task, level).params for level in LEVELS]

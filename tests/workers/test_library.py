@@ -12,14 +12,14 @@ from reasoning_env.workers.library import Library
 from .support import COMPOSITE, OVERRIDES
 
 
-def test_answer_is_scored_at_the_level_that_is_given(library: Library) -> None:
+def test_scored_at_the_given_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scores = [library.scorer("decimal_arithmetic", {}, made.entry, level).score(near) for level in (0.0, 1.0, 0.0)]
     assert scores == [1.0, 0.0, 1.0]
 
 
-def test_precision_of_one_task_does_not_round_the_numbers_of_another(library: Library) -> None:
+def test_decimal_precision_does_not_leak(library: Library) -> None:
     made = []
     for precision in (5, 28):
         library.generate(ProblemRequest("decimal_arithmetic", 1, {"precision": precision}))
@@ -27,7 +27,7 @@ def test_precision_of_one_task_does_not_round_the_numbers_of_another(library: Li
     assert made[0] == made[1]
 
 
-def test_item_that_draws_from_numpy_is_the_same_each_time(library: Library) -> None:
+def test_item_drawn_from_numpy(library: Library) -> None:
     request = ProblemRequest("codeio", 585_942_654, {"input_prediction_probability": 0.5})
     first, second = (library.generate(request) for _ in range(2))
     assert pickle.loads(first.entry) == pickle.loads(second.entry)
@@ -36,7 +36,7 @@ def test_item_that_draws_from_numpy_is_the_same_each_time(library: Library) -> N
 # ------------------------------------------------------------------ checks before a run
 
 
-def test_nothing_is_found_where_nothing_is_wrong(library: Library) -> None:
+def test_check_of_sound_params(library: Library) -> None:
     fine = [("chain_sum", OVERRIDES["chain_sum"], level) for level in (None, 0.0, 1.0)]
     assert {library.check(*one) for one in [*fine, ("composite", COMPOSITE, 0.5)]} == {None}
 
@@ -57,7 +57,7 @@ def test_plain_scorer_reads_bare_answer(library: Library) -> None:
 
 
 @pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", False)])
-def test_full_stop_is_optional_where_answers_have_none(library: Library, task: str, optional: bool) -> None:
+def test_optional_full_stop(library: Library, task: str, optional: bool) -> None:
     made = library.generate(ProblemRequest(task, 3, {}))
     score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
     assert (score == 1.0) is optional

@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE_S, until
 from .support import is_gone, make, running_pool, spec
 
 
-async def test_problem_carries_what_the_task_made(pool: WorkerPool) -> None:
+async def test_fields_of_a_problem(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
     assert problem.spec == wanted
@@ -47,7 +47,7 @@ async def test_odd_entries_become_problems(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_evaluation_problems_wait_for_no_training_problem(pool: WorkerPool) -> None:
+async def test_evaluation_problems_come_first(pool: WorkerPool) -> None:
     made: list[Split] = []
 
     async def note(split: Split) -> None:
@@ -60,7 +60,7 @@ async def test_evaluation_problems_wait_for_no_training_problem(pool: WorkerPool
 # ------------------------------------------------------------------ failures
 
 
-async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool) -> None:
+async def test_task_that_raises(pool: WorkerPool) -> None:
     for task, cause in (
         ("raise", "ValueError: no such puzzle"),
         ("exit", "SystemExit: leaving"),
@@ -73,7 +73,7 @@ async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool) -> None:
     assert pool.stats.workers_replaced == 0
 
 
-async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(pool: WorkerPool) -> None:
+async def test_task_that_ends_its_worker(pool: WorkerPool) -> None:
     replaced = 0
     for task, workers in (("crash", 2), ("memory", 2), ("huge", 1)):
         replaced += workers
@@ -83,7 +83,7 @@ async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(pool: Wo
         assert pool.stats.workers_replaced == replaced
 
 
-async def test_workers_that_died_idle_cost_nobody_anything(pool: WorkerPool) -> None:
+async def test_idle_workers_die(pool: WorkerPool) -> None:
     workers = pool.worker_pids
     for worker in workers:
         os.kill(worker, signal.SIGKILL)
@@ -92,7 +92,7 @@ async def test_workers_that_died_idle_cost_nobody_anything(pool: WorkerPool) -> 
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
 
 
-async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool) -> None:
+async def test_params_outside_json(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError):
         await make(pool, odd={1, 2})
     with pytest.raises(WorkerError, match="TypeError"):
@@ -101,7 +101,7 @@ async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool)
 
 
 @pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
-def test_reply_that_is_no_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
+def test_reply_without_a_problem(header: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_problem(spec("ok"), Frame(header, b""))
 
@@ -109,7 +109,7 @@ def test_reply_that_is_no_problem_is_a_protocol_fault(header: dict[str, Any]) ->
 # ------------------------------------------------------------------ deadlines
 
 
-async def test_hanging_task_fails_at_its_deadline_and_is_killed(pool: WorkerPool) -> None:
+async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
     generator = pool.worker_pids[0]
     with pytest.raises(GenerationError, match=r"^hang, seed 1: .* 0\.2 s"):
         await pool.generate(spec("hang"), 0.2)
@@ -117,7 +117,7 @@ async def test_hanging_task_fails_at_its_deadline_and_is_killed(pool: WorkerPool
     assert (await make(pool, "ok", seed=2)).answer == "2"
 
 
-async def test_hanging_task_does_not_hold_up_the_others(fake_library: Path, tmp_path: Path) -> None:
+async def test_hanging_task_holds_up_no_other(fake_library: Path, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     async with running_pool(fake_library, generators=2) as pool:
         hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
@@ -127,7 +127,7 @@ async def test_hanging_task_does_not_hold_up_the_others(fake_library: Path, tmp_
         hanging.cancel()
 
 
-async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_deadline_excludes_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
     """The job behind a hanging one waits for longer than its own deadline, and is made all the same."""
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 4.0))
@@ -140,7 +140,7 @@ async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: Worker
 # ------------------------------------------------------------------ the pool
 
 
-async def test_cancelled_callers_do_not_stop_the_pool(pool: WorkerPool) -> None:
+async def test_cancelled_callers(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     calls = [call for number in range(5) for call in (make(pool, seed=number), pool.score(problem, [str(number)]))]
     waiting = [asyncio.create_task(call) for call in calls]
@@ -152,7 +152,7 @@ async def test_cancelled_callers_do_not_stop_the_pool(pool: WorkerPool) -> None:
     assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
-async def test_closing_fails_queued_jobs_and_those_under_way(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_close_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(3)]
     await until(marker.exists)
@@ -171,13 +171,13 @@ async def test_closed_pool_refuses_jobs(pool: WorkerPool) -> None:
             await refused
 
 
-async def test_pool_that_was_never_started_closes() -> None:
+async def test_close_without_start() -> None:
     pool = WorkerPool(PoolSettings())
     await pool.close()
     assert pool.worker_pids == ()
 
 
-async def test_unforeseen_failure_of_an_owner_ends_the_pool_loudly(
+async def test_failure_of_an_owner(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(*_: Any) -> None:
@@ -193,7 +193,7 @@ async def test_unforeseen_failure_of_an_owner_ends_the_pool_loudly(
 # ------------------------------------------------------------------ checks of parameters
 
 
-async def test_faults_of_parameters_are_told_one_for_each_in_order_by_a_worker_of_their_own(pool: WorkerPool) -> None:
+async def test_faults_of_params(pool: WorkerPool) -> None:
     first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
     assert first.startswith("raise: the library makes no problem with {}")
     assert second.startswith("ok: the library refuses")

@@ -34,7 +34,7 @@ WRONG = (0.0, Reason.SCORED)
 FAILED = (0.0, Reason.VERIFIER_ERROR)
 
 
-async def test_verdicts_are_in_the_order_of_the_answers_of_which_equal_ones_are_scored_once(pool: WorkerPool) -> None:
+async def test_order_of_verdicts(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", "4", "3", "number 0.5 0", "3"])
     assert _shape(verdicts) == [RIGHT, WRONG, RIGHT, (0.5, Reason.SCORED), RIGHT]
@@ -57,14 +57,14 @@ async def test_better_form_counts_clamped(pool: WorkerPool) -> None:
     assert _shape(verdicts) == [(score, Reason.SCORED) for score in scores.values()]
 
 
-async def test_verifier_that_fails_costs_its_answer_only(pool: WorkerPool) -> None:
+async def test_failing_verifier(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"):
         assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, FAILED, WRONG], answer
     assert pool.stats.workers_replaced == 0
 
 
-async def test_odd_answers_and_side_effects_leave_the_next_answer_right(pool: WorkerPool) -> None:
+async def test_odd_answers_spoil_no_other(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("noisy", "spoil", "\ud800", "\x00", "𝟛 \u2028", "x" * 1_000_000):
         odd, right = await pool.score(problem, [answer, "3"])
@@ -72,14 +72,14 @@ async def test_odd_answers_and_side_effects_leave_the_next_answer_right(pool: Wo
     assert pool.stats.workers_replaced == 0
 
 
-async def test_file_over_the_limit_is_an_error_of_the_verifier(fake_library: Path) -> None:
+async def test_file_over_the_limit(fake_library: Path) -> None:
     async with running_pool(fake_library, file_mb=4) as pool:
         problem = await make(pool, seed=3)
         assert _shape(await pool.score(problem, ["big_file", "3"])) == [FAILED, RIGHT]
         assert pool.stats.workers_replaced == 0
 
 
-async def test_worker_that_dies_twice_of_an_answer_costs_that_answer_only(pool: WorkerPool) -> None:
+async def test_worker_dies_twice(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", "crash", "4", "memory", "number 0.5 0"])
     died = (0.0, Reason.CRASH)
@@ -87,14 +87,14 @@ async def test_worker_that_dies_twice_of_an_answer_costs_that_answer_only(pool: 
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (2, 4)
 
 
-async def test_worker_that_dies_once_of_an_answer_costs_nothing(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_worker_dies_once(pool: WorkerPool, tmp_path: Path) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", f"once {tmp_path / 'marker'} crash", "4"])
     assert _shape(verdicts) == [RIGHT, (0.75, Reason.SCORED), WRONG]
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
 
 
-async def test_hanging_verifier_times_out_for_its_answer_only_and_is_killed(fake_library: Path) -> None:
+async def test_hanging_verifier_is_killed(fake_library: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.5) as pool:
         verifier = pool.worker_pids[1]
         problem = await make(pool, seed=3)
@@ -104,7 +104,7 @@ async def test_hanging_verifier_times_out_for_its_answer_only_and_is_killed(fake
         await until(lambda: is_gone(verifier))
 
 
-async def test_processes_that_a_verifier_starts_end_with_its_worker(fake_library: Path, tmp_path: Path) -> None:
+async def test_processes_of_a_verifier_end(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library) as pool:
         pid_file = tmp_path / "pid"
         scoring = asyncio.create_task(pool.score(await make(pool), [f"spawn {pid_file}"]))
@@ -119,14 +119,14 @@ async def test_processes_that_a_verifier_starts_end_with_its_worker(fake_library
                 os.kill(pid, signal.SIGKILL)
 
 
-async def test_time_that_building_the_task_takes_is_not_the_answers(fake_library: Path) -> None:
+async def test_deadline_excludes_the_build(fake_library: Path) -> None:
     """A deadline that passes before the verifier has seen the answer is a fault of ours, and never a score of 0."""
     async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
         assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
 
 
-async def test_groups_are_scored_in_order_of_arrival(pool: WorkerPool) -> None:
+async def test_order_of_groups(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     done: list[int] = []
 
@@ -138,7 +138,7 @@ async def test_groups_are_scored_in_order_of_arrival(pool: WorkerPool) -> None:
     assert done == [0, 1, 2, 3, 4]
 
 
-async def test_slow_group_keeps_one_worker_only(fake_library: Path) -> None:
+async def test_slow_group_keeps_one_worker(fake_library: Path) -> None:
     async with running_pool(fake_library, verifiers=2, scoring_deadline_s=600.0) as pool:
         problem = await make(pool, seed=3)
         slow = asyncio.create_task(pool.score(problem, ["hang"]))
@@ -150,7 +150,7 @@ async def test_slow_group_keeps_one_worker_only(fake_library: Path) -> None:
 # ------------------------------------------------------------------ the budget of a group
 
 
-async def test_group_over_its_budget_is_an_error_and_no_score(fake_library: Path) -> None:
+async def test_spent_budget_is_no_score(fake_library: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3, scoring_budget_s=0.5) as pool:
         problem = await make(pool, seed=3)
         with pytest.raises(ScoringError, match=r"^ok, seed 3: .*more processor time.*\(2 of 4 were scored\)$"):
@@ -158,16 +158,14 @@ async def test_group_over_its_budget_is_an_error_and_no_score(fake_library: Path
         assert pool.stats.over_budget == 1
 
 
-async def test_group_over_its_budget_is_logged_with_the_setting(
-    fake_library: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_spent_budget_is_logged(fake_library: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3, scoring_budget_s=0.1) as pool:
         with pytest.raises(ScoringError):
             await pool.score(await make(pool, seed=3), ["hang"])
     assert [record.message for record in caplog.records if "scoring_budget_s" in record.message]
 
 
-async def test_worker_is_free_after_a_group_over_its_budget(fake_library: Path) -> None:
+async def test_worker_after_a_spent_budget(fake_library: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3, scoring_budget_s=0.1) as pool:
         problem = await make(pool, seed=3)
         with pytest.raises(ScoringError):
@@ -176,7 +174,7 @@ async def test_worker_is_free_after_a_group_over_its_budget(fake_library: Path) 
 
 
 @pytest.mark.parametrize("hanging", [3, 5])
-async def test_budget_is_four_deadlines_unless_it_is_set(fake_library: Path, hanging: int) -> None:
+async def test_default_budget(fake_library: Path, hanging: int) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
         answers = [f"hang {number}" for number in range(hanging)]
         scoring = pool.score(await make(pool, seed=3), [*answers, "3"])
@@ -190,7 +188,7 @@ async def test_budget_is_four_deadlines_unless_it_is_set(fake_library: Path, han
 # ------------------------------------------------------------------ faults of ours
 
 
-async def test_worker_of_a_cancelled_caller_is_free_at_once(fake_library: Path, tmp_path: Path) -> None:
+async def test_worker_of_a_cancelled_caller(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=600.0) as pool:
         problem, marker = await make(pool, seed=3), tmp_path / "marker"
         hanging = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
@@ -200,7 +198,7 @@ async def test_worker_of_a_cancelled_caller_is_free_at_once(fake_library: Path, 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_that_the_machine_starves_for_a_while_costs_nothing(fake_library: Path, tmp_path: Path) -> None:
+async def test_worker_starved_for_a_while(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3) as pool:
         problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
         os.kill(verifier, signal.SIGSTOP)
@@ -212,7 +210,7 @@ async def test_worker_that_the_machine_starves_for_a_while_costs_nothing(fake_li
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_worker_that_the_machine_starves_for_good_is_replaced(fake_library: Path, tmp_path: Path) -> None:
+async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
         problem, verifier, marker = await make(pool, seed=3), pool.worker_pids[1], tmp_path / "marker"
         pool._scorer._settings = replace(pool._settings, start_timeout_s=0.5)
@@ -223,7 +221,7 @@ async def test_worker_that_the_machine_starves_for_good_is_replaced(fake_library
         assert (pool.stats.timeouts, pool.stats.workers_replaced) == (0, 1)
 
 
-async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) -> None:
+async def test_fault_before_the_answer(pool: WorkerPool) -> None:
     made = await make(pool, seed=3)
     for task, entry, reason in (
         ("unbuildable", made.entry, "^unbuildable, seed 1: "),
@@ -236,9 +234,7 @@ async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) 
         assert _shape(await pool.score(made, ["3"])) == [RIGHT]
 
 
-async def test_broken_protocol_before_the_answer_was_read_is_no_verdict(
-    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_broken_protocol_before_the_answer(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = await make(pool, seed=3)
     monkeypatch.setattr(Worker, "receive", AsyncMock(return_value=Frame({"score": 1.0}, b"")))
     with pytest.raises(ScoringError, match=r"^ok: "):
@@ -259,7 +255,7 @@ FORGED_FIELDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", FORGED_FIELDS, ids=str)
-def test_verdict_with_a_forged_field_is_a_protocol_fault(fields: dict[str, Any]) -> None:
+def test_forged_field(fields: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, **fields}, b""), 0, "answer")
 
@@ -282,7 +278,7 @@ FORGED_REPLIES = {
 }
 
 
-async def test_forged_reply_is_counted_and_its_answer_alone_is_lost(pool: WorkerPool) -> None:
+async def test_forged_reply(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for count, (name, reply) in enumerate(FORGED_REPLIES.items(), start=1):
         verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])
@@ -290,7 +286,7 @@ async def test_forged_reply_is_counted_and_its_answer_alone_is_lost(pool: Worker
         assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2 * count, 2 * count)
 
 
-async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_forged_reply_ahead_of_a_request(pool: WorkerPool, tmp_path: Path) -> None:
     """A genuine-looking verdict for the answer, then one for an answer that has not been asked about yet."""
     problem = await make(pool, seed=3)
     early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
@@ -300,12 +296,12 @@ async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: W
     assert pool.stats.protocol_faults == 1
 
 
-def test_verdict_of_an_earlier_answer_is_a_protocol_fault() -> None:
+def test_verdict_of_an_earlier_answer() -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 
 
-async def test_task_that_takes_too_long_to_build_is_no_verdict(fake_library: Path) -> None:
+async def test_slow_build_is_no_verdict(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
         problem = await make(pool, "slow_build", seed=3)
         pool._scorer._settings = replace(pool._settings, start_timeout_s=0.2)

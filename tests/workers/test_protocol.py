@@ -40,7 +40,7 @@ def test_frames_survive_the_stream(frames: list[tuple[dict[str, Any], bytes]]) -
 
 
 @pytest.mark.parametrize("cut", [3, 10, 20])
-def test_worker_takes_a_stream_that_ends_inside_a_frame_for_its_end(cut: int) -> None:
+def test_stream_ends_inside_a_frame(cut: int) -> None:
     assert _read_all(encode_frame({"n": 1}, b"blob" * 10)[:cut]) == []
 
 
@@ -60,7 +60,7 @@ async def ends() -> AsyncIterator[tuple[Channel, socket.socket]]:
 Ends = tuple[Channel, socket.socket]
 
 
-async def test_reply_is_received_after_it_came_in_pieces(ends: Ends) -> None:
+async def test_reply_in_pieces(ends: Ends) -> None:
     channel, peer = ends
     receiving = asyncio.create_task(channel.receive(PATIENCE_S))
     for byte in encode_frame({"id": 1}, b"blob"):
@@ -70,7 +70,7 @@ async def test_reply_is_received_after_it_came_in_pieces(ends: Ends) -> None:
     assert await receiving == Frame({"id": 1}, b"blob")
 
 
-async def test_frames_that_came_before_the_end_of_the_stream_are_received_first(ends: Ends) -> None:
+async def test_frames_before_the_end(ends: Ends) -> None:
     channel, peer = ends
     peer.sendall(encode_frame({"id": 1}) + encode_frame({"id": 2}))
     peer.close()
@@ -80,29 +80,27 @@ async def test_frames_that_came_before_the_end_of_the_stream_are_received_first(
 
 
 @pytest.mark.parametrize(("header_bytes", "blob_bytes"), [(1001, 0), (0, 1001), (2**32 - 1, 2**32 - 1)])
-async def test_length_over_a_limit_is_a_fault_before_the_frame_is_there(
-    ends: Ends, header_bytes: int, blob_bytes: int
-) -> None:
+async def test_length_over_a_limit(ends: Ends, header_bytes: int, blob_bytes: int) -> None:
     channel, peer = ends
     peer.sendall(FRAME.pack(header_bytes, blob_bytes))
     with pytest.raises(ProtocolFault):
         await channel.receive(PATIENCE_S)
 
 
-async def test_lengths_at_the_limits_are_accepted(ends: Ends) -> None:
+async def test_lengths_at_the_limits(ends: Ends) -> None:
     channel, peer = ends
     header = {"x": "y" * (LIMITS.header - len('{"x":""}'))}
     peer.sendall(encode_frame(header, b"z" * LIMITS.blob))
     assert await channel.receive(PATIENCE_S) == Frame(header, b"z" * LIMITS.blob)
 
 
-def test_header_nested_beyond_the_parser_is_a_fault() -> None:
+def test_header_nested_too_deep() -> None:
     text = b'{"x":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     with pytest.raises(ProtocolFault):
         _read_all(FRAME.pack(len(text), 0) + text)
 
 
-async def test_what_nobody_waits_for_is_not_stored_without_end(ends: Ends) -> None:
+async def test_unread_frames_take_no_memory(ends: Ends) -> None:
     _, peer = ends
     peer.setblocking(False)
     flood = encode_frame({"id": 1, "score": 1.0}) * 1000
