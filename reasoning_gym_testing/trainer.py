@@ -133,8 +133,12 @@ class Trainer:
         if not batch:
             return False
         if self._group_size is not None:
-            size, max_token_len = self._registration["batch_size"], self._registration["max_token_len"]
-            check_batch(batch, batch_size=size, group_size=self._group_size, max_token_len=max_token_len)
+            check_batch(
+                batch,
+                batch_size=self._registration["batch_size"],
+                group_size=self._group_size,
+                max_token_len=self._registration["max_token_len"],
+            )
         self.batches.append(list(map(Delivery.of, batch)))
         return True
 

@@ -19,7 +19,6 @@ from ...records import Prompt, Timeouts
 MAX_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
 NO_JSON = "its reply is no JSON"
-ANSWERS = "it answers with status"
 
 
 class Meaning(Enum):
@@ -177,7 +176,7 @@ def describe_status(error: BaseException) -> str:
     headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
     wait = headers.get("Retry-After") or headers.get("retry-after")
     asks = f", and asks to wait {wait} s" if wait else ""
-    return f"{ANSWERS} {status} ({HTTPStatus(status).phrase}){asks}: {describe_failure(error)}"
+    return f"it answers with status {status} ({HTTPStatus(status).phrase}){asks}: {describe_failure(error)}"
 
 
 def _status(error: BaseException) -> Any:

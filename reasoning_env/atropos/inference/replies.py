@@ -110,7 +110,8 @@ class TokenRequests:
         With `arrays`, token ids and log-probabilities are numpy's arrays. Without, they are lists, as Atropos' own code
         expects them.
         """
-        prompt, model = options.pop("prompt", None), options.pop("model")
+        prompt = options.pop("prompt", None)
+        model = options.pop("model")
         tokens = options.pop("input_ids", None) or self.tokenizer.encode(prompt)
         # As in Atropos' own classes: both the chat template and the tokenizer may have written the beginning of text.
         if len(tokens) >= 2 and tokens[0] == self.tokenizer.bos_token_id == tokens[1]:
@@ -119,7 +120,9 @@ class TokenRequests:
             if name in options:
                 options["max_tokens"] = options.pop(name)
         request = protocol.request(tokens, model, options)
-        ids, logprobs, reasons = [], [], []
+        ids = []
+        logprobs = []
+        reasons = []
         async with self._post(protocol.url(self.config.base_url), request) as response, reply_slot():
             body = await _read_body(response)
             pieces = protocol.cut(body)

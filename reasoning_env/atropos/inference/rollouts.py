@@ -34,7 +34,8 @@ def rollout_from_tokens(
         return f"{len(given_tokens)} tokens and {len(given_logprobs)} log-probabilities"
     if len(prompt) + len(given_tokens) >= token_limit:
         return f"{len(prompt) + len(given_tokens)} tokens, at or over the limit of {token_limit}"
-    tokens, logprobs = np.asarray(given_tokens, dtype=np.int64), np.asarray(given_logprobs, dtype=np.float64)
+    tokens = np.asarray(given_tokens, dtype=np.int64)
+    logprobs = np.asarray(given_logprobs, dtype=np.float64)
     if not np.isfinite(logprobs).all():
         return "log-probabilities that are not finite"
     if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
@@ -76,7 +77,8 @@ def rollout_from_text(
     room = sampling.token_limit - 1 - len(prompt.tokens)
     if len(completion) > room:
         # The text may have more tokens here than at the server.
-        completion, finish_reason = completion[:room], "length"
+        completion = completion[:room]
+        finish_reason = "length"
     return Rollout(
         text=text,
         tokens=array("i", [*prompt.tokens, *completion]),

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -22,7 +23,6 @@ from ...runtime.outage_log import OutageLog
 from ...runtime.retries import pauses
 from .chat import PlainChat
 from .failures import (
-    ANSWERS,
     Failure,
     Meaning,
     address,
@@ -59,7 +59,20 @@ TELLING_TEXT = (
     "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
 )
 """A text that tokenizers of different models read differently."""
-NO_REPLY = "it accepts requests and does not reply"
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Why a server cannot be used now; it may be usable later.
+
+    `answers`: whether the server has answered, and said that it cannot serve now.
+    """
+
+    reason: str
+    answers: bool = False
+
+
+NO_REPLY = Absence("it accepts requests and does not reply")
 
 
 async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
@@ -69,7 +82,8 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
     """
     if getproxies():
         return
-    deadline, waits = time.monotonic() + timeout_s, pauses()
+    deadline = time.monotonic() + timeout_s
+    waits = pauses()
     logged = False
     while True:
         problems = []
@@ -84,7 +98,7 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
             except (OSError, TimeoutError) as error:
                 problems.append(f"{url}: {_describe_connection(error)}")
         if time.monotonic() >= deadline:
-            raise _no_server(timeout_s, "; ".join(problems))
+            raise _no_server(timeout_s, "; ".join(problems), answers=False)
         if not logged:
             logger.info("waiting up to %g s for an inference server (%s)", timeout_s, "; ".join(problems))
             logged = True
@@ -100,9 +114,9 @@ def _describe_connection(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _no_server(timeout_s: float, problems: str) -> ServerError:
-    """Return the error that says why no server can be used: none answers, or some answer that they cannot serve now."""
-    if ANSWERS in problems:
+def _no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
+    """Return the error for a start without a server; `answers` if a server answers that it cannot serve now."""
+    if answers:
         return ServerError(
             f"no inference server gave a completion within {timeout_s:g} s ({problems})",
             remedy="try again later, check your plan with its provider, or look into its log",
@@ -123,30 +137,34 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
         ServerError: no server gives a token within `timeout_s`.
     """
     deadline = time.monotonic() + timeout_s
-    absent, waits = OutageLog(logger), pauses()
-    problems: list[str | None] = [None] * len(servers)
+    outage = OutageLog(logger)
+    waits = pauses()
+    absences: list[Absence | None] = [None] * len(servers)
     while True:
         timeout_left_s = min(PROBE_TIMEOUT_S, max(LEAST_PROBE_S, deadline - time.monotonic()))
-        replies = await _probe_all(servers, timeout_left_s, options)
-        # A probe that was cut short says less than the one before it.
-        problems = [(old if reply == NO_REPLY else None) or reply for reply, old in zip(replies, problems, strict=True)]
-        named = [f"{address(server)}: {problem}" for server, problem in zip(servers, problems, strict=True) if problem]
-        summary = "; ".join(named)
-        if len(named) < len(servers):
-            absent.over("an inference server answers")
-            if named:
+        probed = await _probe_all(servers, timeout_left_s, options)
+        for number, absence in enumerate(probed):
+            # A probe that was cut short says less than the probe before it.
+            if absence is not NO_REPLY or absences[number] is None:
+                absences[number] = absence
+        reasons = [f"{address(server)}: {one.reason}" for server, one in zip(servers, absences, strict=True) if one]
+        summary = "; ".join(reasons)
+        if len(reasons) < len(servers):
+            outage.over("an inference server answers")
+            if reasons:
                 logger.warning("not every inference server answers yet (%s)", summary)
             return
         if time.monotonic() >= deadline:
-            raise _no_server(timeout_s, summary)
-        absent.note(f"waiting for an inference server ({summary})")
+            raise _no_server(timeout_s, summary, answers=any(one is not None and one.answers for one in absences))
+        outage.note(f"waiting for an inference server ({summary})")
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
 
-async def _probe_all(servers: Sequence[object], timeout_left_s: float, options: Options) -> list[str | None]:
-    """Return the problem of each server, or None; once a server works, the others get OTHERS_S."""
+async def _probe_all(servers: Sequence[object], timeout_left_s: float, options: Options) -> list[Absence | None]:
+    """Probe all servers. Return why each is absent, or None; once a server works, the others get OTHERS_S."""
     probes = [asyncio.ensure_future(_probe(server, options)) for server in servers]
-    left, deadline = set(probes), time.monotonic() + timeout_left_s
+    left = set(probes)
+    deadline = time.monotonic() + timeout_left_s
     try:
         while left and (wait_s := deadline - time.monotonic()) > 0:
             done, left = await asyncio.wait(left, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -157,7 +175,7 @@ async def _probe_all(servers: Sequence[object], timeout_left_s: float, options: 
         await cancel_all(probes)
 
 
-async def _probe(server: object, options: Options) -> str | None:
+async def _probe(server: object, options: Options) -> Absence | None:
     """Return None if the server works, or why it is absent; raises ServerError if it will never work."""
     if not isinstance(server, APIServer):
         return None
@@ -192,7 +210,7 @@ def _no_special_tokens(server: APIServer) -> ServerError:
     )
 
 
-def _explain(server: APIServer, server_type: ServerType, error: Exception) -> str | None:
+def _explain(server: APIServer, server_type: ServerType, error: Exception) -> Absence | None:
     """Return why the server is absent, or None if it works all the same; raises ServerError if it will never work."""
     failure = explain_failure(error)
     if failure.meaning is Meaning.BUSY and is_quota(error):
@@ -202,9 +220,9 @@ def _explain(server: APIServer, server_type: ServerType, error: Exception) -> st
             remedy="check your plan with its provider, or {openai.api_key}",
         ) from error
     if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
-        return describe_status(error)
+        return Absence(describe_status(error), answers=True)
     if failure.meaning is Meaning.ABSENT:
-        return failure.description
+        return Absence(failure.description)
     if server_type.reply_kind is ReplyKind.CHAT and "output limit" in str(error):
         return None  # the model thinks before it answers, and a single token is too few for that
     fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"

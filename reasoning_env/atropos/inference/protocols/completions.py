@@ -81,7 +81,9 @@ def _split_choices(body: Body) -> Iterator[memoryview]:
     first = b'{"index":0,'
     if remains.choices or body[head : head + len(first)] != first:
         raise msgspec.DecodeError("another layout")
-    view, start, number = memoryview(body), head, 0
+    view = memoryview(body)
+    start = head
+    number = 0
     while start < end:
         number += 1
         following = body.find(b',{"index":%d,' % number, start, end)
@@ -99,7 +101,8 @@ def _raw_of_choice(choice: _Choice) -> RawCompletion:
 
 def _read(completion: RawCompletion) -> Numbers:
     """Read `[5, 6]` and `[-0.25, -1.5]`."""
-    ids, logprobs = [], []
+    ids = []
+    logprobs = []
     for piece in in_pieces(completion.ids, b","):
         try:
             ids.append(as_ids(_INTEGERS.decode(piece)))

@@ -67,7 +67,8 @@ def _cut(body: Body) -> Iterator[RawCompletion]:
 
 def _read(completion: RawCompletion) -> Numbers:
     """Read `[[-0.25, 5, null], [-1.5, 6, null]]`."""
-    ids, logprobs = [], []
+    ids = []
+    logprobs = []
     for piece in in_pieces(completion.logprobs, b"],"):
         check_layout(piece, b"[,,null]", piece.count(b"n"), "[log-probability, token id, null] for each token")
         flat = piece.translate(None, b"[]" + BLANKS).replace(b",null", b"")

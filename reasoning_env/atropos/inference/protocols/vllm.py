@@ -69,7 +69,8 @@ def _split(body: Body) -> Iterator[RawCompletion]:
     piece_end = body.find(b"[", body.find(key) + len(key)) + 1
     end = body.rfind(b"}]]]") + len(b"}]]")
     remains = _REPLY.decode(body[:piece_end] + body[end:])
-    view, separator = memoryview(body), b""
+    view = memoryview(body)
+    separator = b""
     for reason in remains.finish_reasons:
         start = piece_end + len(separator)
         piece_end = body.find(b"}]]", start, end) + len(b"}]]")
@@ -83,7 +84,8 @@ def _split(body: Body) -> Iterator[RawCompletion]:
 
 def _read(completion: RawCompletion) -> Numbers:
     """Read `[[{"5": -0.25}], [{"6": -1.5}]]`."""
-    ids, logprobs = [], []
+    ids = []
+    logprobs = []
     for piece in in_pieces(completion.logprobs, b"}],"):
         check_layout(piece, b'[{"":}]', piece.count(b":"), '[{"token id": log-probability}] for each token')
         flat = piece.translate(None, b'[]{}"').replace(b":", b",")
