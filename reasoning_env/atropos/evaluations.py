@@ -16,12 +16,12 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from .. import __version__
 from ..evaluations.folder import MadeWith, open_folder
 from ..evaluations.plan import EvaluationPlan
-from ..evaluations.presets import FIRST_SEED, MAX_COMPLETION_TOKENS
+from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..records import Sampling, Split
 from ..results import EvaluationResult
 from ..session import Session
-from ..settings import SYSTEM_PROMPT, fingerprint
+from ..settings import SYSTEM_PROMPT
 from .config import ReasoningGymEnvConfig
 from .environment import RolloutItem
 from .group_steps import GroupSteps
@@ -129,13 +129,8 @@ class ModelEvaluations:
         """Return what identifies the evaluation: `results.json` begins with it, and an equal evaluation resumes it."""
         config = self._config
         server = self._server_config
-        # Values that the settings left open, as they were decided.
         settings = {
-            "tasks": plan.tasks,
-            "task_params": {task: dict(params) for task, params in plan.params.items()},
-            "num_eval_samples_per_task": plan.samples_per_task,
-            "eval_repeats": plan.repeats,
-            "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
+            **plan.describe(config),
             "eval_temperature": sampling.temperature,
             "eval_top_p": sampling.top_p,
             "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
@@ -151,7 +146,7 @@ class ModelEvaluations:
             "server": {"type": server_type, "base_url": base_url},
             "step": step,
             "preset": plan.preset.name if plan.preset else None,
-            "settings": {**fingerprint(config, "evaluation"), **settings},
+            "settings": settings,
             "versions": {
                 "reasoning_gym": self._session.library.version,
                 "environment": __version__,

@@ -11,8 +11,8 @@ from ..metrics.stats import LibraryInfo
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
-from ..settings import ReasoningSettings
-from .presets import SIZE, Preset, PresetSet, load_preset
+from ..settings import ReasoningSettings, fingerprint
+from .presets import FIRST_SEED, SIZE, Preset, PresetSet, load_preset
 from .problem_set import EvaluationSet
 
 
@@ -51,6 +51,17 @@ class EvaluationPlan:
             deadline_s=settings.eval_generation_deadline_s,
             level=settings.eval_level,
         )
+
+    def describe(self, settings: ReasoningSettings) -> dict[str, object]:
+        """Return the settings that decide an evaluation, with the plan's values for those that the user left open."""
+        return {
+            **fingerprint(settings, "evaluation"),
+            "tasks": self.tasks,
+            "task_params": {task: dict(params) for task, params in self.params.items()},
+            "num_eval_samples_per_task": self.samples_per_task,
+            "eval_repeats": self.repeats,
+            "eval_seed": settings.eval_seed if self.preset is None else FIRST_SEED,
+        }
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
