@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import aiohttp
 from atroposlib.envs import base
@@ -46,6 +45,10 @@ NO_KEY = "x"
 """The key for servers that need no key; OpenAI's client refuses to be made without a key."""
 ONE_TOKEN = "1 + 1 ="
 """The prompt of a probe: servers continue it by a single token."""
+
+
+_FOUND_TYPE = "found_server_type"
+"""Attribute of a server of type `auto`, our class or an importer's, for the type that was found."""
 
 
 # ---------------------------------------------------------------------------- what replies hold
@@ -106,7 +109,7 @@ class ChatServer(OpenAIServer):  # type: ignore[misc]
     """Any server with chat completions, hosted ones too."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
-        """Take the server for healthy: OpenAIServer asks for a completion each second, which hosted servers charge."""
+        """Report healthy: OpenAIServer would ask for a completion each second, for which hosted servers charge."""
         self.server_healthy = True
 
 
@@ -163,6 +166,8 @@ class ServerType:
     @property
     def protocol(self) -> TokenProtocol | None:
         """The protocol in which tokens are asked for; None if the class itself asks and reads the reply."""
+        if not issubclass(self.server_class, TokenRequests):
+            return None
         return getattr(self.server_class, "protocol", None)
 
     @property
@@ -215,10 +220,10 @@ def type_of(server: APIServer) -> ServerType:
     An importer's own class (`ReasoningGymEnv.server_cls`) is asked in the way that the settings name, through the
     methods of APIServer, whatever the protocol of that type is.
     """
-    found = _FOUND_TYPES.get(server)
+    found: ServerType | None = vars(server).get(_FOUND_TYPE)
     if found is not None:
         return found
-    named = named_type(server.config)
+    named = named_type(getattr(server, "config", None))
     if type(server) is named.server_class:
         return named
     if named.name == AUTO:
@@ -233,10 +238,6 @@ def _type_of_own_class(server: APIServer, named: ServerType, reply_kind: ReplyKi
     own_class = type(server)
     endpoint = named.endpoint if reply_kind is None else f"{reply_kind.method} of {own_class.__name__}"
     return replace(named, server_class=own_class, reply_kind=reply_kind, endpoint=endpoint)
-
-
-_FOUND_TYPES: WeakKeyDictionary[APIServer, ServerType] = WeakKeyDictionary()
-"""What servers of type `auto` were found to be. Not an attribute, since an importer's class has no place for it."""
 
 
 def shared_reply_kind(servers: Sequence[object]) -> ReplyKind | None:
@@ -300,7 +301,7 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
                 passing = error
             refusals.append(f"{candidate.endpoint}: {describe_failure(error)}")
         else:
-            _FOUND_TYPES[server] = candidate
+            setattr(server, _FOUND_TYPE, candidate)
             return candidate
     if passing is not None:
         raise passing
