@@ -323,12 +323,17 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_evaluate(self) -> None:
-        await atropos.run_until_signal(lambda: self._run_in(atropos.Evaluate()), self.close)
+        await atropos.run_until_signal(self._evaluate_alone, self.close)
 
-    async def _run_in(self, mode: atropos.Serve | atropos.Process | atropos.Evaluate) -> EvaluationResult | None:
-        """Run in a mode up to its end, without `close`; returns the results in the mode `evaluate`, else None."""
-        self._run.mode = mode
+    async def _evaluate_alone(self) -> EvaluationResult:
+        """Do the work of the command `evaluate`, without `close`."""
+        self._run.mode = mode = atropos.Evaluate()
         return await mode.run(self, self._run)
+
+    async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
+        """Do the work of a command, without `close`."""
+        self._run.mode = mode
+        await mode.run(self, self._run)
 
     async def close(self) -> None:
         """Finish or keep groups in flight, save the state, leave run-api and end all processes and tasks.

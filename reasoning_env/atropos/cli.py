@@ -30,12 +30,12 @@ from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, Range, put_event_loop_first
+from .environment import EnvironmentClass
 from .evaluations import preview
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
 from .inference.servers import needs_tokenizer
 from .launch import Launch, build_launch, server_class
-from .modes.evaluate import Evaluate
 from .modes.group_file import check_path
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ FOLDER = Path(__file__).resolve().parents[2]
 """Folder of the front door."""
 
 
-def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
+def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], int]]:
     """Return an environment class' commands by name; each takes arguments and returns an exit status."""
     managers = {"serve": "env_manager", "process": "process_manager", "evaluate": "_run_evaluate"}
     running = {
@@ -55,7 +55,7 @@ def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
     return {**running, "settings": functools.partial(print_settings, env_cls)}
 
 
-def environment_options(env_cls: Any, command: str) -> OptionParser:
+def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser:
     """Return the parser of `serve`, `process` or `evaluate`, with all settings of an environment class."""
     defaults, servers = env_cls.config_init()
     return option_parser(sys.argv[0], command, type(defaults).model_fields, server_class(servers).model_fields)
@@ -64,7 +64,7 @@ def environment_options(env_cls: Any, command: str) -> OptionParser:
 # ------------------------------------------------------------------ serve, process and evaluate
 
 
-def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str]) -> int:
+def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv: Sequence[str]) -> int:
     """Run a command, the environment's method `manager`, and return the exit status.
 
     Raises ConfigError for a user's mistake, and any other error that ends the command.
@@ -97,7 +97,9 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
     return 0
 
 
-def evaluate_model(env_cls: Any, arguments: Mapping[str, Any], names: Mapping[str, str]) -> EvaluationResult:
+def evaluate_model(
+    env_cls: EnvironmentClass, arguments: Mapping[str, Any], names: Mapping[str, str]
+) -> EvaluationResult:
     """Do the work of the command `evaluate` and return the result; blocks, also in a thread with a running event loop.
 
     `arguments` are settings as `section.name`; `names` has the caller's names of them. Ctrl-C ends the evaluation, and
@@ -110,11 +112,11 @@ def evaluate_model(env_cls: Any, arguments: Mapping[str, Any], names: Mapping[st
         return run_on_thread(_evaluate(env_cls, launch))
 
 
-async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
+async def _evaluate(env_cls: EnvironmentClass, launch: Launch) -> EvaluationResult:
     await check_first(launch, "evaluate")
     env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
     try:
-        return await env._run_in(Evaluate())  # type: ignore[no-any-return]
+        return await env._evaluate_alone()
     finally:
         await env.close()
 
@@ -168,7 +170,7 @@ def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
         raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
 
 
-def setting_names(env_cls: Any, typed: Mapping[str, str]) -> dict[str, str]:
+def setting_names(env_cls: EnvironmentClass, typed: Mapping[str, str]) -> dict[str, str]:
     """Return what the user calls each setting, by the names that errors use.
 
     `typed` has what the user typed for `section.name`. The core names a setting without its section; settings that the
@@ -257,7 +259,7 @@ SettingRow = tuple[str, str, str, str]
 """Name, default, range and meaning."""
 
 
-def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
+def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
     """Print all settings, or the settings with some words; returns 0. Raises ConfigError if there are none."""
     options = settings_parser(sys.argv[0]).read(argv)
     words, sections = options["words"], setting_rows(env_cls)
@@ -280,7 +282,7 @@ def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
     return 0
 
 
-def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
+def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:
     """Return all settings of an environment class, in sections by their titles."""
     defaults, servers = env_cls.config_init()
     fields = type(defaults).model_fields
@@ -298,7 +300,7 @@ def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
     }
 
 
-def settings_schema(env_cls: Any, names: Container[str]) -> dict[str, Any]:
+def settings_schema(env_cls: EnvironmentClass, names: Container[str]) -> dict[str, Any]:
     """Return the JSON Schema of a file for `--config`, with the settings of these names."""
     defaults, servers = env_cls.config_init()
     sections: dict[str, Any] = {}

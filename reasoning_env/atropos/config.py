@@ -199,7 +199,7 @@ def check_url(setting: str, url: str | None) -> None:
         raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
-def set_log_levels(config: Any, own: logging.Logger) -> None:
+def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:
     """Set the levels of our loggers and of Atropos' loggers."""
     core = logging.getLogger(__package__.rpartition(".")[0])
     for ours in (own, core):
@@ -209,7 +209,7 @@ def set_log_levels(config: Any, own: logging.Logger) -> None:
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
-def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
+def made_with(config: ReasoningGymEnvConfig, plan: TaskPlan) -> dict[str, Any]:
     """Return the settings that decide the groups of a run: their problems and answers."""
     # Fields of Atropos; fields of the core say themselves what they decide.
     names = (
@@ -242,7 +242,7 @@ def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
     return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
 
 
-def check_batch_size(config: Any) -> None:
+def check_batch_size(config: ReasoningGymEnvConfig) -> None:
     """Raise ConfigError if there is no batch size, or a group exceeds the batch."""
     if config.batch_size == -1:
         raise ConfigError("neither the trainer nor a setting gives a batch size", remedy="set {env.batch_size}")
@@ -254,7 +254,7 @@ def check_batch_size(config: Any) -> None:
         )
 
 
-def run_api_entry(config: Any) -> dict[str, Any]:
+def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, Any]:
     """Return the content of the environment's registration at run-api."""
     return {
         "max_token_length": config.max_token_length,
@@ -266,7 +266,7 @@ def run_api_entry(config: Any) -> dict[str, Any]:
 
 
 def explain_construction(
-    error: Exception, config: Any, servers: ServerBaseline | list[APIServerConfig], slurm: bool
+    error: Exception, config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig], slurm: bool
 ) -> ConfigError:
     """Return an error that says in a line why Atropos could not build the environment, and what to do."""
     if slurm and isinstance(error, TypeError):

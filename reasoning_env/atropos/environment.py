@@ -12,8 +12,10 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from atroposlib.envs.base import ScoredDataGroup
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 from ..records import Problem, Prompt
+from ..results import EvaluationResult
 from .config import ReasoningGymEnvConfig
 
 
@@ -87,3 +89,31 @@ class Environment(Protocol):
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
     ) -> Collection[asyncio.Future[None]] | None: ...
     def perf_stats(self, metrics_dict: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class EnvironmentClass(Protocol):
+    """A class of environments, as the command line uses it: defaults, and a constructor like BaseEnv's."""
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def env_config_cls(self) -> type[ReasoningGymEnvConfig]: ...
+
+    def __call__(
+        self,
+        config: ReasoningGymEnvConfig,
+        server_configs: ServerBaseline | list[APIServerConfig],
+        slurm: bool = False,
+        testing: bool = False,
+    ) -> CommandEnvironment: ...
+    def config_init(self) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]: ...
+
+
+class CommandEnvironment(Environment, Protocol):
+    """An environment, as the command line uses it."""
+
+    @property
+    def results(self) -> Mapping[str, Any] | None: ...
+    async def close(self) -> None: ...
+    async def _evaluate_alone(self) -> EvaluationResult: ...
+    def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None: ...

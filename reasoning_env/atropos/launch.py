@@ -20,6 +20,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from ..errors import ConfigError, did_you_mean
 from ..settings import make_settings
 from .config import ReasoningGymEnvConfig, check_url
+from .environment import EnvironmentClass
 
 
 class Sections(BaseModel):
@@ -59,7 +60,7 @@ class Launch:
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
-def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Launch:
+def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, Any]) -> Launch:
     """Join the settings of environment class, file and options; raises ConfigError for invalid settings.
 
     The default of a server's URL is the variable OPENAI_BASE_URL, as for other clients.
