@@ -1,4 +1,4 @@
-"""What one group passes through: the files that it really enters, traced over the rig."""
+"""The files that one group enters, traced over the rig."""
 
 from __future__ import annotations
 
