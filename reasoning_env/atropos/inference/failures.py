@@ -75,10 +75,10 @@ def explain_failure(error: BaseException) -> Failure:
 
 @dataclass(frozen=True)
 class History:
-    """What the requests of one group have met, and the requests of all groups beside them.
+    """The failures of one group's requests, and the successes of all groups' requests beside them.
 
     - `failures`: failed requests of this group.
-    - `failures_beside_successes`: those that failed while other requests succeeded. BUSY is not counted: the server
+    - `failures_beside_successes`: failures while requests of other groups succeeded. BUSY is not counted: the server
       asks for patience, and the request is sound.
     - `successes`: successful requests of all groups until the last failure of this group, or until its first request.
     - `others_succeeded`: whether a request of any group succeeded between that failure and the one before.

@@ -248,7 +248,7 @@ def _remedy(server: APIServer, server_type: ServerType, failure: Failure) -> str
 
 
 def log_reply_kind(servers: Sequence[object], *, for_training: bool) -> None:
-    """Log what the servers give; with `for_training`, a warning if a trainer cannot use all of it."""
+    """Log the kind of the servers' replies; with `for_training`, a warning if a trainer gets no log-probabilities."""
     summary = describe_replies(servers)
     kind = shared_reply_kind(servers)
     if for_training and kind is not None and kind.for_training is Training.WITHOUT_LOGPROBS:
@@ -284,7 +284,7 @@ async def check_tokenizer(servers: Sequence[object], chat: ChatFormat | PlainCha
         if not _reads_alike(ours, theirs):
             raise ConfigError(
                 f"{chat.name!r} is not the tokenizer of the inference server at {address(server)}, "
-                f"which reads {_in_short(theirs)} where it reads {_in_short(ours)}",
+                f"which reads {_summarize_tokens(theirs)} where it reads {_summarize_tokens(ours)}",
                 setting="env.tokenizer_name",
                 remedy="name the tokenizer of the model that the server serves",
             )
@@ -300,7 +300,7 @@ def _reads_alike(ours: Sequence[int], theirs: Sequence[int] | int | None) -> boo
     return isinstance(theirs, int) or any(list(theirs[at : at + len(ours)]) == list(ours) for at in ends)
 
 
-def _in_short(reading: Sequence[int] | int | None) -> str:
+def _summarize_tokens(reading: Sequence[int] | int | None) -> str:
     if not isinstance(reading, Sequence):
         return f"{reading} tokens"
     return f"{len(reading)} tokens ({', '.join(map(str, reading[:8]))}...)"
@@ -312,7 +312,7 @@ async def context_length(server: object) -> int | None:
     An importer's own class and a stand-in are not asked: only our classes are known to have a client of OpenAI.
     """
     client = getattr(server, "openai", None)
-    if not isinstance(server, APIServer) or client is None or type_of(server).is_importers:
+    if not isinstance(server, APIServer) or client is None or type_of(server).is_importers_class:
         return None
     config = server.config
     try:

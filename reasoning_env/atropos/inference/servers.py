@@ -171,8 +171,8 @@ class ServerType:
         return getattr(self.server_class, "protocol", None)
 
     @property
-    def is_importers(self) -> bool:
-        """Whether an importer's own class serves it, of which only the methods of APIServer are known."""
+    def is_importers_class(self) -> bool:
+        """Whether the class is an importer's own; only its methods of APIServer are known."""
         return all(self.server_class is not row.server_class for row in SERVER_TYPES)
 
 
@@ -215,7 +215,7 @@ def named_type(config: object) -> ServerType:
 
 
 def type_of(server: APIServer) -> ServerType:
-    """Return what is known of a server; `reply_kind` is None before a server of type `auto` is found out.
+    """Return the type of a server; `reply_kind` is None before the type of an `auto` server is found out.
 
     An importer's own class (`ReasoningGymEnv.server_cls`) is asked in the way that the settings name, through the
     methods of APIServer, whatever the protocol of that type is.
@@ -241,7 +241,7 @@ def _type_of_own_class(server: APIServer, named: ServerType, reply_kind: ReplyKi
 
 
 def shared_reply_kind(servers: Sequence[object]) -> ReplyKind | None:
-    """Return what all servers give, which is the worst of their kinds; TOKENS while nothing is found out.
+    """Return the worst kind of replies among the servers; TOKENS while no type is found out.
 
     None if a stand-in is among the servers, or there is no server.
     """
@@ -252,7 +252,7 @@ def shared_reply_kind(servers: Sequence[object]) -> ReplyKind | None:
 
 
 def describe_replies(servers: Sequence[object]) -> str:
-    """Return in words what the servers give; empty if a stand-in is among them, whose replies nobody knows."""
+    """Describe the replies of the servers; empty if a stand-in is among the servers."""
     kind = shared_reply_kind(servers)
     if kind is None:
         return ""
