@@ -61,7 +61,7 @@ def test_wrong_setting_is_one_line(fields: dict[str, Any], text: str) -> None:
     assert str(error.value) == text
 
 
-def test_ten_lines_judge_and_observe(bridge: Bridge) -> None:
+def test_loop_of_the_docstring(bridge: Bridge) -> None:
     problem = bridge.next()
     assert bridge.messages(problem)[-1] == {"role": "user", "content": problem.question}
     verdicts = bridge.judge(problem, [right(problem), WRONG])
@@ -75,12 +75,12 @@ def test_hostile_completion_earns_nothing(bridge: Bridge) -> None:
     assert scores(bridge.judge(problem, three_completions(problem))) == SCORES
 
 
-def test_reference_stands_for_its_problem(bridge: Bridge) -> None:
+def test_judge_takes_a_reference(bridge: Bridge) -> None:
     problem = bridge.next()
     assert scores(bridge.judge(problem.reference, [right(problem)])) == [1.0]
 
 
-def test_bad_reference_reaches_the_caller(bridge: Bridge) -> None:
+def test_bad_reference_is_raised(bridge: Bridge) -> None:
     with pytest.raises(InvalidReferenceError):
         bridge.judge("nonsense", [WRONG])
 
@@ -96,19 +96,19 @@ def test_many_threads_call_at_once(bridge: Bridge) -> None:
         assert sum(threads.map(judge_one, range(128))) == 128.0
 
 
-async def test_event_loop_of_ones_own_can_wait(bridge: Bridge) -> None:
+async def test_calls_from_an_event_loop(bridge: Bridge) -> None:
     problem = await bridge.anext()
     assert scores(await bridge.ajudge(problem, [right(problem)])) == [1.0]
 
 
 @pytest.mark.parametrize("error", [ScoringError("a worker died"), GenerationError("not in time")])
-def test_fault_of_ours_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
 
 
-def test_group_with_a_hole_is_dropped(bridge: Bridge) -> None:
+def test_group_with_none_is_dropped(bridge: Bridge) -> None:
     problem = bridge.next()
     dropped = bridge.session.metrics.dropped["scoring_failed"]
     in_flight = bridge.session.in_flight
@@ -117,36 +117,36 @@ def test_group_with_a_hole_is_dropped(bridge: Bridge) -> None:
     assert bridge.session.in_flight == in_flight - 1
 
 
-def test_another_bridge_goes_on_from_a_state(bridge: Bridge) -> None:
+def test_resume_from_state(bridge: Bridge) -> None:
     state = bridge.state()
     with Bridge(**SMALL, state=state) as resumed:
         restored = resumed.next().reference
     assert restored == state["stream"]["positions"][0][2]
 
 
-def test_it_pickles_within_the_process(bridge: Bridge) -> None:
+def test_pickle_in_same_process(bridge: Bridge) -> None:
     assert pickle.loads(pickle.dumps(bridge)) is bridge
 
 
-def test_it_does_not_travel_to_another_process(bridge: Bridge) -> None:
+def test_pickle_in_another_process(bridge: Bridge) -> None:
     script = f"import pickle; pickle.loads({pickle.dumps(bridge)!r})"
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert "a Bridge cannot be sent to another process; make one there" in ended.stderr
 
 
-def test_bad_settings_are_an_error_and_leave_no_thread() -> None:
+def test_bad_settings_are_an_error() -> None:
     with pytest.raises(ConfigError, match="chain_sun"):
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
 
 
-def test_first_call_starts_a_bridge_that_was_not_started(bridge: Bridge) -> None:
+def test_first_call_starts_workers(bridge: Bridge) -> None:
     problem = bridge.next()
     with Bridge(**SMALL, start=False) as later:
         assert later.session.pool.stats.fork_servers_started == 0
         assert scores(later.judge(problem.reference, [right(problem)])) == [1.0]
 
 
-def test_closed_bridge_says_so() -> None:
+def test_closed_bridge_raises() -> None:
     bridge = Bridge(judge_url="http://127.0.0.1:9")
     bridge.close()
     bridge.close()
@@ -163,7 +163,7 @@ def run_script(body: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
-def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
+def test_bridge_after_fork() -> None:
     ended = run_script(
         "import os, warnings\n"
         "warnings.simplefilter('ignore')\n"
@@ -180,7 +180,7 @@ def test_forked_child_is_refused_and_the_parent_goes_on() -> None:
     assert ended.stdout.endswith("chain_sum\n")
 
 
-def test_program_that_forgets_to_close_ends_cleanly() -> None:
+def test_unclosed_program_ends_cleanly() -> None:
     ended = run_script("print(bridge.next().task)")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "chain_sum\n", "")
 
@@ -198,7 +198,7 @@ def test_killed_program_leaves_no_worker() -> None:
     assert survivors(workers, PATIENCE_S) == set()
 
 
-def test_example_of_a_loop_of_ones_own_runs() -> None:
+def test_example_runs() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "examples.own_loop"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -211,7 +211,7 @@ def judge_in_child(found: Any) -> None:
         found.put(scores(bridge.judge(problem, [right(problem)])))
 
 
-def test_daemonic_process_may_have_one() -> None:
+def test_bridge_in_daemonic_process() -> None:
     spawning = multiprocessing.get_context("spawn")
     found = spawning.Queue()
     child = spawning.Process(target=judge_in_child, args=(found,), daemon=True)
@@ -223,7 +223,7 @@ def test_daemonic_process_may_have_one() -> None:
 # ---------------------------------------------------------------------------- a judge elsewhere
 
 
-async def test_answers_are_judged_by_a_server(bridge: Bridge) -> None:
+async def test_server_judges(bridge: Bridge) -> None:
     problem = await bridge.anext()
 
     class Elsewhere:
@@ -237,7 +237,7 @@ async def test_answers_are_judged_by_a_server(bridge: Bridge) -> None:
     assert scores(verdicts) == SCORES
 
 
-async def test_mistake_that_a_server_refuses_reaches_the_caller(bridge: Bridge) -> None:
+async def test_server_refuses_bad_reference(bridge: Bridge) -> None:
     class Elsewhere:
         async def judge(self, reference: str, completions: Any) -> Any:
             raise InvalidReferenceError(reference, "nothing of the kind")
@@ -249,6 +249,6 @@ async def test_mistake_that_a_server_refuses_reaches_the_caller(bridge: Bridge) 
         await asyncio.to_thread(attached.close)
 
 
-def test_server_that_is_gone_is_a_fault_of_ours() -> None:
+def test_missing_server_gives_none() -> None:
     with Bridge(judge_url="http://127.0.0.1:9") as attached:
         assert attached.judge("x", [WRONG]) == [None]

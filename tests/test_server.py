@@ -111,7 +111,7 @@ async def test_malformed_request_is_named(client: Client, path: str, body: bytes
     assert line in await error_of(reply)
 
 
-async def test_bad_reference_is_the_clients(client: Client, judge: Judge) -> None:
+async def test_bad_reference_is_a_4xx(client: Client, judge: Judge) -> None:
     judge.errors = [InvalidReferenceError("x", "expected task:split")]
     reply = await client.post("/rm", json={"response": "right", "label": "x"})
     assert reply.status == 422
@@ -151,7 +151,7 @@ async def test_right_token_lets_in(judge: Judge) -> None:
 # ---------------------------------------------------------------------------- faults of ours
 
 
-async def test_fault_is_tried_again(client: Client, judge: Judge) -> None:
+async def test_fault_is_retried(client: Client, judge: Judge) -> None:
     judge.errors = [ScoringError("a worker died"), ScoringError("again")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert await reply.json() == 1.0
@@ -159,7 +159,7 @@ async def test_fault_is_tried_again(client: Client, judge: Judge) -> None:
 
 
 @pytest.mark.parametrize("error", [ScoringError("a worker died"), WorkerError("no workers")])
-async def test_fault_that_stays_is_no_score(client: Client, judge: Judge, error: Exception) -> None:
+async def test_lasting_fault_is_no_score(client: Client, judge: Judge, error: Exception) -> None:
     judge.errors = [error] * 3
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 503
@@ -167,7 +167,7 @@ async def test_fault_that_stays_is_no_score(client: Client, judge: Judge, error:
     assert await error_of(reply) == str(error)
 
 
-async def test_error_of_ours_is_not_shown(client: Client, judge: Judge) -> None:
+async def test_internal_error_is_hidden(client: Client, judge: Judge) -> None:
     judge.errors = [ZeroDivisionError("secret")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
     assert reply.status == 500
@@ -220,7 +220,7 @@ class Bridged:
         (6, '{"terms": 1}', "terms"),
     ],
 )
-async def test_reference_that_does_not_fit_is_named(bridge: Bridge, part: int, other: str, line: str) -> None:
+async def test_wrong_reference_is_named(bridge: Bridge, part: int, other: str, line: str) -> None:
     reference = (await bridge.anext()).reference
     parts = reference.split(":", 6)
     parts[part] = other

@@ -60,7 +60,7 @@ async def take(session: Session[Any], count: int) -> list[Problem]:
 
 
 @on_module_loop
-async def test_right_and_wrong_completions_get_their_verdicts(make_session: MakeSession) -> None:
+async def test_judge_scores_completions(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     verdicts = await session.judge(problem, [right(problem), WRONG, "no tags"])
@@ -69,7 +69,7 @@ async def test_right_and_wrong_completions_get_their_verdicts(make_session: Make
 
 
 @on_module_loop
-async def test_messages_ask_the_question_after_the_system_prompt(make_session: MakeSession) -> None:
+async def test_messages_begin_with_system_prompt(make_session: MakeSession) -> None:
     session = await make_session(system_prompt="Be brief.")
     problem = await session.next()
     assert list(session.messages(problem)) == [
@@ -79,7 +79,7 @@ async def test_messages_ask_the_question_after_the_system_prompt(make_session: M
 
 
 @on_module_loop
-async def test_observing_ends_the_flight(make_session: MakeSession) -> None:
+async def test_observe_ends_flight(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     assert session.in_flight == 1
@@ -88,7 +88,7 @@ async def test_observing_ends_the_flight(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_problem_whose_group_is_still_to_be_delivered_stays_in_flight(make_session: MakeSession) -> None:
+async def test_undelivered_group_stays_in_flight(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     session.observe(problem, await session.judge(problem, [WRONG]), done=False)
@@ -98,7 +98,7 @@ async def test_problem_whose_group_is_still_to_be_delivered_stays_in_flight(make
 
 
 @on_module_loop
-async def test_report_tells_what_was_observed_once(make_session: MakeSession) -> None:
+async def test_report_covers_an_interval(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     session.observe(problem, await session.judge(problem, [right(problem), WRONG]))
@@ -107,7 +107,7 @@ async def test_report_tells_what_was_observed_once(make_session: MakeSession) ->
 
 
 @on_module_loop
-async def test_session_goes_on_from_a_state(make_session: MakeSession) -> None:
+async def test_resume_from_state(make_session: MakeSession) -> None:
     expected = [problem.question for problem in await take(await make_session(), 4)]
     first = await make_session()
     served = await take(first, 2)
@@ -163,14 +163,14 @@ async def test_instances_share_no_problem(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_evaluation_questions_are_kept_out(make_session: MakeSession) -> None:
+async def test_evaluation_questions_are_held_out(make_session: MakeSession) -> None:
     session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=200)
     held_out = {problem.question for problem in await session.evaluation_set.problems()}
     assert not held_out & {problem.question for problem in await take(session, 100)}
 
 
 @on_module_loop
-async def test_evaluation_can_ask_what_is_trained(make_session: MakeSession) -> None:
+async def test_evaluation_with_training_params(make_session: MakeSession) -> None:
     params = {"spell_backward": {"min_word_len": 3, "max_word_len": 5}}
     session = await make_session(tasks=["spell_backward"], task_params=params, eval_params="training")
     answers = [problem.answer for problem in await session.evaluation_set.problems()]
@@ -178,7 +178,7 @@ async def test_evaluation_can_ask_what_is_trained(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_problem_that_does_not_fit_is_drawn_again(make_session: MakeSession) -> None:
+async def test_unfit_problem_is_drawn_again(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
     drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
     assert drawn == [(0, 2), (1, 2), (2, 2)]
@@ -195,13 +195,13 @@ async def test_next_returns_what_was_prepared(workers: Any) -> None:
 
 
 @on_module_loop
-async def test_answer_over_the_limit_of_answers_does_not_fit(make_session: MakeSession) -> None:
+async def test_long_answer_does_not_fit(make_session: MakeSession) -> None:
     session = await make_session(tasks=["spell_backward"], max_answer_bytes=4)
     assert all(len(problem.answer or "") <= 4 for problem in await take(session, 5))
 
 
 @on_module_loop
-async def test_level_that_does_not_fit_is_excluded(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unfit_level_is_excluded(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
     levels = [problem.level for problem in await take(session, 80)]
     assert max(level or 0.0 for level in levels) < 0.5
@@ -210,16 +210,14 @@ async def test_level_that_does_not_fit_is_excluded(make_session: MakeSession, ca
 
 
 @on_module_loop
-async def test_task_that_does_not_fit_is_told_once(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unfit_task_warns_once(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
     session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
     await session.next()
     assert caplog.text.count("problems of chain_sum are drawn again") == 1
 
 
 @on_module_loop
-async def test_limit_that_nothing_fits_into_is_an_error(
-    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_fits_is_an_error(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giving_up, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
     with pytest.raises(ConfigError, match="no problem of 3 in a row leaves room"):
@@ -234,9 +232,7 @@ async def test_unfit_task_ends_no_run(make_session: MakeSession, monkeypatch: py
 
 
 @on_module_loop
-async def test_long_question_is_measured_in_a_thread(
-    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_long_question_is_prepared_in_thread(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "LONG_QUESTION", 1)
     session = await make_session(fits=lambda problem: problem.spec.attempt == 1)
     assert (await session.next()).spec.attempt == 1
@@ -246,7 +242,7 @@ async def test_long_question_is_measured_in_a_thread(
 
 
 @on_module_loop
-async def test_reference_is_judged_as_its_problem(make_session: MakeSession) -> None:
+async def test_judge_takes_a_reference(make_session: MakeSession) -> None:
     session = await make_session(complexity_mode="random")
     problem = await session.next()
     other = await make_session()
@@ -255,14 +251,14 @@ async def test_reference_is_judged_as_its_problem(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_composite_is_made_again(make_session: MakeSession) -> None:
+async def test_remake_composite(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
     assert (await session.remake(composite.reference)).question == composite.question
 
 
 @on_module_loop
-async def test_unknown_task_of_a_reference_is_named(make_session: MakeSession) -> None:
+async def test_unknown_task_of_reference(make_session: MakeSession) -> None:
     session = await make_session()
     problem = await session.next()
     with pytest.raises(InvalidReferenceError, match="no task 'chain_sun'; did you mean chain_sum"):
@@ -279,7 +275,7 @@ async def test_altered_reference_is_refused(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_few_remade_problems_are_kept(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_remade_problems_are_limited(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "REMADE_PROBLEMS", 2)
     session = await make_session()
     for problem in await take(session, 4):
@@ -333,7 +329,7 @@ async def test_judge_takes_other_thinking(make_session: MakeSession) -> None:
 # ---------------------------------------------------------------------------- beginning and end
 
 
-async def test_warnings_of_the_library_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_library_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkout = write_small_library(tmp_path) / "reasoning-gym"
     (checkout / "reasoning_gym" / "factory.py").write_text("DATASETS = None")
     async with Session(ReasoningSettings(num_generators=1, num_verifiers=1), checkout=checkout):
@@ -350,7 +346,7 @@ async def test_bad_settings_leave_no_worker(workers: Any, make_session: MakeSess
     workers.close.assert_awaited_once()
 
 
-def test_session_that_is_not_started_says_so() -> None:
+def test_plan_needs_a_start() -> None:
     with pytest.raises(RuntimeError, match=r"start\(\) comes first"):
         _ = Session(ReasoningSettings()).plan
 
@@ -362,7 +358,7 @@ async def test_state_needs_a_beginning(make_session: MakeSession) -> None:
         session.state()
 
 
-def test_workers_get_what_the_settings_say_of_them(tmp_path: Path) -> None:
+def test_settings_reach_workers(tmp_path: Path) -> None:
     off = dict.fromkeys(("strict_rewards", "sandbox_verifiers", "fast_generators"), False)
     shared: dict[str, Any] = {"scoring_deadline_s": 1.5, **off}
     limits = {"memory_mb": 600, "niceness": 7, "start_timeout_s": 8.0}

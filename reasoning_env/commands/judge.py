@@ -1,4 +1,4 @@
-"""The `judge` command: verdicts over HTTP, from processes of this machine or of a Ray cluster."""
+"""The `judge` command: serve verdicts over HTTP, from processes of this machine or of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ TOKEN = "REASONING_JUDGE_TOKEN"
 def judge_command(argv: Sequence[str], folder: Path) -> int:
     """Serve verdicts until Ctrl-C or SIGTERM; returns 0.
 
-    `folder` is where a checkout of the library may lie. Raises ConfigError for an address beyond this machine without a
-    token, and for --ray without Ray.
+    `folder` may hold a checkout of the library. Raises ConfigError for an address beyond this machine without a token,
+    and for --ray without Ray or without a cluster.
     """
     options = _parse(argv)
     token = os.environ.get(TOKEN)
@@ -39,7 +39,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
         )
     workers = {"num_generators": options.generators, "num_verifiers": options.verifiers}
     settings = make_settings(ReasoningSettings, workers)
-    # Ray takes the signals over when it is started, so that the server's own handlers must come after it.
+    # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
     try:
         asyncio.run(_serve(options, cluster, settings, token, folder))
@@ -53,9 +53,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
         prog="judge", description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF)."
     )
-    parser.add_argument("--host", default="127.0.0.1", help=f"elsewhere than on this machine {TOKEN} must be set")
-    parser.add_argument("--port", type=int, default=8400, help="0 takes a free one (default: %(default)s)")
-    parser.add_argument("--ray", metavar="ADDRESS", help="judge on this Ray cluster; `auto` is the one started here")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help=f"address to listen at; one beyond this machine needs a token in the variable {TOKEN}",
+    )
+    parser.add_argument("--port", type=int, default=8400, help="0 takes a free port (default: %(default)s)")
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", help="judge on this Ray cluster; `auto` finds the cluster of this machine"
+    )
     parser.add_argument("--generators", type=int, default=defaults.num_generators, help="processes that make problems")
     parser.add_argument("--verifiers", type=int, default=defaults.num_verifiers, help="processes that judge, on a node")
     return parser.parse_args(argv)
@@ -112,9 +118,9 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ConfigError where nothing listens at `host:port` or `ray://host:port`; Ray finds `auto` by itself.
+    """Raise ConfigError when nothing listens at `host:port` or `ray://host:port`. Other addresses are left to Ray.
 
-    Ray tries for minutes, without a word.
+    Ray itself would try to connect for minutes and print nothing.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():

@@ -1,4 +1,4 @@
-"""What the commands that show single problems share: the options that name a problem, and how it is shown."""
+"""Options that name a problem, and a problem as text or JSON: shared by the commands `tasks` and `score`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..records import Problem
 from ..session import Session
 
 SEEDS = 2**32
-"""How many seeds the library takes, from 0 on."""
+"""Number of seeds of the library, which start at 0."""
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say, beside the task, which problem is meant."""
+    """Add the options that choose a problem of a task."""
     parser.add_argument("--seed", type=seed, default=42, metavar="N", help="the library's seed (default: %(default)s)")
     parser.add_argument("--level", type=level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
     parser.add_argument(
@@ -26,24 +26,24 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         type=mapping,
         default={},
         metavar="MAPPING",
-        help="parameters of the library's own config, as a dump has them: '{min_terms: 4}'",
+        help="parameters of the library's config of the task, as in a dump: '{min_terms: 4}'",
     )
 
 
 def split_names(arguments: Sequence[str]) -> list[str]:
-    """Return the names of arguments that may each hold several, joined by commas."""
+    """Return the names in the arguments. An argument may hold several names, joined by commas."""
     return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
 
 
 def seed(text: str) -> int:
-    """Read the option."""
+    """Parse --seed. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) >= SEEDS:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {SEEDS - 1}; got {text!r}")
     return int(text)
 
 
 def level(text: str) -> float:
-    """Read the option."""
+    """Parse --level. Raises ArgumentTypeError."""
     with contextlib.suppress(ValueError):
         if 0.0 <= float(text) <= 1.0:
             return float(text)
@@ -51,7 +51,7 @@ def level(text: str) -> float:
 
 
 def mapping(text: str) -> Mapping[str, Any]:
-    """Read an option that is a mapping in YAML."""
+    """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
     try:
         params = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -64,7 +64,7 @@ def mapping(text: str) -> Mapping[str, Any]:
 async def check_params(
     session: Session[Any], tasks: Sequence[str], params: Mapping[str, Any], level: float | None
 ) -> None:
-    """Raise ConfigError where one of the tasks does not take the parameters at the level."""
+    """Raise ConfigError when a task does not accept the parameters at the level."""
     if not params:
         return
     defaults = session.plan.all_params
@@ -74,7 +74,7 @@ async def check_params(
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem's facts for a program; `level` and `params` are those that it was generated with."""
+    """Return a problem as JSON values. `level` and `params` are the values of its generation."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,
@@ -86,10 +86,10 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer for a reader, or that there is not a single one."""
+    """Return the right answer as text, or a remark when many answers are right."""
     return "(no single answer: the verifier accepts many)" if problem.answer is None else problem.answer
 
 
 def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
-    """Return a conversation for a reader."""
+    """Return a conversation as text."""
     return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)

@@ -1,4 +1,4 @@
-"""The `score` command: what one completion earns, with the prompt that it would have answered."""
+"""The `score` command: judge one completion of a problem, and show the prompt, the score and the reason."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .running import run_to_end
 def score_command(argv: Sequence[str], folder: Path) -> int:
     """Score a text as a completion of one problem, and print prompt, answer, score and reason; returns 0.
 
-    `folder` is where a checkout of the library may lie. Raises ConfigError for a task that there is not, and
-    GenerationError where it has no such problem.
+    `folder` may hold a checkout of the library. Raises ConfigError when the task does not exist, and GenerationError
+    when the task has no problem of this seed.
     """
     options = _parse(argv)
     text = sys.stdin.read() if options.text == "-" else options.text

@@ -1,4 +1,4 @@
-"""The `tasks` command: the library's tasks, with real samples."""
+"""The `tasks` command: list the library's tasks, or show sample problems."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from .running import map_with_progress, run_to_end
 QUESTION_CHARACTERS = 72
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
 SEED_STRIDE = 1000
-"""Between the samples of a task: neighbouring seeds give related problems in some tasks."""
+"""Distance between the seeds of a task's samples. Neighbouring seeds give related problems in some tasks."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A problem of a task, or why there is none."""
+    """A problem of a task, or the error of its generation."""
 
     task: TaskInfo
     outcome: Problem | GenerationError
@@ -52,9 +52,9 @@ class Sample:
 
 
 def tasks_command(argv: Sequence[str], folder: Path) -> int:
-    """Print a table of all tasks, or whole samples of the named ones; returns 0.
+    """Print a table of all tasks, or whole samples of the named tasks; returns 0.
 
-    `folder` is where a checkout of the library may lie. Raises ConfigError for a name that there is not.
+    `folder` may hold a checkout of the library. Raises ConfigError for a name that matches no task.
     """
     options = _parse(argv)
     chat = None if options.tokenizer_name is None else _read_chat_format(options)
@@ -65,7 +65,7 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     elif options.json:
         print_json({"samples": [_describe(sample, chat) for sample in samples]})
     else:
-        print("\n".join(_whole(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
+        print("\n".join(_show(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
     return 0
 
 
@@ -75,15 +75,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "names",
         nargs="*",
         metavar="NAME",
-        help="tasks to show whole samples of (default: a table of all): names, globs (`*_sorting`), categories "
-        "(`games`, `games/*`), several joined by commas, in any case",
+        help="tasks whose samples are shown whole (default: a table of all tasks): names, globs (`*_sorting`) or "
+        "categories (`games`, `games/*`), joined by commas, in any case",
     )
     parser.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
-        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and tell "
-        "lengths in its tokens",
+        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and "
+        "lengths in the model's tokens",
     )
     parser.add_argument("--chat_template", metavar="PATH", help="as in training: a Jinja file, or `plain`")
     parser.add_argument(
@@ -113,16 +113,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
-    """Return the model's chat format; raises ConfigError where it cannot be read, or builds no whole prompt."""
+    """Return the model's chat format. Raises ConfigError for an unreadable tokenizer and an unusable template."""
     try:
-        from transformers import AutoTokenizer  # takes seconds, and only this needs it
+        from transformers import AutoTokenizer  # takes seconds to import, and only --tokenizer_name needs it
     except ImportError as error:
         raise ConfigError(
             "needs transformers", setting="--tokenizer_name", remedy="pip install transformers"
         ) from error
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(options.tokenizer_name)
-    except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
+    except Exception as error:  # tokenizers raise many kinds of errors for unreadable files
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
             f"{options.tokenizer_name!r} cannot be read ({reason})",
@@ -186,7 +186,7 @@ def _describe(sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
     return {"category": sample.task.category, **described, **lengths, "prompt": [dict(message) for message in prompt]}
 
 
-def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
+def _show(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
@@ -200,9 +200,9 @@ def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
 
 
 def _lengths(problem: Problem, chat: ChatFormat | None) -> dict[str, int]:
-    """Return how long a problem's prompt and expected answer are, in tokens where a model is named.
+    """Return the lengths of prompt and expected answer: in tokens with a model, else in characters and bytes.
 
-    An answer is 0 long where many are right.
+    The length of the answer is 0 for a problem with many right answers.
     """
     answer = problem.answer or ""
     if chat is not None:
@@ -223,7 +223,7 @@ def _describe_lengths(problem: Problem, chat: ChatFormat | None) -> str:
 
 
 def _as_sent(chat: ChatFormat, question: str) -> str:
-    """Return the exact text of the prompt, and what is read of a completion and learnt at its end."""
+    """Return the exact text of the prompt, the model's formats of thinking, and the end of a turn."""
     prompt = chat.prompt(build_messages(system_prompt(SYSTEM_PROMPT, chat.thinking), question))
     formats = [
         f"{thinking_format.opening} ... {thinking_format.closing} ({thinking_format.name})"

@@ -62,7 +62,7 @@ def reference() -> str:
         return bridge.next().reference
 
 
-def test_it_judges_what_holds_the_token_sends(server: Server, reference: str) -> None:
+def test_right_token_gets_verdicts(server: Server, reference: str) -> None:
     verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]}, "secret")["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [0.0]
 
@@ -73,7 +73,7 @@ def test_wrong_token_is_refused(server: Server, reference: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_ends_it_cleanly(server: Server, number: signal.Signals) -> None:
+def test_signal_ends_workers(server: Server, number: signal.Signals) -> None:
     workers = descendants(server.process.pid)
     assert workers
     server.process.send_signal(number)
@@ -83,19 +83,19 @@ def test_signal_ends_it_cleanly(server: Server, number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "judge.example", "::"])
-def test_address_beyond_this_machine_needs_a_token(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_address_needs_token(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REASONING_JUDGE_TOKEN", raising=False)
     with pytest.raises(ConfigError, match="set the variable REASONING_JUDGE_TOKEN"):
         judge.judge_command(["--host", host], ROOT)
 
 
-def test_ray_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'reasoning-gym-environment\[ray\]'"):
         judge.judge_command(["--ray", "auto"], ROOT)
 
 
-def test_port_in_use_is_one_line_and_leaves_no_worker(server: Server) -> None:
+def test_port_in_use_is_one_line(server: Server) -> None:
     port = server.url.rsplit(":", 1)[1]
     ended = subprocess.run(
         [sys.executable, "reasoning_gym_environment.py", "judge", "--port", port, "--generators", "1"],

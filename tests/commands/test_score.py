@@ -18,7 +18,7 @@ from reasoning_env.errors import ConfigError, GenerationError
         ("21", 0.0, "no_answer", None),
     ],
 )
-def test_text_is_scored_as_a_completion_of_the_problem(
+def test_text_is_scored_as_completion(
     folder: Path, capsys: pytest.CaptureFixture[str], text: str, score: float, reason: str, read: str | None
 ) -> None:
     assert score_command(["Exact", "--seed", "7", text, "--json"], folder) == 0
@@ -29,15 +29,13 @@ def test_text_is_scored_as_a_completion_of_the_problem(
 
 
 @pytest.mark.parametrize(("formats", "reason"), [("magistral", "right"), ("auto", "several_answers")])
-def test_draft_is_thinking_in_the_format_that_was_chosen(
-    folder: Path, capsys: pytest.CaptureFixture[str], formats: str, reason: str
-) -> None:
+def test_thinking_format_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str], formats: str, reason: str) -> None:
     text = "[THINK]<answer>8</answer>[/THINK]<answer>21</answer>"
     assert score_command(["exact", "--seed", "7", text, "--thinking", formats, "--json"], folder) == 0
     assert json.loads(capsys.readouterr().out)["reason"] == reason
 
 
-def test_text_may_come_from_a_pipe_and_is_shown_escaped(
+def test_text_from_pipe_is_escaped(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("<answer>\x1b[2J</answer>"))
@@ -51,6 +49,6 @@ def test_text_may_come_from_a_pipe_and_is_shown_escaped(
 @pytest.mark.parametrize(
     ("task", "error"), [("games", ConfigError), ("exat", ConfigError), ("broken", GenerationError)]
 )
-def test_problem_that_is_not_there_is_refused(folder: Path, task: str, error: type[Exception]) -> None:
+def test_missing_problem_is_an_error(folder: Path, task: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=task):
         score_command([task, "<answer>1</answer>"], folder)

@@ -40,20 +40,26 @@ def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     return show
 
 
-def test_listing_has_every_task_and_counts_the_categories(show: Show) -> None:
+def test_listing_has_every_task(show: Show) -> None:
     lines = show().splitlines()
     categories = {"broken": "family", "composite": "family", "exact": "family", "generous": "games"}
     assert dict(line.split()[:2] for line in lines[1:6]) == {**categories, "open_ended": "games"}
     assert "cannot be generated: broken, seed 42: ValueError: no such puzzle" in lines[1]
-    question = lines[3].split(maxsplit=2)[2]
+
+
+def test_listing_shortens_questions(show: Show) -> None:
+    question = show().splitlines()[3].split(maxsplit=2)[2]
     assert question.startswith("First line of 42. More of it.")
     assert len(question) == QUESTION_CHARACTERS
+
+
+def test_listing_as_json(show: Show) -> None:
     listing = json.loads(show("--json"))
     assert listing["categories"] == {"family": 3, "games": 2}
     assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
 
 
-def test_named_tasks_are_shown_whole_with_their_answers(show: Show) -> None:
+def test_named_tasks_are_shown_whole(show: Show) -> None:
     output = show("exact", "broken", "games/*", "--samples", "2", "--seed", "5")
     assert output.count("More of it. " * 30) == 6
     assert "(no single answer" in output
@@ -63,7 +69,7 @@ def test_named_tasks_are_shown_whole_with_their_answers(show: Show) -> None:
         assert f" characters, answer {len(str(answer))} bytes)\n{answer}\n" in output
 
 
-def test_prompt_of_a_problem_is_what_a_model_gets(show: Show) -> None:
+def test_prompt_is_a_conversation(show: Show) -> None:
     argv = ("exact", "--prompt", "--level", "0.5", "--params", "{colour: red}")
     assert SYSTEM_PROMPT in show(*argv, "--seed", str(2**32 - 1))
     (sample,) = json.loads(show(*argv, "--json"))["samples"]
@@ -71,7 +77,7 @@ def test_prompt_of_a_problem_is_what_a_model_gets(show: Show) -> None:
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
 
 
-def test_prompt_for_a_model_is_the_exact_text(show: Show, tokenizer: Any) -> None:
+def test_model_prompt_is_exact_text(show: Show, tokenizer: Any) -> None:
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
     assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
     text = output[output.index("<|im_start|>") : output.index("\n\n--- sent")]
@@ -79,7 +85,7 @@ def test_prompt_for_a_model_is_the_exact_text(show: Show, tokenizer: Any) -> Non
     assert "thinking     <think> ... </think> (think)\nend of turn  <|im_end|>\n" in output
 
 
-def test_lengths_for_a_model_are_in_its_tokens(show: Show, tokenizer: Any) -> None:
+def test_model_lengths_are_in_tokens(show: Show, tokenizer: Any) -> None:
     argv = ("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
     (sample,) = json.loads(show(*argv, "--json"))["samples"]
     prompt, answer = sample["prompt_tokens"], sample["answer_tokens"]
@@ -89,35 +95,35 @@ def test_lengths_for_a_model_are_in_its_tokens(show: Show, tokenizer: Any) -> No
     assert f"--- answer (prompt {prompt} tokens, answer {answer} tokens)\n" in output
 
 
-def test_prompt_for_a_model_takes_the_settings_of_training(show: Show, tokenizer: Any) -> None:
+def test_model_prompt_takes_template_options(show: Show, tokenizer: Any) -> None:
     options = ("--chat_template", "plain", "--thinking", "kimi", "--chat_template_kwargs", "{a: 1}")
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, *options)
     assert f"{NATIVE_SYSTEM_PROMPT}\n\nUser: " in output
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_unreadable_tokenizer_is_one_error(folder: Path) -> None:
+def test_unreadable_tokenizer(folder: Path) -> None:
     with pytest.raises(ConfigError, match="--tokenizer_name: '/gone' cannot be read"):
         tasks_command(["exact", "--prompt", "--tokenizer_name", "/gone"], folder)
 
 
-def test_parameters_that_the_library_refuses_are_one_error(folder: Path) -> None:
+def test_wrong_params_are_one_error(folder: Path) -> None:
     with pytest.raises(ConfigError, match="--params: exact: "):
         tasks_command(["exact", "--params", "{size: 3}"], folder)
 
 
-def test_unknown_name_is_refused_with_the_nearest(folder: Path) -> None:
+def test_unknown_name_gets_nearest(folder: Path) -> None:
     with pytest.raises(ConfigError, match=" exact"):
         tasks_command(["exat"], folder)
 
 
 @pytest.mark.parametrize("argv", BAD_ARGUMENTS)
-def test_bad_argument_is_one_line_that_names_it(folder: Path, argv: list[str]) -> None:
+def test_bad_argument_is_named(folder: Path, argv: list[str]) -> None:
     with pytest.raises(ConfigError, match=argv[0]):
         tasks_command(argv, folder)
 
 
-def test_missing_transformers_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="pip install transformers"):
         tasks_command(["exact", "--prompt", "--tokenizer_name", "x"], folder)

@@ -55,16 +55,16 @@ def test_prompt_is_complete(format_of: ChatFormat) -> None:
     assert text.index(SYSTEM) < text.index(QUESTION)
 
 
-def test_prompt_reads_back_from_its_tokens(format_of: ChatFormat) -> None:
+def test_prompt_round_trip(format_of: ChatFormat) -> None:
     prompt = format_of.prompt(build_messages(SYSTEM, QUESTION))
     assert format_of.decode(prompt.tokens) == prompt.text
 
 
-def test_reply_ends_as_the_family_ends_its_turn(format_of: ChatFormat, template: Path) -> None:
+def test_reply_ends_the_turn(format_of: ChatFormat, template: Path) -> None:
     assert format_of.end_of_turn == family_of(template.stem).end
 
 
-def test_draft_in_the_familys_thinking_costs_nothing(format_of: ChatFormat, template: Path) -> None:
+def test_draft_in_thinking_is_removed(format_of: ChatFormat, template: Path) -> None:
     family = family_of(template.stem)
     thinking = family.thinks.format(draft="I write <answer>3</answer> in <answer> tags.")
     tokens = format_of.completion_tokens(f"{thinking}So: <answer>24</answer>{family.end}", finished=False)

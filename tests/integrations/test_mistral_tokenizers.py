@@ -29,16 +29,16 @@ def test_prompt_is_complete(own: Any) -> None:
     assert text.count("Answer in the tags, friend.") == text.count("How many legs have 3 spiders?") == 1
 
 
-def test_prompt_has_the_tokens_that_the_tokenizer_writes(own: Any) -> None:
+def test_prompt_has_template_tokens(own: Any) -> None:
     written = own.apply_chat_template([dict(message) for message in MESSAGES], tokenize=True, return_dict=False)
     assert ChatFormat(own, "mistral").prompt(MESSAGES).tokens == tuple(written)
 
 
-def test_reply_ends_with_the_end_of_text(own: Any) -> None:
+def test_reply_ends_with_eos(own: Any) -> None:
     assert ChatFormat(own, "mistral").completion_tokens("24", finished=True)[-1] == own.eos_token_id
 
 
-def test_completion_is_read_as_it_was_written(own: Any) -> None:
+def test_completion_round_trip(own: Any) -> None:
     chat = ChatFormat(own, "mistral")
     tokens = chat.completion_tokens("It is <answer>24</answer>", finished=True)
     assert chat.completion_text(tokens) == "It is <answer>24</answer>"

@@ -66,7 +66,7 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
 
 
 @on_module_loop
-async def test_mistake_of_a_caller_is_raised(cluster: Any) -> None:
+async def test_bad_reference_is_raised(cluster: Any) -> None:
     with pytest.raises(InvalidReferenceError, match="expected task:split"):
         await RayJudges(SETTINGS).judge("nonsense", ["<answer>1</answer>"])
 
@@ -81,7 +81,7 @@ async def judged_while_a_node_dies(cluster: Any, problems: Any, judge: Judge) ->
 
 
 @on_module_loop
-async def test_no_verdict_is_lost_with_a_node(cluster: Any, problems: Any) -> None:
+async def test_dead_node_loses_no_verdict(cluster: Any, problems: Any) -> None:
     judges = RayJudges(SETTINGS)
 
     async def judge(reference: str, texts: list[str]) -> list[float]:
@@ -91,7 +91,7 @@ async def test_no_verdict_is_lost_with_a_node(cluster: Any, problems: Any) -> No
 
 
 @on_module_loop
-async def test_dead_node_is_not_waited_for(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dead_node_is_passed_over(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # it is asked again and again
     judges = RayJudges(SETTINGS)
     cluster.remove_node(cluster.second, allow_graceful=False)
@@ -100,7 +100,7 @@ async def test_dead_node_is_not_waited_for(cluster: Any, problems: Any, monkeypa
 
 
 @on_module_loop
-async def test_killed_judge_comes_back(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_killed_judge_restarts(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)
     judges = RayJudges(SETTINGS)
     problem, texts, expected = problems[0]
@@ -136,7 +136,7 @@ async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
-def test_cluster_that_is_not_there_is_one_line(scheme: str) -> None:
+def test_missing_cluster_is_one_line(scheme: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         host, port = free.getsockname()

@@ -74,7 +74,7 @@ def levels(bridge: Bridge) -> float:
     return bridge.report()["sampler/mean_level"]
 
 
-def test_every_rollout_of_ten_steps_is_judged(bridge: Bridge, tmp_path: Path) -> None:
+def test_every_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
     gym = Watched(bridge)
     make_trainer(gym, tmp_path, 10).train()
     assert len(gym.scores) == 320
@@ -94,7 +94,7 @@ def test_levels_rise_with_right_answers(bridge: Bridge, tmp_path: Path) -> None:
     assert levels(bridge) > 0.3
 
 
-def test_prompt_that_outgrows_the_model_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
+def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
     trainer = make_trainer(Watched(bridge), tmp_path, 1)
     room = trainer.model.config.max_position_embeddings
     trainer.train()
@@ -104,7 +104,7 @@ def test_prompt_that_outgrows_the_model_is_skipped(bridge: Bridge, tmp_path: Pat
     assert not bridge.fits(replace(problem, question="word " * room))
 
 
-def test_logs_tell_levels_and_reasons(bridge: Bridge, tmp_path: Path) -> None:
+def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
     trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
     trainer.train()
     logged = trainer.state.log_history[0]
@@ -122,13 +122,13 @@ def test_logs_tell_levels_and_reasons(bridge: Bridge, tmp_path: Path) -> None:
         ({"num_generations": 4}, r"num_generations is 4, .* make it with Bridge\(group_size=4\)"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
+def test_wrong_trainer_arguments(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
     arguments = SimpleNamespace(**{"shuffle_dataset": False, "num_generations": 8} | argument)
     with pytest.raises(ConfigError, match=line):
         TrlEnvironment(bridge).callback().on_init_end(arguments, TrainerState(), TrainerControl())
 
 
-def test_lines_of_the_page_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Bridge(**SETTINGS) as bridge:
         make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
     small = partial(trl.GRPOConfig, use_cpu=True, max_completion_length=8, report_to=[], save_strategy="no")
@@ -148,7 +148,7 @@ def start(output: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_killed_and_resumed_the_stream_goes_on(tmp_path: Path) -> None:
+def test_resume_after_kill(tmp_path: Path) -> None:
     with start(tmp_path, "--steps", "1000") as killed:
         saved = tmp_path / "checkpoint-5" / "reasoning_stream.json"
         until = time.monotonic() + PATIENCE_S
@@ -167,7 +167,7 @@ def test_killed_and_resumed_the_stream_goes_on(tmp_path: Path) -> None:
     assert gym.drawn[: len(in_flight)] == in_flight
 
 
-def test_two_ranks_learn_from_whole_groups(tmp_path: Path) -> None:
+def test_two_ranks_share_groups(tmp_path: Path) -> None:
     """Both sample; the first draws every row and observes the groups of both."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
     ended = subprocess.run(

@@ -51,7 +51,7 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("skill", "expected"), [(1.0, {1.0}), (0.0, {0.0})])
-def test_command_line_scores_every_rollout(tmp_path: Path, skill: float, expected: set[float]) -> None:
+def test_command_scores_rollouts(tmp_path: Path, skill: float, expected: set[float]) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
     assert len(traces) == 32
@@ -69,7 +69,7 @@ def test_problem_is_the_prompt() -> None:
     assert task.data.reference.startswith("gcd:train:")
 
 
-def test_level_is_that_of_the_settings() -> None:
+def test_level_of_settings() -> None:
     [task] = islice(taskset(level=0.5), 1)
     assert task.data.reference.split(":")[3] == "0.5"
 

@@ -71,13 +71,13 @@ def item(row: Any, answer: str) -> DataProto:
     return DataProto(batch=batch, non_tensor_batch=others)
 
 
-def test_rows_are_what_verl_reads(rows: Any) -> None:
+def test_columns_of_rows(rows: Any) -> None:
     assert set(rows.columns) >= {"data_source", "prompt", "ability", "reward_model", "extra_info"}
     assert set(rows["ability"]) <= {"gcd", "chain_sum"}
     assert all(prompt[-1]["role"] == "user" for prompt in rows["prompt"])
 
 
-async def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
+async def test_reward_manager_scores_rows(rows: Any) -> None:
     # The manager belongs to the event loop on which it is made, as in verl's own actors.
     manager = NaiveRewardManager(OmegaConf.create({}), TOKENS, adapter.compute_score)
     right = [
@@ -88,13 +88,13 @@ async def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
     assert [found["reward_score"] for found in (*right, *wrong)] == [1.0] * 6 + [0.0] * 6
 
 
-def test_evaluation_set_is_written_without_a_number(tmp_path: Path) -> None:
+def test_evaluation_set_is_written(tmp_path: Path) -> None:
     adapter.write_parquet(str(tmp_path / "test.parquet"), None, tasks="gcd", num_eval_samples_per_task=3)
     rows = pandas.read_parquet(tmp_path / "test.parquet")
     assert [row["ground_truth"].split(":")[1] for row in rows["reward_model"]] == ["eval"] * 3
 
 
-def test_commands_of_the_page_write_rows(tmp_path: Path) -> None:
+def test_documented_commands(tmp_path: Path) -> None:
     train, test, _ = shown_commands("main_ppo")
     for words in (train, test):
         command = [sys.executable, *("12" if word == "10000" else word for word in words[1:])]
@@ -106,7 +106,7 @@ def test_commands_of_the_page_write_rows(tmp_path: Path) -> None:
     assert not trained & tested
 
 
-async def test_arguments_of_the_page_name_the_reward(rows: Any) -> None:
+async def test_documented_arguments(rows: Any) -> None:
     *_, [_, _, _, *overrides] = shown_commands("main_ppo")
     with initialize_config_module("verl.trainer.config", version_base=None):
         reward = get_custom_reward_fn(compose("ppo_trainer", overrides=overrides))
@@ -114,7 +114,7 @@ async def test_arguments_of_the_page_name_the_reward(rows: Any) -> None:
     assert (scored["score"], scored["reason"]) == (0.0, "scored")
 
 
-async def test_fault_that_stays_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lasting_fault_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "RETRY_PAUSES_S", (0.0,))
     monkeypatch.setattr(adapter.judge(), "ajudge", AsyncMock(return_value=[None]))
     with pytest.raises(ScoringError, match="could not be judged"):

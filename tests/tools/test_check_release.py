@@ -15,21 +15,21 @@ def findings(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) ->
     return capsys.readouterr().out.splitlines()[:-1]
 
 
-def test_task_without_facts_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_task_without_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "facts: generous has no entry" in findings(tmp_path, capsys)
 
 
-def test_facts_without_a_task_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_facts_without_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "facts: gcd has an entry and is not in the library" in findings(tmp_path, capsys)
 
 
-def test_level_that_makes_no_problem_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_level_without_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = findings(tmp_path, capsys, "--tasks", "broken")
     assert len(found) == 17
     assert found[0].startswith("levels: broken at 0: 1 of 1 fail: ")
 
 
-def test_evaluation_question_that_would_be_served_is_found(
+def test_served_evaluation_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.problem_set.FACTS", {"generous": TaskFacts(few_questions=False)})
@@ -37,7 +37,7 @@ def test_evaluation_question_that_would_be_served_is_found(
     assert found.startswith("questions: generous serves ")
 
 
-def test_status_tells_whether_anything_was_found(tmp_path: Path) -> None:
+def test_exit_status(tmp_path: Path) -> None:
     checkout = str(write_small_library(tmp_path) / "reasoning-gym")
     assert main([checkout, "--tasks", "exact", "--problems", "1", "--questions", "5"]) == 0
     assert main([checkout, "--tasks", "broken", "--problems", "1", "--questions", "5"]) == 1
