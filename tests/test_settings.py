@@ -72,6 +72,11 @@ def test_invalid_value(name: str, value: Any) -> None:
     assert {error["loc"][0] for error in refusal.value.errors()} == {name}
 
 
+def test_unknown_setting() -> None:
+    with pytest.raises(ValidationError, match="taks"):
+        ReasoningSettings(taks=["gcd"])  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("value", "names"),
     [("", ()), (" , ", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],

@@ -110,7 +110,7 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         if name in ENVIRONMENT_COMMANDS and not HELP_OPTIONS.isdisjoint(arguments):
             print(help_text(program(), name))
             return 0
-        return _find(name, environment_commands, environment_file)(arguments)
+        return _find_command(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the program that reads the output has ended, such as `head`
@@ -126,7 +126,7 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         return 1
 
 
-def _find(name: str, environment_commands: Mapping[str, Command], environment_file: Path) -> Command:
+def _find_command(name: str, environment_commands: Mapping[str, Command], environment_file: Path) -> Command:
     """Return a command. Imports the modules of this command alone."""
     folder = environment_file.parent
     if name in environment_commands:
