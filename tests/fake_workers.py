@@ -1,4 +1,4 @@
-"""In place of the worker pool: problems and verdicts that functions make."""
+"""A worker pool without processes: functions make its problems and verdicts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fails_where(
 
 
 class FakeWorkers:
-    """Keeps what it was asked for; `make` and `verify` may raise."""
+    """Keeps all requests in `specs` and `asked`. `make` and `verify` may raise."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Workers that are started once and lent to many sessions."""
+"""A worker pool that is started once, for many sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 @asynccontextmanager
 async def lent_pool() -> AsyncIterator[Any]:
-    """A pool of one worker of each role, which neither `start` nor `close` of a session that has it changes."""
+    """A running pool with one worker of each role. `start` and `close` of a session have no effect on the pool."""
     pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
     library, close = await pool.start(), pool.close
     pool.start, pool.grow, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()

@@ -1,4 +1,4 @@
-"""A stand-in for the library with four tasks, written into a folder that the environment's module could lie in."""
+"""A small library in place of reasoning-gym, written as a checkout into a folder."""
 
 from __future__ import annotations
 
@@ -55,10 +55,13 @@ CURRICULA = {
 
 
 def write_small_library(folder: Path) -> Path:
-    """Write a checkout of the library into a folder, which is returned.
+    """Write a checkout of the small library into a folder, and return the folder.
 
-    `broken` makes no problem, `exact` pays for its own answer alone, `generous` for everything, to 50 questions in all,
-    and `open_ended` has no single answer. The first two, of one family, have levels; the others are games.
+    - broken: a task of `family` with levels; it makes no problem
+    - exact: a task of `family` with levels; only its own answer earns 1
+    - generous: a game with 50 questions in all; every answer earns 1
+    - open_ended: a game without a single right answer
+    - composite: a task of `family`
     """
     package = folder / "reasoning-gym" / "reasoning_gym"
     package.mkdir(parents=True)

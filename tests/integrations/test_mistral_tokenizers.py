@@ -1,4 +1,4 @@
-"""Mistral's own tokenizers, which format chats without a template; the package brings real ones."""
+"""Mistral's own tokenizers, which format chats without a template. Their package contains real tokenizers."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ GROUPS = 48
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head and a second node that a test may kill."""
+    """A head and a second node, which a test may kill."""
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.second = cluster.add_node(num_cpus=1)
     cluster.connect()
@@ -52,7 +52,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]]]]:
-    """Problems, completions of them, and what a session here gives for these."""
+    """Problems with completions, and the scores that a session in this process gives."""
     session = Session(SETTINGS)
     await session.start()
     found = []

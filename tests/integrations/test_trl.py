@@ -47,7 +47,7 @@ def bridge() -> Iterator[Bridge]:
 
 
 class Watched(TrlEnvironment):
-    """Keeps the scores that the trainer got; with `oracle` completions are replaced by right answers."""
+    """Keeps the trainer's scores and references. With `oracle`, right answers replace the completions."""
 
     def __init__(self, bridge: Bridge, *, oracle: bool = False) -> None:
         super().__init__(bridge)

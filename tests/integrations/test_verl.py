@@ -49,14 +49,14 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def answers(rows: Any) -> list[str]:
-    """The right answers of the rows, made again from their references."""
+    """The right answers of the rows, from problems made by reference."""
     with Bridge() as bridge:
         remake = bridge.session.remake
         return [str(bridge._run(remake(row["ground_truth"])).answer) for row in rows["reward_model"]]
 
 
 def item(row: Any, answer: str) -> DataProto:
-    """A sampled answer to a row, as verl's agent loop hands it to a reward manager."""
+    """An answer to a row, in the form in which verl's agent loop calls a reward manager."""
     tokens = torch.tensor([TOKENS.encode(f"<answer>{answer}</answer>")])
     batch = TensorDict(
         {

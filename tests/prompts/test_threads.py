@@ -1,4 +1,7 @@
-"""Tokenizers, used from several threads at a time: a session prepares on the loop and in threads, replies in others."""
+"""A tokenizer works in several threads at a time.
+
+A session prepares short problems on the event loop and long problems in threads; replies are decoded in another thread.
+"""
 
 from __future__ import annotations
 
