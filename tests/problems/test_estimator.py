@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.problems.estimator import SignalEstimator
+from reasoning_env.problems.estimator import LEVEL_STEP, SignalEstimator
 
 TARGET = 0.7
 SIZE = 8
@@ -207,3 +207,9 @@ def test_state_fits_json(groups: list[tuple[float, list[float]]]) -> None:
     assert all(0.0 < rate < 1.0 for rate in estimate.pass_rates)
     assert all(0.0 <= chance <= 1.0 for chance in estimate.signal_chances)
     json.dumps(estimator.state(), allow_nan=False)
+
+
+def test_ceiling_is_left_out() -> None:
+    estimate = SignalEstimator(adjustable={"a"}, group_size=4, target=0.7).estimate("a").below(0.5)
+    assert max(level or 0.0 for level in estimate.levels) == 0.5 - LEVEL_STEP
+    assert math.fsum(estimate.weights) == pytest.approx(1.0)
