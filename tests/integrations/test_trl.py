@@ -118,8 +118,8 @@ def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "line"),
     [
-        ({"shuffle_dataset": True}, "set shuffle_dataset=False"),
-        ({"num_generations": 4}, r"num_generations is 4, .* make it with Bridge\(group_size=4\)"),
+        ({"shuffle_dataset": True}, r"GRPOConfig\.shuffle_dataset: .*; set it to False"),
+        ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; make the bridge with Bridge\(group_size=4\)"),
     ],
 )
 def test_wrong_trainer_arguments(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
