@@ -119,7 +119,7 @@ def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
     ("argument", "line"),
     [
         ({"shuffle_dataset": True}, r"GRPOConfig\.shuffle_dataset: .*; set it to False"),
-        ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; make the bridge with Bridge\(group_size=4\)"),
+        ({"num_generations": 4}, r"GRPOConfig\.num_generations: .*; got 4; make .* Bridge\(group_size=4\)"),
     ],
 )
 def test_wrong_trainer_arguments(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
