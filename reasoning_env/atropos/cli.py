@@ -37,6 +37,7 @@ from .inference.server_checks import wait_for_address
 from .inference.servers import needs_tokenizer
 from .launch import Launch, build_launch, server_class
 from .modes.group_file import check_path
+from .modes.mode import PATIENCE_S
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ async def check_first(launch: Launch, command: str) -> None:
     await check_names_of_tasks(config, find_checkout(FOLDER))
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
-        await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or 30.0)
+        await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or PATIENCE_S)
     if needs_tokenizer(servers):
         logger.info("loading the tokenizer %s", config.tokenizer_name)
 

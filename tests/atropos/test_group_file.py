@@ -115,10 +115,14 @@ def test_other_settings_get_other_file(files: Any, caplog: pytest.LogCaptureFixt
     assert indices(first) == [0]
 
 
-def test_second_process_is_refused(files: Any) -> None:
+def test_header_is_private(files: Any) -> None:
     file = files()
     append(file, 0)
     assert stat.S_IMODE(file.path.with_name("groups.jsonl.header").stat().st_mode) == 0o600
+
+
+def test_second_process_is_refused(files: Any) -> None:
+    append(files(), 0)
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
         files()
 

@@ -79,6 +79,8 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             data_dumps_dir=dumps,
         )
         wait_for_groups(training, count=10)
+        # A kill may come before the first regular save.
+        wait_until(lambda: any(checkpoints.glob("*/*/latest.json")), "the first checkpoint")
         gate.clear()
         wait_until(lambda: len(held) == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
         below, in_flight = descendants(environment.pid), under_way(environment)

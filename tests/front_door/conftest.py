@@ -1,4 +1,4 @@
-"""The environment as it is, with Atropos' own clients, before an inference server that speaks real HTTP."""
+"""The environment with Atropos' own clients and an inference server over HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOWHERE = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:9/v1", 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run this folder's coroutines on one event loop, so that they can share the worker processes."""
+    """Run this folder's coroutines on one event loop, so that all can share the worker processes."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and inspect.iscoroutinefunction(getattr(item, "function", None)):
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Env(ReasoningGymEnv):
-    """The environment; `reported` holds what every `wandb_log` would have sent."""
+    """The environment; `reported` holds the metrics of every `wandb_log`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,7 +52,7 @@ class Env(ReasoningGymEnv):
 
 
 def make_config(**fields: Any) -> ReasoningGymEnvConfig:
-    """Settings for a small environment without wandb, which waits for nothing long."""
+    """Settings for a small environment without wandb and without long waits."""
     small = {
         "tokenizer_name": TOKENIZER,
         "tasks": ["chain_sum"],
@@ -91,7 +91,7 @@ MakeEnv = Callable[..., Awaitable[Env]]
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def make_env(workers: Any, server: InferenceServer) -> AsyncIterator[MakeEnv]:
-    """Makes environments that are ready for use, clients of the server, and closes them at the end."""
+    """Makes environments over the server, after `setup`; closes all at the end."""
     made = []
 
     async def make(kind: str = "vllm", **fields: Any) -> Env:
@@ -107,7 +107,7 @@ async def make_env(workers: Any, server: InferenceServer) -> AsyncIterator[MakeE
 
 @pytest.fixture(autouse=True)
 def no_pauses_between_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Atropos repeats a failed request twice, after random pauses of seconds; the repeats stay, the pauses go."""
+    """Take the pauses, random and seconds long, out of Atropos' two repeats of a failed request."""
     for method in (
         APIServer._comp,
         APIServer._comp_eval,
@@ -126,7 +126,7 @@ Collect = Callable[..., Awaitable[Any]]
 
 @pytest.fixture
 def collect(server: InferenceServer) -> Collect:
-    """Has a group made of replies, in which the word "right" stands for a right one; returns it and its item."""
+    """Collects a group of these replies, with "right" for the right answer; returns the group and its item."""
 
     async def collect(env: Env, *replies: str | Completion) -> tuple[Any, Any]:
         item = await env.get_next_item()

@@ -1,4 +1,4 @@
-"""The environment at run-api: registered, delivering, saving its state there, and resumed."""
+"""The environment at run-api: registration, delivery, checkpoints and resume."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
 
 @pytest.fixture
 def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
-    """Makes environments that are registered at run-api and deliver there; it is there until they have ended."""
+    """Makes environments that are registered at run-api; run-api outlives them."""
 
     async def make_registered(**fields: Any) -> Env:
         fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False, "shutdown_grace_s": 0.0}
@@ -47,14 +47,14 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
 
 
 async def send_one(env: Env) -> None:
-    """Collect a group and hand it over for delivery."""
+    """Collect a group and send the group."""
     item = await env.get_next_item()
     group, _ = await env.collect_trajectories(item)
     await env.handle_send_to_api(group, item)
 
 
 async def test_group_larger_than_batch(make: MakeEnv) -> None:
-    with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
+    with pytest.raises(ConfigError, match=r"env\.group_size: .*, 32; got 33"):
         await make(group_size=33)
 
 
@@ -67,7 +67,7 @@ async def test_status_with_mock_server(make: MakeEnv, api: ServedRunApi) -> None
 
 @pytest.fixture
 def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]]:
-    """Has an environment deliver groups one after the other, as right as their seeds say; returns the specs."""
+    """Lets an environment deliver groups in turn and returns their specs; a problem's seed sets its right answers."""
 
     async def serve(env: Env, groups: int) -> list[ProblemSpec]:
         specs = []
@@ -86,7 +86,7 @@ def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]
 
 @pytest.fixture
 def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
-    """Makes an environment of a trainer that has a folder for checkpoints, at a step; the one before it is closed."""
+    """Makes an environment whose trainer is at a step and has a folder for checkpoints; closes earlier environments."""
     made: list[Env] = []
 
     async def start(step: int, **fields: Any) -> Env:
@@ -145,7 +145,7 @@ async def test_undelivered_problems_come_again(
     await first._run.queue.drain(PATIENCE_S)
     api.faults = {"/status-env": 503}
     await send_one(first)
-    # run-api cannot be told in any time.
+    # Neither delivery nor leaving succeeds.
     monkeypatch.setattr(Run, "least_drain_s", 0.01)
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.01)
     await first.close()

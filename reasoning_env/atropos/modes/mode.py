@@ -75,7 +75,7 @@ class Mode:
         """Take a scored group, for what the mode does with groups itself."""
 
     def is_in_flight(self, packed: ScoredDataGroup | None) -> bool:
-        """Tell whether the problem of a collected group, None for a dropped group, stays in flight."""
+        """Tell whether the problem of a collected group stays in flight; `packed` is None for a dropped group."""
         return False
 
     # ---- reports

@@ -39,7 +39,9 @@ async def close(env: Environment, run: Run) -> None:
         run.run_api.leave,
         run.session.close,
     ]
-    steps += [partial(asyncio.to_thread, file.close) for file in (run.dumper, run.mode, env.jsonl_writer) if file]
+    for holder_of_files in (run.dumper, run.mode, env.jsonl_writer):
+        if holder_of_files is not None:
+            steps.append(partial(asyncio.to_thread, holder_of_files.close))
     await _run_all(steps)
 
 

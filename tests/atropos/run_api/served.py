@@ -1,4 +1,4 @@
-"""Atropos' own run-api in the process of the tests, behind an HTTP server with faults that a test can switch on."""
+"""Atropos' own run-api in the tests' process, behind an HTTP server with faults that a test can switch on."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TRAINER = {**REGISTRATION, "wandb_group": "group", "wandb_project": "project", "
 
 
 class ServedRunApi(FaultyServer):
-    """One run-api; `async with` starts it, with a trainer and without environments.
+    """A run-api; `async with` starts run-api with a trainer and without environments.
 
-    `faults` maps a path to what happens to its requests: a status to answer with, a text to answer with in place of
-    run-api's own reply, "cut" to take the request and close the connection without an answer, or "drop" to close it
-    without taking anything. `requests` holds all that came, as path and parsed body.
+    `faults` maps a path to the fault of its requests: a status or a text to answer with, "cut" to take the request and
+    close the connection without an answer, or "drop" to close the connection without taking the request. `requests`
+    holds all requests, as path and parsed body.
     """
 
     # aiohttp would unpack the first of several gzip members only.
@@ -38,22 +38,22 @@ class ServedRunApi(FaultyServer):
 
     @property
     def groups(self) -> list[dict[str, Any]]:
-        """What lies in run-api's queue."""
+        """Groups in run-api's queue."""
         queue = getattr(atropos_app.state, "queue", [])
         return [{name: value for name, value in group.items() if value is not None} for group in queue]
 
     @property
     def environments(self) -> list[dict[str, Any]]:
-        """Its entries, by their numbers."""
+        """Registered environments, by number."""
         return list(getattr(atropos_app.state, "envs", []))
 
     @property
     def connected(self) -> list[int]:
-        """The numbers of entries that have not been disconnected."""
+        """Numbers of the environments that have not left."""
         return [entry["registered_id"] for entry in self.environments if entry["connected"]]
 
     def count(self, path: str) -> int:
-        """How many requests to this path came."""
+        """Number of requests to this path."""
         return sum(asked == path for asked, _ in self.requests)
 
     async def __aenter__(self) -> Self:
@@ -62,7 +62,7 @@ class ServedRunApi(FaultyServer):
         return await super().__aenter__()
 
     def start(self) -> None:
-        """Listen, with all that it knew, and without faults."""
+        """Accept connections again, without faults and with the state from before."""
         self.faults = {}
         self.fail(self._meet, self._is_met)
 
@@ -71,11 +71,11 @@ class ServedRunApi(FaultyServer):
         self.fail(refuse)
 
     def forget(self) -> None:
-        """Know as little as another process would."""
+        """Forget all state, like a new process."""
         atropos_app.state = State()
 
     async def reset(self) -> None:
-        """Forget the trainer, the environments and the groups."""
+        """Forget trainer, environments and groups."""
         await self.call("GET", "/reset_data")
 
     async def train(self, **fields: Any) -> None:
@@ -84,7 +84,7 @@ class ServedRunApi(FaultyServer):
         await self.call("GET", "/batch")
 
     async def call(self, method: str, path: str, body: Any = None) -> None:
-        """Do what somebody else asks run-api for."""
+        """Make a request of another client."""
         await self._pass_on(method, path, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
     def make_app(self) -> web.Application:
