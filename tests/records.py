@@ -1,4 +1,4 @@
-"""Records for tests, with defaults for all that a test does not care about."""
+"""Records for tests, with defaults for fields that a test does not name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def make_rollout(
     finish_reason: str = "stop",
     scoring_s: float = 0.0,
 ) -> Rollout:
-    """A scored rollout; `reward` differs from the verdict's score where length has cost something."""
+    """A scored rollout. `reward` differs from the verdict's score after a length penalty."""
     return Rollout(
         text="<answer>2</answer>",
         tokens=(9,) * (prompt_tokens + completion_tokens),

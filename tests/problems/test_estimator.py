@@ -1,4 +1,4 @@
-"""What is believed of arms, judged by learners whose true chances are known."""
+"""Estimates of arms, compared with learners whose true chances are known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_estimator(**fields: object) -> SignalEstimator:
 
 
 def logistic(best: float, slope: float = 8.0, target: float = TARGET) -> Chance:
-    """The chance of success of a learner that is at the target at level `best`."""
+    """Pass rate of a learner that is at the target at level `best`."""
     return lambda level: 1.0 / (1.0 + math.exp(slope * (level - best)) * (1.0 - target) / target)
 
 
@@ -42,7 +42,7 @@ def draw_level(estimator: SignalEstimator, chances: random.Random) -> float:
 
 
 def serve(estimator: SignalEstimator, chance: Chance, groups: int, *, delay: int = 0) -> list[float]:
-    """Observe groups of a learner, each `delay` groups late; returns the mean level before each."""
+    """Observe groups of a learner, each `delay` groups late; return the mean level before each group."""
     random_state = random.Random(0)
     means: list[float] = []
     unseen: deque[float] = deque()
@@ -113,7 +113,7 @@ def test_levels_follow_a_sudden_learner() -> None:
 
 
 def test_levels_are_spread_around_the_target() -> None:
-    """A single level would keep a learner from problems that it could learn from as well."""
+    """A learner can also learn from levels beside the best level."""
     estimator = make_estimator()
     serve(estimator, logistic(0.5), 100)
     weights = sorted(estimator.estimate("task").weights, reverse=True)

@@ -1,4 +1,4 @@
-"""What a run draws from: the settings of tasks, their refusals, and the stream that learns from groups."""
+"""The plan of a run: settings of tasks, their errors, and the sampler that learns from groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def difficulty() -> DifficultyMap:
 
 
 class LibraryChecker:
-    """Checks as a worker does, without one, and keeps what it was asked."""
+    """Checks as a worker does, in this process, and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, Any], float | None]] = []
@@ -111,7 +111,7 @@ async def test_params_checked_at_eval_level() -> None:
 
 # ---------------------------------------------------------------------------- what is refused
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "unknown task": ({"tasks": "gdc"}, "tasks: .*'gdc'.* gcd"),
     "unknown task left out": ({"exclude_tasks": "sudok"}, "exclude_tasks: .*'sudok'.* sudoku"),
     "unknown task weighed": ({"task_weights": {"gdc": 2}}, "task_weights: .*'gdc'.* gcd"),
@@ -132,9 +132,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", INVALID)
 async def test_invalid_plan(case: str) -> None:
-    fields, message = REFUSED[case]
+    fields, message = INVALID[case]
     sampling = {"task_sampling": "weighted"} if "task_weights" in fields else {}
     with pytest.raises(ConfigError, match="^" + message):
         await plan(**fields, **sampling)
@@ -199,7 +199,7 @@ async def make(**fields: Any) -> Any:
 
 
 def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[float]]) -> list[ProblemSpec]:
-    """Draw and observe one position after the other."""
+    """Draw and observe positions in order."""
     specs = []
     for index in positions:
         spec = sampler.draw(index, 0)
@@ -260,7 +260,7 @@ def test_params_of_composite_members() -> None:
 
 
 async def test_run_description_survives_json() -> None:
-    """It is compared with what a checkpoint holds; a tuple would differ from the list that it became there."""
+    """A checkpoint holds lists: a tuple in the description would differ from them."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
     run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
     assert run == json.loads(json.dumps(run))

@@ -21,7 +21,7 @@ TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
 EVEN = dict.fromkeys(TASKS, 1.0)
 SIZE = 8
 CHI_SQUARE_999 = {3: 16.27, 24: 51.18}
-"""The value that chi-square exceeds once in 1000 times, by degrees of freedom."""
+"""Value that chi-square exceeds once in 1000 times, by degrees of freedom."""
 
 
 def make_sampler(weights: Mapping[str, float] = EVEN, **options: Any) -> TaskSampler:
@@ -45,7 +45,7 @@ def make_learning_sampler(
 def serve(
     sampler: TaskSampler, positions: range, right: Callable[[ProblemSpec], int], ahead: int = 0
 ) -> list[ProblemSpec]:
-    """Draw positions, and observe each once `ahead` later ones are drawn."""
+    """Draw positions, and observe each after `ahead` later draws."""
     drawn: list[ProblemSpec] = []
     for place, index in enumerate(positions):
         drawn.append(sampler.draw(index, 0))
@@ -57,7 +57,7 @@ def serve(
 
 
 def luck(spec: ProblemSpec) -> int:
-    """Right answers that depend on the spec alone."""
+    """Scores that depend only on the spec."""
     return random.Random(spec.seed).randint(0, SIZE)
 
 
@@ -84,7 +84,7 @@ def test_draws_differ(options: dict[str, int], index: int, attempt: int) -> None
 
 
 def test_pinned_draws() -> None:
-    """Like the seeds, which follow from the same hash: a change gives every user other training problems."""
+    """A change here gives every user other training problems."""
     drawn = [make_sampler(instance=3).draw(index, 0).task for index in range(6)]
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 

@@ -24,7 +24,7 @@ MEMBERS_OF_A_COMPOSITE = 106
 
 
 def range_of(seed: int) -> int:
-    """The number of the range of INSTANCE_SEEDS seeds that a seed lies in."""
+    """Number of the range of INSTANCE_SEEDS seeds that holds a seed."""
     return seed // INSTANCE_SEEDS
 
 

@@ -24,7 +24,7 @@ DEADLINE_S = 5.0
 
 
 class Sampler:
-    """Draws the tasks in turn; another attempt takes the next one, and quarantined ones are skipped."""
+    """Draws the tasks in turn. Another attempt takes the next task; quarantined tasks are skipped."""
 
     def __init__(self, tasks: Sequence[str] = ("a", "b", "c")) -> None:
         self._tasks = tasks
@@ -51,7 +51,7 @@ b_fails = fails_where(lambda spec: spec.task == "b", at_once)
 
 
 class Held(FakeWorkers):
-    """Keeps every request until the test settles it."""
+    """Holds every request until the test answers it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ async def make_stream() -> AsyncIterator[MakeStream]:
 
 
 async def settle() -> None:
-    """Let every task run until it waits for something that only the test can bring."""
+    """Let every asyncio task run until it waits for the test."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -174,7 +174,7 @@ async def test_failed_position_is_drawn_again(make_stream: MakeStream) -> None:
 async def test_failing_task_is_quarantined(
     make_stream: MakeStream, caplog: pytest.LogCaptureFixture, failed_before: int
 ) -> None:
-    """In an earlier run it may have failed more often than this one allows."""
+    """The task may have failed more often in the earlier run than this run allows."""
     sampler = Sampler()
     state = {"failures_in_a_row": {"b": failed_before}}
     stream = make_stream(FakeWorkers(b_fails), sampler, quarantine_after=3, state=state)
@@ -289,7 +289,7 @@ async def test_gaps_between_restored_positions(make_stream: MakeStream) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
 def test_resumed_stream(runs: list[tuple[int, list[int]]], data: st.DataObject) -> None:
-    """Problems get ready in any order; each run is saved, some of what it handed out still in flight, and resumed."""
+    """Problems get ready in any order. Each run is saved, with problems in flight, and resumed."""
 
     async def serve() -> None:
         restored: list[int] = []
@@ -343,7 +343,7 @@ async def test_resumed_stream_keeps_redraws(make_stream: MakeStream) -> None:
 
 
 async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:
-    """Position k is a function of the seed and the saved state, so the state must say what is not drawn any more."""
+    """Position k is a function of seed and state, so the state must hold the quarantined tasks."""
     expected = await take(make_stream(FakeWorkers(b_fails)), 24)
     first = make_stream(FakeWorkers(b_fails))
     begun = [await first.next() for _ in range(12)]

@@ -26,14 +26,14 @@ class Terminal(StringIO):
 
 @pytest.fixture(autouse=True)
 def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is a terminal has 50 columns."""
+    """A terminal with 50 columns."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "50")
 
 
 @pytest.fixture(params=["", "1"])
 def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
-    """What is no terminal, with and without a wish for colours."""
+    """No terminal, with and without a request for colours."""
     monkeypatch.setenv("FORCE_COLOR", request.param)
     return capsys
 

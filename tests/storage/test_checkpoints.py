@@ -111,7 +111,7 @@ def take(tmp_path: Path) -> Iterator[Take]:
 
 @pytest.fixture
 def leave(take: Take) -> Leave:
-    """Leaves the folder of a process that is gone, with the checkpoints of some steps."""
+    """Leaves the folder of an ended process, with the checkpoints of some steps."""
 
     def leave_one(*steps: int, **how: Any) -> Path:
         store = take(**how)
@@ -346,7 +346,7 @@ sys.stdin.read()
 
 
 def test_kill_during_a_save(start: Start, tmp_path: Path) -> None:
-    """Over and over in one folder, each child going on from what the one before it had saved."""
+    """Again and again in one folder; each child goes on from the state that the child before saved."""
     lines = """
 store = take(step=10**9, registration=1)
 found = store.load()

@@ -64,7 +64,7 @@ def test_short_write(file: LineFile, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def take(tmp_path: Path) -> Iterator[Callable[[], KeyedFile]]:
-    """Opens one file with keys again and again, and lets go of it before each time."""
+    """Opens a keyed file again and again; the earlier object is closed first."""
     with ExitStack() as stack:
 
         def take() -> KeyedFile:

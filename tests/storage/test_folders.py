@@ -25,7 +25,7 @@ def test_checkout_without_a_package(tmp_path: Path, inside: str, caplog: pytest.
 
 @pytest.mark.parametrize("marks", [(), ("pyproject.toml",), ("reasoning_gym_environment.egg-info",)])
 def test_dumps_beside_a_clone(tmp_path: Path, marks: tuple[str, ...]) -> None:
-    """A folder in another source tree, a clone, and a clone that is installed in place."""
+    """A folder in another source tree, a clone, and an editable installation."""
     for mark in marks:
         (tmp_path / mark).touch()
     assert default_dumps_folder(tmp_path) == tmp_path / "data_dumps"

@@ -1,4 +1,4 @@
-"""Direct calls of the library, for the tests to compare the workers with."""
+"""Direct calls of the library, to compare workers with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unittest import mock
 
 
 def call_library(folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]]) -> list[tuple[bytes, Any]]:
-    """What the library itself makes of tasks, seeds, parameters and answers, in two fresh processes.
+    """Problems and scores of the library itself, made in two fresh processes.
 
     Each result is the entry as bytes with the scores of the answers.
     """
@@ -49,7 +49,7 @@ def _call(task: str, seed: int, params: Mapping[str, Any], answers: list[str]) -
 
 
 def _score(dataset: Any, entry: Any, answer: str) -> float | None:
-    """The higher score of the bare and the tagged answer, clamped; None when the verifier fails on both."""
+    """The higher score of the bare and the tagged answer, clamped; None if the verifier fails on both."""
     scores = []
     for form in (answer, f"<answer>{answer}</answer>"):
         with contextlib.suppress(Exception):  # verifiers raise anything

@@ -1,4 +1,4 @@
-"""A stand-in for the library with tasks that misbehave on demand, written into a folder that serves as a checkout."""
+"""A fake library whose tasks misbehave on demand, written into a folder that serves as a checkout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ import time
 
 
 def act(verb):
-    """Misbehave as the verb says."""
+    """Misbehave as the verb tells."""
     if verb == "raise":
         raise ValueError("no such puzzle")
     if verb == "exit":
@@ -52,7 +52,7 @@ def act(verb):
 
 
 def score(answer, entry):
-    """The answer says what the verifier does; anything else is compared with the entry's answer."""
+    """Do what the answer tells; compare any other answer with the entry's."""
     tagged = answer.startswith("<answer>")
     verb, _, rest = answer.removeprefix("<answer>").removesuffix("</answer>").partition(" ")
     if verb == "number":  # the score for the bare form and the one for the tagged form
@@ -190,7 +190,7 @@ class BuildCrash(Base):
 
 
 class SlowBuild(Base):
-    """Takes a second to build, as some tasks of the library take a third of one."""
+    """Takes a second to build; some tasks of the library take a third of a second."""
 
     def __init__(self, config):
         time.sleep(1.0)
@@ -198,7 +198,7 @@ class SlowBuild(Base):
 
 
 class Inspect(Base):
-    """Reports, as the question, what the worker process is."""
+    """Reports the properties of the worker process as the question."""
 
     def __getitem__(self, index):
         descriptors = []
@@ -231,7 +231,7 @@ GENERATING = {re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower(): cls for cls 
 
 
 def write_fake_library(folder: Path) -> Path:
-    """Write the package `reasoning_gym` into `folder`, which a pool then takes as its checkout."""
+    """Write the package `reasoning_gym` into `folder`, a checkout for a pool."""
     package = folder / "reasoning_gym"
     (package / "acts").mkdir(parents=True)
     (package / "__init__.py").write_text(PACKAGE)

@@ -29,11 +29,11 @@ from .traps import Traps
 
 CORPUS = Path(__file__).resolve().parents[1] / "data" / "hostile.json"
 LONG = 20_000
-"""Bytes of the longest answers: what the environment's own default lets through to a verifier."""
+"""Bytes of the longest answers that reach a verifier by default."""
 BELOW_FULL_MARKS = 0.99
 
 WITNESSES = ("decimal_arithmetic", "polynomial_multiplication", "pool_matrix", "power_function", "countdown")
-"""Tasks whose scores depend on what a verifier worker's libraries keep: contexts, caches, error states."""
+"""Tasks whose scores depend on state in a verifier worker's libraries: contexts, caches, error states."""
 
 
 class Kind(StrEnum):
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Hostile:
-    """One answer, and the most that it may earn."""
+    """An answer, and the highest score that it may earn."""
 
     kind: Kind
     name: str
@@ -58,7 +58,7 @@ class Hostile:
 
 
 def _read_tables() -> dict[str, dict[str, str]]:
-    """Texts by name; some are made of parts, of which a pair is a piece and how often it is repeated."""
+    """Texts by name. Some are made of parts; a pair is a piece and its number of repetitions."""
 
     def made(parts: Any) -> str:
         return parts if isinstance(parts, str) else "".join(p if isinstance(p, str) else p[0] * p[1] for p in parts)
@@ -69,9 +69,9 @@ def _read_tables() -> dict[str, dict[str, str]]:
 
 TABLES = _read_tables()
 EVALUATED = ("python", "sympy", "shell", "pickle", "address")
-"""What runs where text is evaluated as Python, parsed by sympy, run by a shell, unpickled or opened by numpy."""
+"""Payloads that run if text is evaluated by Python, parsed by sympy, run by a shell, unpickled or opened by numpy."""
 UNKNOWN = "unknown"
-"""What would run in places that the project has none of, or has been seen to fail."""
+"""Payloads for places that the project does not have, and payloads that failed before."""
 SHAPED = ("a shell", "a file", "a wide look-alike")
 """Payloads that are tried in every shape."""
 WORK = {
@@ -94,11 +94,11 @@ FORGERIES: Mapping[str, str] = {
 
 Data = Mapping[str, Any]
 Cheats = Callable[[Data, str], Mapping[str, "str | tuple[str, float]"]]
-"""From the metadata and the right answer: answers by name, with the most that they may earn where that is not 0.1."""
+"""Makes answers by name from metadata and right answer, with the highest score where it is not 0.1."""
 
 
 def _integral(data: Data, right: str) -> Mapping[str, str]:
-    """What stands for the rest of the grammar, whose own tests know what else sympy would take for the answer."""
+    """A sample of the grammar. Its own tests have more answers that sympy would accept."""
     integrand, variable = data["integrand"], data["variable"]
     return {"the question": f"Integral({integrand}, {variable})", "not a number": f"nan*{variable}"}
 
@@ -180,7 +180,7 @@ SLOPES = [
     "RIGHT+1e-12*sqrt(1+sqrt(1+sqrt(1+sqrt(1+sqrt(1+VAR)))))",
     "RIGHT+1e-12*" + "*".join(f"cos(VAR/{number})" for number in range(2, 30)),
 ]
-"""Right but for something too small to be told apart in floating point, which only simplification can find."""
+"""Answers with an error too small for floating point, which only simplification finds."""
 BURDENS: Mapping[str, Sequence[str]] = {
     "binary_matrix": [*LITERALS, "[[" + "1," * 9000 + "]]"],
     "bitwise_arithmetic": ["0x" + "f" * 19_000, "9" * 19_000, "0b" + "1" * 19_000, "1_" * 9000 + "1"],
@@ -234,11 +234,11 @@ BURDENS: Mapping[str, Sequence[str]] = {
     "spiral_matrix": LITERALS,
     "string_insertion": [*LITERALS, "'" + "A" * 19_000 + "'", "'A' * 10**9"],
 }
-"""What would burden a task's own verifier. P stands for a variable of the question's formulas."""
+"""Answers that would overload a task's own verifier. P stands for a variable of the question's formulas."""
 
 
 def burdens(task: str, data: Data, right: str) -> list[str]:
-    """What burdens the verifier of one problem of a task."""
+    """Answers that overload the verifier of a problem of a task."""
     if task == "propositional_logic":
         # A variable that follows would be right, at any length.
         open_one = next(name for name in data["variables"] if name not in "".join(data["premises"]))
@@ -250,21 +250,21 @@ def burdens(task: str, data: Data, right: str) -> list[str]:
 # ------------------------------------------------------------------ putting it together
 
 TYPICAL = {"boxnet": '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, 1.5])"}]', "rush_hour": "A+1"}
-"""Ordinary answers to tasks that tell no right one."""
+"""Ordinary answers to tasks without an oracle answer."""
 CHEAT_MOST = 0.1
 FIRST_NUMBER_COUNTS = frozenset({"gsm_symbolic", "time_intervals"})
 EVALUATING = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
-"""Tasks whose own verifiers evaluate the answer, and would pay in part for the right answer's name."""
+"""Tasks whose own verifiers evaluate the answer, and would give partial credit for the right answer's name."""
 
 
 def ordinary_answer(problem: Problem) -> str:
-    """The right answer where one is known."""
+    """The right answer, if one is known."""
     right = reference_answer(problem)
     return TYPICAL[problem.task] if right is None else right
 
 
 def hostile_answers(problem: Problem, traps: Traps) -> list[Hostile]:
-    """Everything for one problem; answers that happen to be right may earn full marks."""
+    """All hostile answers to a problem. An answer that is right by chance may score 1."""
     right = ordinary_answer(problem)
     data = json.loads(problem.metadata_json)
     found = [*_executions(right, traps), *_tables(problem.task), *_own(problem.task, data, right)]
@@ -272,7 +272,7 @@ def hostile_answers(problem: Problem, traps: Traps) -> list[Hostile]:
 
 
 def _is_right(hostile: Hostile, task: str, right: str) -> bool:
-    """Whether an answer says the same as the right one."""
+    """Whether an answer equals the right answer in meaning."""
     answer = hostile.answer
     if answer.strip().casefold() == right.strip().casefold():
         return True
@@ -302,7 +302,7 @@ def _executions(right: str, traps: Traps) -> Iterator[Hostile]:
 
 
 def _grafts(right: str, payload: str) -> dict[str, str]:
-    """Payloads with the right answer beside them, for which full marks would be no fault."""
+    """Payloads beside the right answer; a score of 1 is allowed."""
     number = re.search(r"\d+", right)
     return {
         "in the place of a number": right.replace(number[0], payload, 1) if number else payload + right,

@@ -1,4 +1,4 @@
-"""What is tried behind each layer of the sandbox alone, and a driver that tries each probe in a process of its own."""
+"""Probes of the sandbox, and a driver that runs each probe in its own process behind chosen layers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ HARMLESS: Mapping[str, str] = {
     "write to an open file": "open(null, 'w').write('x')",
     "ask for a limit": "resource.getrlimit(resource.RLIMIT_AS)",
 }
-"""What verifiers and their libraries do, which no layer may deny."""
+"""Actions of verifiers and their libraries, which no layer may deny."""
 
 DRIVER = """
 import _thread, ctypes, dataclasses, fcntl, json, os, resource, socket, subprocess, sys
@@ -139,7 +139,7 @@ print(json.dumps({"layers": layers, "missing": missing, "outcomes": outcomes}))
 
 @dataclass(frozen=True)
 class Run:
-    """Which layers this machine has, why it lacks the others, and what became of each probe."""
+    """The layers of this machine, the reasons for missing layers, and the outcome of each probe."""
 
     layers: list[str]
     missing: dict[str, str]
@@ -159,7 +159,7 @@ def run_probes(layers: Collection[str], sources: Mapping[str, str], folder: Path
 
 
 def run_python(script: str, text: str = "") -> str:
-    """Return what a fresh interpreter prints."""
+    """Run a script in a fresh interpreter and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What the tests of the workers share: a pool over the fake library, specs, parameters and waiting."""
+"""Shared by the tests of the workers: a pool over the fake library, specs, parameters, waiting."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: 
 
 @asynccontextmanager
 async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[WorkerPool]:
-    """A started pool with one worker of each kind unless told otherwise, all of whose workers are forked.
+    """A started pool whose workers are all forked; by default one worker of each role.
 
     Verifiers of a fake library are not sandboxed, since they misbehave on purpose.
     """
@@ -54,7 +54,7 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
 
 
 async def library_info(checkout: Path | None, **settings: Any) -> LibraryInfo:
-    """What a pool tells of the library when it starts."""
+    """What a starting pool reports of the library."""
     pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=checkout, **settings))
     try:
         return await pool.start()
@@ -67,5 +67,5 @@ async def make(pool: WorkerPool, task: str = "ok", seed: int = 1, **params: Any)
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one that its parent has not collected yet counts as ended."""
+    """Whether a process has ended. A zombie counts as ended."""
     return not is_alive(pid)

@@ -34,7 +34,7 @@ def test_moment_can_be_pickled() -> None:
 
 
 def test_problem_does_not_depend_on_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only codeio runs such code: here a task's item is replaced by one that reads the clock."""
+    """Only codeio runs such code: here an item of a task is replaced by an item that reads the clock."""
     dataset = library._datasets.get("codeio", {}, 0)
     entry = {"answer": "1", "metadata": {}}
     monkeypatch.setattr(type(dataset), "__getitem__", lambda self, item: {**entry, "question": f"{time.time()}"})

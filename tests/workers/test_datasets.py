@@ -1,4 +1,4 @@
-"""Datasets that are kept, with a made-up library of which every construction is seen."""
+"""Kept datasets, with a fake library that records every construction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Config:
 
 
 class Dataset:
-    """Its item shows everything that it was made of."""
+    """Its item shows all values that made the dataset."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -43,7 +43,7 @@ class Dataset:
 
 
 class CodeDataset(Dataset):
-    """Keeps what it computed from its parameters on the class, like codeio."""
+    """Keeps data made from its parameters on the class, like codeio."""
 
     _jsonl_data: ClassVar[str] = ""
 
@@ -56,7 +56,7 @@ class CodeDataset(Dataset):
 
 
 class Factory:
-    """Stands for the library's module; counts what it builds, and knows what is still alive of it."""
+    """A fake of the library's module that counts built and living datasets."""
 
     def __init__(self) -> None:
         self.built: list[str] = []

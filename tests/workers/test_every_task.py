@@ -34,13 +34,13 @@ COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", 
 """What the composite of the defaults is made of, some of whose members are built for one seed, and one slowly."""
 REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.built_for_each_seed}
 COMPUTES_FROM_PARAMS = ("count_primes", "emoji_mystery", "manipulate_matrix", "rush_hour", "spell_backward")
-"""Tasks whose constructor computes from its parameters what it generates from later."""
+"""Tasks whose constructor prepares data from its parameters for later generation."""
 ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *COMPUTES_FROM_PARAMS, "countdown", "list_functions"})
 
 
 @dataclass(frozen=True)
 class Served:
-    """What the workers made of a spec, the verdicts on the library's own answer and on a wrong one, and a direct call.
+    """A spec's problem from the workers, verdicts on the oracle answer and a wrong answer, and a direct call.
 
     `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`;
     `direct` is the library's entry, None where it was not called. `remade` is the question of the problem that was made
@@ -60,7 +60,7 @@ class Served:
 
 
 def _specs() -> Iterator[ProblemSpec]:
-    """The defaults of every task, then level after level, each with a seed of its own for each problem."""
+    """The defaults of every task, then level after level, with a new seed for each problem."""
     defaults = composite_params(COMPOSED, sorted(FACTS))
     for seed in SEEDS:
         for task in sorted(FACTS):
@@ -94,7 +94,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) 
 
 
 def _is_compared(spec: ProblemSpec) -> bool:
-    """Whether the library is called directly as well: at the hardest level only for what is made in ways of its own."""
+    """Whether the library is called directly too: at the hardest level only for tasks with special generation."""
     return spec.task in (*ALTERNATING, "composite") or (spec.level != 1.0 and spec.seed != SEEDS[0])
 
 
@@ -119,7 +119,7 @@ def _plain_answers(problem: Problem) -> list[str]:
 
 
 def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
-    """The problem's parameters; those of a composite with what the level makes of its members."""
+    """The problem's parameters; for a composite, with its members' parameters at the level."""
     if problem.task != "composite" or problem.spec.level is None:
         return dict(problem.params)
     return dict(difficulty.parameters("composite", problem.spec.level, problem.spec.params).params)
@@ -183,7 +183,7 @@ def test_plain_scores_of_a_direct_call(served: list[Served]) -> None:
 
 
 def _score(verdict: Verdict) -> float | None:
-    """The score, or None where the verifier failed, for which the verdict must say 0."""
+    """The score; None if the verifier failed, and then the verdict is 0."""
     if verdict.reason is Reason.VERIFIER_ERROR:
         assert verdict.score == 0.0
         return None

@@ -1,4 +1,4 @@
-"""The faster generators make what the library makes, and stay out of a library that they were not made for."""
+"""Faster generators make the library's problems, and are not used with another library."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HARDER = {
     "figlet_font": {"min_word_len": 9, "max_word_len": 12},
     "polynomial_multiplication": {"max_terms": 8, "max_degree": 5, "max_polynomials": 4},
 }
-"""Parameters of every other seed, where the defaults leave little to do."""
+"""Parameters for every other seed of tasks whose defaults exercise little code."""
 Entries = dict[tuple[str, int], bytes]
 
 
@@ -43,7 +43,7 @@ def params_of(task: str, seed: int) -> Mapping[str, int]:
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory: pytest.TempPathFactory) -> Entries:
-    """What the library makes as it is, in two fresh processes."""
+    """Problems of the unchanged library, made in two fresh processes."""
     calls = call_library(tmp_path_factory.mktemp("direct"), [(*one, params_of(*one), []) for one in WANTED])
     return dict(zip(WANTED, (entry for entry, _ in calls), strict=True))
 
@@ -72,7 +72,7 @@ def test_edit_needs_unique_text(text: str) -> None:
 
 @pytest.fixture
 def other_release(tmp_path: Path) -> Path:
-    """A folder with a library whose countdown is not the known one: it gives up at once."""
+    """A folder with a library whose countdown differs: it gives up at once."""
     games = tmp_path / "reasoning_gym" / "games"
     games.mkdir(parents=True)
     for source in [*LIBRARY.iterdir(), *(LIBRARY / "games").iterdir()]:

@@ -1,4 +1,4 @@
-"""How worker processes start, what they are, and that nothing of them outlives the pool."""
+"""Start, properties and end of worker processes: nothing outlives the pool."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_library_hangs_at_import(tmp_path: Path, temp_folder: Path, monkey
 
 @pytest.fixture(scope="module")
 def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a generator says of itself; the parent has a secret in its environment."""
+    """A generator's report of itself. The parent has a secret in its environment."""
 
     async def ask() -> dict[str, Any]:
         async with running_pool(fake_library, memory_mb=700, file_mb=3, niceness=4) as pool:
@@ -132,7 +132,7 @@ def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 def _seen_in_processes(pool: WorkerPool) -> str:
-    """What the system shows of the fork server and the workers."""
+    """Environments and command lines of fork server and workers, as the system shows them."""
     folders = [Path(f"/proc/{pid}") for pid in (_fork_server_pid(pool), *pool.worker_pids)]
     files = [folder / name for folder in folders for name in ("environ", "cmdline") if folder.exists()]
     return b" ".join(file.read_bytes() for file in files).decode(errors="replace")
@@ -322,7 +322,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def _start_main_process(fake_library: Path, folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
-    """A process with a pool, one of whose generators is busy for ever, and the pids of its fork server and workers."""
+    """A process with a pool, and the pids of its fork server and workers. One generator is busy for ever."""
     (folder / "temp").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", MAIN_PROCESS, str(fake_library), str(folder / "marker")],

@@ -1,4 +1,4 @@
-"""The hostile corpus against real workers: nothing runs, escapes, stalls, spoils what comes next or is paid for.
+"""The hostile corpus against real workers: no answer runs, escapes, stalls, spoils later answers or is paid for.
 
 Everything goes through the pool and the rewards, as in training. The attacks are made once for the module; each test
 looks at one property of what came of them, and names the answers that break it. `pytest --whole-corpus` gives every
@@ -33,7 +33,7 @@ from .traps import Traps
 
 TASKS = sorted(FACTS.keys() - {"composite"})
 DEADLINE_S = 60.0
-"""No answer may work a verifier to its deadline, however busy the machine is."""
+"""Deadline that no answer may reach, however busy the machine is."""
 READERS = frozenset({
     *("binary_matrix", "bitwise_arithmetic", "boxnet", "codeio", "coin_flip", "complex_arithmetic", "countdown"),
     *("decimal_arithmetic", "game_of_life", "graph_color", "intermediate_integration", "jugs", "n_queens"),
@@ -63,7 +63,7 @@ async def pool() -> AsyncIterator[WorkerPool]:
 
 @dataclass(frozen=True)
 class Target:
-    """A problem with an ordinary answer to it and the score that this earns."""
+    """A problem, an ordinary answer and the score of that answer."""
 
     problem: Problem
     ordinary: str
@@ -72,7 +72,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Attack:
-    """What came of one hostile answer: its verdict, or what reached the caller.
+    """Outcome of a hostile answer: the verdict, or the error that reached the caller.
 
     `harmed` names the tasks whose ordinary answers earned another score afterwards.
     """
@@ -98,7 +98,7 @@ class Attack:
 
 
 async def make_target(pool: WorkerPool, task: str) -> Target:
-    """A problem that may be served, with what its ordinary answer earns."""
+    """A problem that may be served, with the score of its ordinary answer."""
     problem = await make(pool, task)
     ordinary = ordinary_answer(problem)
     (verdict,) = await pool.score(problem, [ordinary])
@@ -106,7 +106,7 @@ async def make_target(pool: WorkerPool, task: str) -> Target:
 
 
 async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Target) -> Attack:
-    """Score a hostile answer, then the ordinary ones to another task and to the same, all with one verifier worker."""
+    """Score a hostile answer, then ordinary answers to another and the same task, all with one verifier worker."""
     try:
         (verdict,) = await pool.score(target.problem, [hostile.answer])
         others = (witness, target)
@@ -121,7 +121,7 @@ async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Ta
 
 @dataclass(frozen=True)
 class Campaign:
-    """Everything that was tried, what the traps saw, and what was there before and after."""
+    """All attacks and outcomes, what the traps recorded, and the state before and after."""
 
     attacks: list[Attack]
     events: list[str]
@@ -185,7 +185,7 @@ async def test_all_attacks_are_made(campaign: Campaign) -> None:
 
 
 def _is_sound(verdict: Verdict) -> bool:
-    """Whether the score is in range, and 0 where there is none."""
+    """Whether the score is in range, and 0 without a verdict of the verifier."""
     return 0.0 <= verdict.score <= (0.0 if verdict.reason in NO_SCORE else 1.0)
 
 
@@ -266,7 +266,7 @@ for line in sys.stdin:
 
 
 def test_payloads_spring_traps() -> None:
-    """Without this, payloads with a slip in them would pass every other test."""
+    """Otherwise a faulty payload would pass every other test."""
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]
     duds = []
@@ -288,7 +288,7 @@ def test_payloads_spring_traps() -> None:
 
 
 def _springs(traps: Traps) -> bool:
-    """Whether a trap has sprung; a process that was started takes a moment to get its name."""
+    """Whether a trap has sprung. A started process takes a moment to get its name."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if traps.sprung():

@@ -21,7 +21,7 @@ MEMBERS = {"datasets": [{"name": "chain_sum", "weight": 2.0, "config": {"min_ter
 
 @dataclass
 class Config:
-    """A config that refuses a width of 4 or 5, and a range that is upside down."""
+    """A config that refuses a width of 4 or 5, and a reversed range."""
 
     seed: int
     size: int
@@ -47,7 +47,7 @@ def spread(levels: list[Any], *, ensure_interval: bool = False) -> SimpleNamespa
 
 
 def difficulty_of(*attributes: SimpleNamespace) -> DifficultyMap:
-    """A library of one task, `made_up`, whose curriculum turns the given attributes."""
+    """A library of one task, `made_up`, whose curriculum has the given attributes."""
     curriculum = SimpleNamespace(attributes=dict(enumerate(attributes)))
     return DifficultyMap({"made_up": Config}, {"made_up": lambda: curriculum})
 
@@ -223,7 +223,7 @@ def test_easiest_and_hardest_differ(difficulty: DifficultyMap) -> None:
 
 
 def test_no_level_is_clamped(difficulty: DifficultyMap) -> None:
-    """What its configs refuse is replaced attribute by attribute, so that no level is lost."""
+    """Refused values are replaced attribute by attribute, so that no level is lost."""
     assert [(task, level) for task in TASKS for level in LEVELS if difficulty.parameters(task, level).clamped] == []
 
 

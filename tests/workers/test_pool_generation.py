@@ -128,7 +128,7 @@ async def test_hanging_task_holds_up_no_other(fake_library: Path, tmp_path: Path
 
 
 async def test_deadline_excludes_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
-    """The job behind a hanging one waits for longer than its own deadline, and is made all the same."""
+    """A job behind a hanging job waits longer than its own deadline, and succeeds."""
     marker = tmp_path / "began"
     hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 4.0))
     await until(marker.exists)

@@ -120,7 +120,7 @@ async def test_processes_of_a_verifier_end(fake_library: Path, tmp_path: Path) -
 
 
 async def test_deadline_excludes_the_build(fake_library: Path) -> None:
-    """A deadline that passes before the verifier has seen the answer is a fault of ours, and never a score of 0."""
+    """A deadline that passes before the verifier has read the answer is an infrastructure error, never a score of 0."""
     async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
         assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
@@ -287,7 +287,7 @@ async def test_forged_reply(pool: WorkerPool) -> None:
 
 
 async def test_forged_reply_ahead_of_a_request(pool: WorkerPool, tmp_path: Path) -> None:
-    """A genuine-looking verdict for the answer, then one for an answer that has not been asked about yet."""
+    """A sound verdict on the answer, then a verdict on an answer that was not sent yet."""
     problem = await make(pool, seed=3)
     early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
     first = await pool.score(problem, [f"once {tmp_path / 'marker'} forge {early.hex()}"])

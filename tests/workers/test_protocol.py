@@ -1,4 +1,4 @@
-"""Frames from both ends of a socket: the blocking one of the workers and the pool's."""
+"""Frames at both ends of a socket: the workers' blocking end and the pool's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FRAMES = st.lists(st.tuples(st.dictionaries(TEXT, TEXT | st.integers(), max_size
 
 
 def _read_all(data: bytes) -> list[Frame]:
-    """What a worker reads until its socket ends."""
+    """All frames that a worker reads until the end of its socket."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         sender = threading.Thread(target=lambda: (ours.sendall(data), ours.close()))

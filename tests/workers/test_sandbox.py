@@ -1,4 +1,4 @@
-"""The sandbox of verifier workers: in a real worker whose verifier runs the answer, and layer by layer."""
+"""The sandbox of verifier workers: in a real worker that runs the answer, and layer by layer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNGUARDED = {
     "spawn a program": ("os.posix_spawn('/bin/true', ['true'], {})", SECCOMP),
     "signal the fork server": ("os.kill(os.getppid(), 0)", SECCOMP),
 }
-"""Answers that are Python source, which a verifier without a guard executes, with a layer that denies each."""
+"""Python source that an unguarded verifier executes as an answer, each with a layer that denies it."""
 RAN, DENIED = (1.0, Reason.SCORED), (0.5, Reason.SCORED)
 
 
@@ -58,7 +58,7 @@ async def sandboxed(fake_library: Path) -> AsyncIterator[WorkerPool]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def missing(sandboxed: WorkerPool) -> dict[str, str]:
-    """Layers that this machine lacks, with the line that says why."""
+    """Layers that this machine lacks, with the log line that tells why."""
     line = sandboxed.sandbox
     return {name: line for name in BOTH if name in line.partition("; not by ")[2]}
 
@@ -112,7 +112,7 @@ Runner = Callable[..., Run]
 
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """The hostile probes behind the named layers, run once for each set of them; skips where one is missing."""
+    """Runs the hostile probes behind the named layers, once for each set of layers. Skips if a layer is missing."""
     runs: dict[tuple[str, ...], Run] = {}
 
     def behind(*layers: str) -> Run:
@@ -151,7 +151,7 @@ def test_verifiers_work_behind_all_layers(behind: Runner, tmp_path: Path) -> Non
 
 @cache
 def _entered(changes: str) -> dict[str, Any]:
-    """What restricts a fresh interpreter that enters a sandbox after the changes were made to it."""
+    """The restrictions of a fresh interpreter that enters a sandbox after these changes."""
     script = (
         "import json, os, sys\nfrom reasoning_env.workers import sandbox\n"
         f"{changes}\n"

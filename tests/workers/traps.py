@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Traps:
-    """What executed text would touch, outside the verifier workers: files, a listening port, a process, variables."""
+    """Traps outside the verifier workers, which executed text would touch: files, a port, a process, variables."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="trap"))
@@ -25,14 +25,14 @@ class Traps:
         self._marks = 0
 
     def arm(self, payload: str) -> str:
-        """The payload with a mark of its own."""
+        """The payload with a unique mark."""
         self._marks += 1
         letters = "".join(chr(ord("a") + int(digit)) for digit in str(self._marks))
         mark = str(self.folder / f"mark{letters}")
         return payload.replace("MARK", mark).replace("PORT", str(self.port)).replace("SLEEP", self.sleep_s)
 
     def sprung(self) -> list[str]:
-        """What was touched since the last call; processes that were started are ended."""
+        """Traps that were touched since the last call. Started processes are ended."""
         events = []
         for mark in self.folder.glob("mark*"):
             events.append(f"wrote {mark.name}")
@@ -50,7 +50,7 @@ class Traps:
         return events
 
     def bait(self, text: str) -> str:
-        """The path of a file that holds a text, such as a right answer, which must not be read."""
+        """Path of a file with a text that must not be read, such as a right answer."""
         self._marks += 1
         path = self.folder / f"bait{self._marks}"
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
