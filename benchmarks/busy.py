@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reasoning_env.workers.sandbox import lower_group_priority
+from reasoning_env.workers.sandbox import set_group_priority
 
 from .throughput import Environment, Load, in_fresh_process, measure, medians
 
@@ -45,7 +45,7 @@ async def measure_raised(load: Load, steps: int) -> dict[str, float]:
     """Measure the environment in a process of raised priority; its workers keep their own niceness."""
     os.nice(-steps)
     if steps:
-        lower_group_priority(os.getpid(), -steps)
+        set_group_priority(-steps)
     return await measure(Environment, load)
 
 

@@ -40,7 +40,6 @@ from reasoning_env.workers.sandbox import (
     WorkerLimits,
     code_paths,
     enter_worker,
-    lower_group_priority,
     no_sandbox,
     prepare,
 )
@@ -146,26 +145,22 @@ class Forker:
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
-        self._to_lower: set[int] = set()
-        """Process ids of workers whose priority is not lowered yet."""
 
     def run(self) -> None:
         """Fork workers until the socket closes."""
         while True:
-            # The kernel accepts one change of a scheduling group's priority in 0.1 s.
-            readable, _, _ = select.select([self._orders], [], [], 0.1 if self._to_lower else None)
-            for pid in list(self._to_lower):
-                if lower_group_priority(pid, self._limits.niceness):
-                    self._to_lower.remove(pid)
+            # A worker closes its socket before it can be waited for: without the time limit, the last one would stay.
+            readable, _, _ = select.select([self._orders], [], [], 1.0)
             for pid in list(self._folders):
                 if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                     self._clear_up(pid)
-            if readable:
-                order, descriptors, _, _ = socket.recv_fds(self._orders, SPAWN.size, 1)
-                if not order:
-                    return
-                (role,) = SPAWN.unpack(order)
-                self._spawn(Role(role), descriptors[0])
+            if not readable:
+                continue
+            order, descriptors, _, _ = socket.recv_fds(self._orders, SPAWN.size, 1)
+            if not order:
+                return
+            (role,) = SPAWN.unpack(order)
+            self._spawn(Role(role), descriptors[0])
 
     def kill_all(self) -> None:
         for pid in list(self._folders):
@@ -179,7 +174,6 @@ class Forker:
             self._become_worker(role, descriptor, folder)
         os.close(descriptor)
         self._folders[pid] = folder
-        self._to_lower.add(pid)
 
     def _clear_up(self, pid: int) -> None:
         """Make sure that a worker and its process group have ended, and remove its folder."""
@@ -188,7 +182,6 @@ class Forker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        self._to_lower.discard(pid)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str) -> None:

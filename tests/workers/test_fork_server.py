@@ -121,7 +121,14 @@ def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
     async def ask() -> dict[str, Any]:
         async with running_pool(fake_library, memory_mb=700, file_mb=3, niceness=4) as pool:
             report: dict[str, Any] = json.loads((await make(pool, "inspect")).question)
-            return {**report, "known_pid": pool.worker_pids[0], "seen": _seen_in_processes(pool)}
+            pid = pool.worker_pids[0]
+            autogroup = Path(f"/proc/{pid}/autogroup")
+            return {
+                **report,
+                "known_pid": pid,
+                "seen": _seen_in_processes(pool),
+                "autogroup": autogroup.read_text() if autogroup.exists() else None,
+            }
 
     temp_folder = tmp_path_factory.mktemp("temp")
     with pytest.MonkeyPatch.context() as patch:
@@ -165,6 +172,12 @@ def test_files_of_a_worker(report: dict[str, Any]) -> None:
 def test_worker_is_limited(report: dict[str, Any]) -> None:
     assert report["niceness"] == min(19, os.nice(0) + 4)
     assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [3 << 20] * 2)
+
+
+def test_scheduling_group_of_a_worker(report: dict[str, Any]) -> None:
+    if report["autogroup"] is None:
+        pytest.skip("this kernel does not group processes by session")
+    assert report["autogroup"].split()[-1] == "4"
 
 
 # ------------------------------------------------------------------ ends
