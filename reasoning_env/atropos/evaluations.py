@@ -37,7 +37,7 @@ NO_LIMIT = 2**24
 
 
 class ModelEvaluations:
-    """Evaluates the served model on the fixed set, as often as it is asked to.
+    """Evaluates the served model on the fixed set, once or several times.
 
     `server_config` is that of the first inference server; None if there is no server, as in a test.
     """
@@ -57,16 +57,16 @@ class ModelEvaluations:
         self._server_config = server_config
         self._evaluation: Evaluation | None = None
         self.last: EvaluationResult | None = None
-        """Results of the last evaluation, whatever ended it; None before."""
+        """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
 
     async def run(self, *, step: int | None, resume: bool) -> dict[str, float]:
         """Evaluate the model and return the metrics.
 
-        Whatever ends the evaluation, the problems that are done are kept.
+        Finished problems are kept, also after an error or an interruption.
 
         Args:
-            step: The trainer's, for the results; None without a trainer.
-            resume: Go on with an equal evaluation that was interrupted, if there is one.
+            step: Step of the trainer, for the results; None without a trainer.
+            resume: Resume an equal evaluation that was interrupted.
 
         Raises:
             ServerError: No problem could be evaluated.
@@ -103,11 +103,11 @@ class ModelEvaluations:
         return metrics(results)
 
     def progress_line(self) -> str:
-        """Return how far the evaluation is; empty before it begins."""
+        """Return the progress of the evaluation; empty before the first problem."""
         return "" if self._evaluation is None else self._evaluation.progress()
 
     def describe(self) -> str:
-        """Return what the last evaluation has evaluated, and its folder; empty if it has not begun."""
+        """Return a line on the finished problems of the last evaluation, and its folder; empty before its begin."""
         return "" if self._evaluation is None else self._evaluation.describe()
 
     def _evaluator(self, plan: EvaluationPlan, sampling: Sampling) -> Evaluator:
@@ -126,7 +126,7 @@ class ModelEvaluations:
         )
 
     def _made_with(self, plan: EvaluationPlan, sampling: Sampling, step: int | None) -> MadeWith:
-        """Return what identifies the evaluation: `results.json` begins with it, and an equal evaluation resumes it."""
+        """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it."""
         config = self._config
         server = self._server_config
         settings = {

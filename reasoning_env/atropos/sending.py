@@ -1,6 +1,6 @@
-"""Send scored groups: check them, write them to a file, and put them into the delivery queue.
+"""Send scored groups: check, write to a file, and put into the delivery queue.
 
-As in BaseEnv, but for the count of tokens: BaseEnv counts them one by one, which holds the event loop for 13 ms if
+As in BaseEnv, but for the count of tokens: BaseEnv counts one token at a time, and holds the event loop for 13 ms if
 eight completions have 32,000 tokens each.
 """
 
@@ -31,11 +31,11 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, write and send the groups that pass, and end the flight of their problem when they have arrived.
+    """Check groups, write and send the groups that pass; the flight of the problem ends when all have arrived.
 
     Args:
         groups: Groups of one problem, packed.
-        item: The problem, and its prompt; None if nobody knows it.
+        item: Problem and prompt; None if unknown, then no flight ends.
         do_send: Give the groups to the delivery queue.
         token_limit: A group is not sent if a member has so many tokens; 0 for no limit.
     """

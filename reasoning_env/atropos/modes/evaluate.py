@@ -25,7 +25,7 @@ class Evaluate(Mode):
         """Set when the evaluation begins."""
 
     def progress_line(self, progress: dict[str, object]) -> str:
-        """Return how far the evaluation is; empty before it begins."""
+        """Return the progress of the evaluation; empty before its begin."""
         return "" if self._evaluations is None else self._evaluations.progress_line()
 
     def log_last_progress(self, progress: dict[str, object]) -> None:
