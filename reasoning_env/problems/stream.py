@@ -239,7 +239,8 @@ class ProblemStream(Generic[T]):
 
     def _record_fit(self, problem: Problem, *, fits: bool) -> None:
         """Exclude a level if most of its problems do not fit. The lowest level stays."""
-        task, level = problem.task, problem.level
+        task = problem.task
+        level = problem.level
         if not level:
             return
         counts = self._fits[task, level]

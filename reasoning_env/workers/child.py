@@ -75,7 +75,8 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
         _reply(sock, request, {"error": _describe(error)})
         return
     fields = {**vars(generated), "generation_s": time.perf_counter() - started}
-    metadata, entry = fields.pop("metadata_json").encode(), fields.pop("entry")
+    metadata = fields.pop("metadata_json").encode()
+    entry = fields.pop("entry")
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
