@@ -107,7 +107,7 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
         from ..integrations.ray import RayJudges
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "needs the extra", setting="--ray", remedy="pip install 'reasoning-gym-environment[ray]'"
+            "Ray is not installed", setting="--ray", remedy="pip install 'reasoning-gym-environment[ray]'"
         ) from error
     _check_reachable(address)
     try:

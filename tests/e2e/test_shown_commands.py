@@ -29,8 +29,8 @@ COMMAND = re.compile(r"python reasoning_gym_environment\.py (.*)$", re.MULTILINE
 MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
 RAY = "judge --ray auto --port 8400"
 """`tests/integrations/test_ray.py` runs this command with a Ray cluster."""
-SLURM = "serve --config run.yaml --slurm True --env.rollout_server_url http://$HEAD:8000"
-"""This command needs a SLURM job."""
+SLURM = "serve --config run.yaml --slurm True --env.instance $number --env.rollout_server_url http://$HEAD:8000"
+"""This command needs a SLURM job, which numbers its environments."""
 
 
 def shown_commands(text: str) -> list[str]:
@@ -60,7 +60,7 @@ SERVER = f"--openai.base_url http://localhost:9001/v1 --openai.model_name {MODEL
 SERVE = [
     "serve --config configs/vllm.yaml",
     "serve --config run.yaml",
-    "serve --config run.yaml --env.steps_per_eval 0",
+    "serve --config run.yaml --env.instance 1 --env.steps_per_eval 0",
     f"serve --env.tokenizer_name {MODEL} {SERVER}",
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
     f"--env.rollout_server_url http://localhost:8000 {SERVER}",
@@ -192,13 +192,13 @@ def test_every_shown_command_is_tested() -> None:
 
 
 def test_slurm_command_parses(newcomer: Newcomer) -> None:
-    assert "$HEAD:8000" in newcomer.run(SLURM, None, "--print-config")
+    assert "$HEAD:8000" in newcomer.run(SLURM, {"$number": "1"}, "--print-config")
 
 
 def test_ray_command_parses(newcomer: Newcomer) -> None:
     judge = newcomer.start(RAY)
     assert judge.end() != 0
-    assert re.search(r"--ray (needs the extra|auto: )", judge.stderr)
+    assert re.search(r"--ray: (Ray is not installed|auto: )", judge.stderr)
 
 
 def test_process_writes_data(groups: Path) -> None:
