@@ -60,6 +60,7 @@ SERVER = f"--openai.base_url http://localhost:9001/v1 --openai.model_name {MODEL
 SERVE = [
     "serve --config configs/vllm.yaml",
     "serve --config run.yaml",
+    "serve --config run.yaml --env.instance $n",
     "serve --config run.yaml --env.instance 1 --env.steps_per_eval 0",
     f"serve --env.tokenizer_name {MODEL} {SERVER}",
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
@@ -266,7 +267,9 @@ def run_api(processes: Processes) -> RunApi:
 def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) -> None:
     newcomer.write_config(run_api.url)
     addresses = {"http://localhost:8000": run_api.url, "http://localhost:9001/v1": newcomer.inference_url}
-    replaced = {there: here for there, here in {**addresses, MODEL: TOKENIZER}.items() if there in command.split()}
+    replaced = {
+        there: here for there, here in {**addresses, MODEL: TOKENIZER, "$n": "0"}.items() if there in command.split()
+    }
     more = [] if "--config" in command else ["--env.rollout_server_url", run_api.url, "--env.use_wandb", "false"]
     with Trainer(run_api.url, max_batches=1) as trainer:
         serve = newcomer.start(command, replaced, *more)
