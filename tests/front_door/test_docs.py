@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,8 @@ def test_shown_command_parses(words: tuple[str, ...], monkeypatch: pytest.Monkey
             assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         case ("python", "-m", module, *rest):
             monkeypatch.setattr("sys.argv", [module, *rest])
+            # Python warns of a module that another test has imported.
+            monkeypatch.delitem(sys.modules, module, raising=False)
             with pytest.raises(Parsed):
                 runpy.run_module(module, run_name="__main__")
         case ("python", script, *_):

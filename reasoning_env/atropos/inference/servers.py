@@ -411,10 +411,11 @@ def complete_servers(
 ) -> ServerBaseline | list[APIServerConfig]:
     """Return settings of servers with the environment's tokenizer where they name none, and their API keys.
 
-    Raises:
-        ConfigError: there is no server, the servers have different types, all of which Atropos would treat as the
-        first,
-            or the environment variable of a key is not set.
+    Raises ConfigError if
+
+    - there is no server,
+    - the servers have different types, because Atropos would treat all of them as the first, or
+    - the environment variable of a key is not set.
     """
     several = configs if isinstance(configs, list) else [configs]
     types = sorted({named_type(config).name for config in several})
