@@ -10,7 +10,7 @@ import pytest_asyncio
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env.problems import giving_up
 from reasoning_env.prompts.thinking import named_thinking
-from reasoning_env.records import Reason, Verdict
+from reasoning_env.records import DropReason, Reason, Verdict
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
 from tests.records import make_rollout
@@ -140,6 +140,14 @@ async def test_resumed_curriculum_draws_alike(make_session: MakeSession) -> None
         begun.begin(state=state)
         served += await serve(begun, 6)
     assert served == expected
+
+
+@on_module_loop
+async def test_dropped_problem_is_not_in_flight(make_session: MakeSession) -> None:
+    session = await make_session()
+    session.drop(await session.next(), DropReason.SCORING)
+    assert session.in_flight == 0
+    assert session.report()["dropped/scoring_failed"] == 1
 
 
 @on_module_loop
