@@ -10,9 +10,10 @@ from collections.abc import Collection
 from ..library_facts import facts
 from .flaws import Cause, Flaw, find_flaw
 from .options import option, seed_picks
+from .right_answers import with_right_answer
 from .scoring import Scorer
 
-__all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "option", "preload", "seed_picks"]
+__all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "option", "preload", "seed_picks", "with_right_answer"]
 
 
 def preload(tasks: Collection[str]) -> None:

@@ -14,14 +14,18 @@ from operator import itemgetter
 
 from ..library_facts import facts
 from .entries import Entry
+from .grammars.expressions import evaluate_exactly, parse_expression
 from .grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
 from .moves import single_button_plans
+from .right_answers import moments
 from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, turned_fills
 
 MANY_CELLS = 16
 """Cells of the smallest answer in which equal cells are a flaw."""
 MAX_GUESSES = 0.2
 """The largest share of simple formulas that premises may imply, in [0, 1]."""
+MAX_TERMS = 10_000
+"""Numbers, operators and parentheses of an expression; the longest of `basic_arithmetic` has some hundred."""
 MARKS_OF_A_RECTANGLE = 80
 """Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
 
@@ -250,6 +254,61 @@ def _counts_marks(entry: Entry) -> bool:
     return str(entry["answer"]) == str(guess)
 
 
+def _is_cut_division(entry: Entry) -> bool:
+    """Find expressions whose value is no whole number: the library cuts each division to a whole number."""
+    expression = str(entry["metadata"]["expression"])
+    value = evaluate_exactly(parse_expression(expression, MAX_TERMS))
+    return str(value) != str(entry["answer"])
+
+
+def _names_several(entry: Entry) -> bool:
+    """Find haystacks in which another person does the same."""
+    text, _, asked = str(entry["question"]).rpartition("Who ")
+    activity = asked.split("?")[0]
+    return text.count(f" {activity}.") != 1
+
+
+def _ends_before_start(entry: Entry) -> bool:
+    start, end = moments(entry)
+    return end < start
+
+
+UNISEX_NAMES = frozenset({"Nova", "Phoenix", "Rain", "River", "Sage", "Sky", "Winter"})
+"""Names of the library's men and women that do not tell which of the two a person is."""
+
+
+def _has_no_sex(entry: Entry) -> bool:
+    """Find people whose relation depends on their sex, which neither their name nor their marriage tells."""
+    person = str(entry["metadata"]["person1"])
+    if person not in UNISEX_NAMES:
+        return False
+    couples = re.findall(r"(\w+) is married to (\w+)\.", str(entry["question"]))
+    partners = {partner for couple in couples for partner in couple if person in couple} - {person}
+    return partners <= UNISEX_NAMES
+
+
+def _runs_too_long(entry: Entry) -> bool:
+    """Find machines that are taken apart in more conversions than the rules may be applied."""
+    limit = re.search(r"at most (\d+) times", str(entry["question"]))
+    return limit is not None and len(entry["metadata"]["states"]) > int(limit[1])
+
+
+WITHOUT_DEFINITE_OUTPUT = re.compile(
+    r"\brandom\b|\brandint\b|\bshuffle\b|default_rng|\bdatetime\b.*\b(?:now|today)\(|\bdate\.today\(|\btime\.time\("
+    r"|\blist\(set\(|\bin set\(|tempfile|getcwd|os\.path"
+)
+"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders."""
+
+
+def _asks_for_any_input(entry: Entry) -> bool:
+    return "predict a feasible input" in str(entry["question"])
+
+
+def _has_no_definite_output(entry: Entry) -> bool:
+    question = str(entry["question"])
+    return WITHOUT_DEFINITE_OUTPUT.search(question) is not None or "np.float64(" in question
+
+
 def _wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
     return RejectionRule(Cause.WRONG, reason, applies)
 
@@ -260,11 +319,17 @@ def _easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
+    "basic_arithmetic": (_wrong("a division of it does not come out, and the library cuts it", _is_cut_division),),
     "circuit_logic": (_easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
+    "codeio": (
+        _wrong("it asks for any feasible input, and one alone would be right", _asks_for_any_input),
+        _wrong("its output depends on chance, the clock or the machine", _has_no_definite_output),
+    ),
     "course_schedule": (
         _easy("two of its courses need each other", _need_each_other),
         _easy("its few courses have so many prerequisites that hardly any such plan can be finished", _needs_many),
     ),
+    "family_relationships": (_wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
     "graph_color": (_easy("colours in turn or by blocks are right", _is_coloured_blindly),),
     "group_anagrams": (_easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
     "intermediate_integration": (
@@ -276,6 +341,7 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     ),
     "largest_island": (_easy("the count of land gives the answer", _counts_land),),
     "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),
+    "needle_haystack": (_wrong("several people do what it asks about, or nobody", _names_several),),
     "number_sequence": (_easy("its answer is one of its numbers", _repeats_a_number),),
     "polynomial_equations": (
         _easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),
@@ -294,11 +360,13 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
         _wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),
     ),
     "simple_geometry": (_wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
+    "string_splitting": (_wrong("its rules are applied too often for its limit", _runs_too_long),),
     "syllogism": (
         _easy("all its statements have the same quantifier, which tells the answer", _has_one_quantifier),
         _easy("from All and Some not, in this order or the other, nothing follows", _has_all_and_some_not),
         _wrong("its answer is wrong, or depends on whether a class has members", _needs_members),
     ),
+    "time_intervals": (_wrong("its interval ends before it begins", _ends_before_start),),
     "tsumego": (_wrong("another move captures stones, or its own does not", _has_other_captures),),
 }
 

@@ -22,7 +22,7 @@ from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.giving_up import MAX_REJECTED
 from ..problems.seeds import follow_seed
 from ..records import ProblemRequest
-from ..verifiers import Cause, Flaw, Scorer, find_flaw, preload, seed_picks
+from ..verifiers import Cause, Flaw, Scorer, find_flaw, preload, seed_picks, with_right_answer
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -169,6 +169,8 @@ class Library:
         with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
             entry = dataset[request.item]
         if not request.as_is:
+            if self.strict:
+                entry = with_right_answer(task, entry, dataset)
             flaw = find_flaw(task, entry)
             if flaw is not None:
                 return flaw

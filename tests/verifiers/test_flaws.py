@@ -194,6 +194,35 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_board(". O X", ". X .", ". X O"), _board(". O X", ". O .", ". X .")],
         [_board(". O X", ". X .", ". . .")],
     ),
+    "division that does not come out": (
+        "basic_arithmetic",
+        [_entry("7 / 2", "3", expression="7 / 2")],
+        [_entry("6 / 2", "3", expression="6 / 2")],
+    ),
+    "haystack in which two people do the same": (
+        "needle_haystack",
+        [_entry("Ann loves tea. Bob loves tea. \nWho loves tea? Reply only with a name.", "Ann")],
+        [_entry("Ann loves tea. Bob loves teas. \nWho loves tea? Reply only with a name.", "Ann")],
+    ),
+    "child whose name tells no sex": (
+        "family_relationships",
+        [_entry("Ann is married to Bob. They have a child called Sky.", "son", person1="Sky")],
+        [
+            _entry("Ann is married to Bob. They have a child called Tom.", "son", person1="Tom"),
+            _entry("Ann is married to Sky.", "husband", person1="Sky"),
+        ],
+    ),
+    "program without a definite output": (
+        "codeio",
+        [
+            _entry("Can you predict a feasible input without writing any code?", "1"),
+            _entry("import random\nrandom.seed(1)", "1"),
+            _entry("today = datetime.now()", "1"),
+            _entry("return list(set(words))", "1"),
+            _entry("Given np.float64(1.5)", "1"),
+        ],
+        [_entry("Can you predict the output? return sorted(set(words))", "1")],
+    ),
     "answer that is copied or filled in without thought": (
         "a task without facts",
         [

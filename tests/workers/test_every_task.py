@@ -7,6 +7,7 @@ meets the next one.
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -129,12 +130,26 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 
 
 def test_same_problems_as_a_direct_call(served: list[Served]) -> None:
-    compared = [one for one in served if one.direct is not None]
-    assert {one.problem.task for one in compared} == FACTS.keys()
+    called = [one for one in served if one.direct is not None]
+    assert {one.problem.task for one in called} == FACTS.keys()
+    compared = [one for one in called if not _is_corrected(one.problem)]
     assert [one.name for one in compared if pickle.loads(one.problem.entry) != one.direct] == []
     assert [one.name for one in compared if one.problem.question != one.direct["question"]] == []
     answers = [(one.problem.answer, one.direct["answer"]) for one in compared]
     assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
+
+
+def test_corrected_problems_keep_question(served: list[Served]) -> None:
+    corrected = [one for one in served if one.direct is not None and _is_corrected(one.problem)]
+    assert corrected
+    assert [one.name for one in corrected if one.problem.question != one.direct["question"]] == []
+    for one in corrected:
+        assert json.loads(one.problem.metadata_json)["library_answer"] == one.direct["answer"] != one.problem.answer
+
+
+def _is_corrected(problem: Problem) -> bool:
+    """Tell whether the library's answer was wrong, and another answer is served."""
+    return "library_answer" in json.loads(problem.metadata_json)
 
 
 def test_seeds_give_different_problems(served: list[Served]) -> None:
@@ -177,9 +192,10 @@ def test_oracle_answers_are_right(served: list[Served]) -> None:
 
 
 def test_plain_scores_of_a_direct_call(served: list[Served]) -> None:
-    compared = [one for one in served if one.plain]
+    scored = [one for one in served if one.plain]
+    assert {one.problem.task for one in scored} == FACTS.keys()
+    compared = [one for one in scored if not _is_corrected(one.problem)]
     assert [one.name for one in compared if list(map(_score, one.plain)) != one.direct_scores] == []
-    assert {one.problem.task for one in compared} == FACTS.keys()
 
 
 def _score(verdict: Verdict) -> float | None:

@@ -1,0 +1,72 @@
+"""Confirm served answers by solvers that read the question's text alone: `python -m tools.solve --count 1000`.
+
+Prints a line for each task: how many problems were confirmed, how many have several readings or were not solved, and
+what is wrong. Each disagreement follows with the problem's reference. The status is 1 when there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.records import Problem
+from reasoning_env.session import Session
+from reasoning_env.settings import ReasoningSettings
+from tests.solvers.opinions import Finding, Opinion, opinions_of
+
+WRONG = (Finding.DISAGREES, Finding.REFUSES, Finding.OVERPAYS)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default="", metavar="NAME,NAME", help="patterns of tasks (default: all)")
+    parser.add_argument("--count", type=int, default=20, help="problems of each task and level (default: %(default)s)")
+    parser.add_argument(
+        "--levels",
+        default="defaults,0,0.25,0.5,0.75,1",
+        help="levels from 0 to 1, and `defaults` for the library's own parameters (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    options = parser.parse_args(argv)
+    opinions: list[Opinion] = []
+    for level in options.levels.split(","):
+        settings = ReasoningSettings(
+            eval_tasks=options.tasks or ["all"],
+            exclude_gameable=False,
+            num_eval_samples_per_task=options.count,
+            eval_seed=options.seed,
+            eval_level=None if level == "defaults" else float(level),
+            max_answer_bytes=1_000_000,
+        )
+        opinions += run_to_end(partial(_ask, settings, level))
+    _print_table(opinions)
+    wrong = [opinion for opinion in opinions if opinion.finding in WRONG]
+    print(*map(str, wrong), f"{len(opinions)} opinions, {len(wrong)} of them against what is served", sep="\n")
+    return int(bool(wrong))
+
+
+async def _ask(settings: ReasoningSettings, level: str) -> list[Opinion]:
+    async with Session(settings) as session:
+        problems = await session.evaluation_set.problems()
+
+        async def ask(problem: Problem) -> list[Opinion]:
+            return await opinions_of(session, problem)
+
+        answers = await map_with_progress(f"level {level}", problems, ask, at_once=4)
+        return [opinion for several in answers for opinion in several]
+
+
+def _print_table(opinions: Sequence[Opinion]) -> None:
+    counts: dict[str, Counter[Finding]] = {}
+    for opinion in opinions:
+        counts.setdefault(opinion.problem.task, Counter())[opinion.finding] += 1
+    for task in sorted(counts):
+        print(f"{task:28}", ", ".join(f"{count} {finding.value}" for finding, count in counts[task].most_common()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
