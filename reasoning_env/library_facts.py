@@ -477,7 +477,9 @@ FACTS: Mapping[str, TaskFacts] = {
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
-    "rush_hour": TaskFacts(few_questions=True, scores_without_params=True),
+    "rush_hour": TaskFacts(
+        few_questions=True, scores_without_params=True, pays_for="moves through other cars, and cars that are not there"
+    ),
     "self_reference": TaskFacts(few_questions=True, frequent_answer=True),
     "sentence_reordering": TaskFacts(
         few_questions=True,
@@ -507,12 +509,13 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "simple_integration": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
     "sokoban": TaskFacts(
+        pays_for="a solution with any text around it",
         levels=(
             FieldLevels(
                 ("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"
             ),
             FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s"),
-        )
+        ),
     ),
     "spell_backward": TaskFacts(few_questions=True, scores_without_params=True),
     "spiral_matrix": TaskFacts(

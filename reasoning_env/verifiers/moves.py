@@ -24,6 +24,66 @@ def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
     return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
 
 
+RUSH_MOVES = re.compile(r"[A-Z][+-]\d{1,9}(?:[\s,;]+[A-Z][+-]\d{1,9})*")
+"""Such as `F+1 K+1 M-1`, and nothing else."""
+CAR_MOVE = re.compile(r"([A-Z])([+-])(\d+)")
+Cell = tuple[int, int]
+"""Row and column, from 0 at the top and on the left."""
+
+
+def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse moves that the board does not allow, and text beside the moves: the library takes as much as fits."""
+    if score < 1.0:
+        return score
+    if not RUSH_MOVES.fullmatch(answer.strip()):
+        return 0.01
+    rows = str(entry["question"]).partition("Board:")[2].split()
+    size = len(rows)
+    cars: dict[str, list[Cell]] = {}
+    taken: set[Cell] = set()
+    for row, line in enumerate(rows):
+        for column, mark in enumerate(line):
+            if mark != ".":
+                taken.add((row, column))
+            if mark.isupper():
+                cars.setdefault(mark, []).append((row, column))
+    for name, sign, count in CAR_MOVE.findall(answer):
+        moved = _drive(cars.get(name, []), taken, size, -int(count) if sign == "-" else int(count))
+        if moved is None:
+            return 0.01
+        taken = taken - set(cars[name]) | set(moved)
+        cars[name] = moved
+    return score
+
+
+def _drive(car: Sequence[Cell], taken: set[Cell], size: int, steps: int) -> list[Cell] | None:
+    """Return a car's cells after a move; None for a car that is not there, a move of none, or a way that is blocked."""
+    if not car or steps == 0:
+        return None
+    across = car[0][0] == car[-1][0]
+    step = 1 if steps > 0 else -1
+    cells = list(car)
+    for _ in range(min(abs(steps), size)):
+        cells = [(row, column + step) if across else (row + step, column) for row, column in cells]
+        for cell in cells:
+            if cell in taken and cell not in car:
+                return None
+            if not (0 <= cell[0] < size and 0 <= cell[1] < size):
+                return None
+    return cells
+
+
+PUSHES = re.compile(r"[UDLR][UDLR\s,;]*")
+"""The moves of a player, with blanks and commas between them at most."""
+
+
+def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse text beside the moves: the library passes over letters that are no moves."""
+    if score < 1.0 or PUSHES.fullmatch(answer.strip()):
+        return score
+    return 0.0
+
+
 def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
     def bounded(word: str) -> str:
         match = re.fullmatch(r"(\D*)(\d+)", word)

@@ -64,6 +64,8 @@ CORRECTIONS: Mapping[str, Correction] = {
     "quantum_lock": moves.correct_quantum_lock,
     "ransom_note": words.correct_choice("true", "false"),
     "rectangle_count": numbers.correct_rectangle_count,
+    "rush_hour": moves.correct_rush_hour,
+    "sokoban": moves.correct_sokoban,
     "spell_backward": words.correct_spell_backward,
     "syllogism": words.correct_choice("yes", "no"),
     "time_intervals": numbers.correct_time_intervals,

@@ -18,10 +18,12 @@ from typing import Any
 
 import pytest
 import reasoning_gym
+from reasoning_gym.games.rush_hour import Board
 from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.verifiers import find_flaw
 from reasoning_env.verifiers.scoring import CORRECTIONS, verify
+from tests.solvers.games import rush_hour
 
 Answers = Callable[[str, Any], list[str]]
 """From the expected answer and the metadata of an entry: answers to the entry."""
@@ -89,6 +91,24 @@ HALTING_NONSENSE = _texts(
     "not True",
     "not False",
 )
+
+# ------------------------------------------------------------------ moves
+
+
+@cache
+def _solve(board: str) -> str:
+    return rush_hour(f"Board:\n{Board(board).board_str()}").answer
+
+
+def _escape(data: Any) -> str:
+    """Return moves that bring the red car to the exit."""
+    return _solve(data["board_config"])
+
+
+def _far(data: Any) -> str:
+    """Return the moves with lengths that no board has room for."""
+    return re.sub(r"\d+", "9", _escape(data))
+
 
 # ------------------------------------------------------------------ numbers
 
@@ -448,6 +468,21 @@ CASES: Mapping[str, Case] = {
         right=_forms("{}", " {} "),
         partial=_texts("-9", "99", "many"),
         floor=0.4,
+    ),
+    "rush_hour": Case(
+        nonsense=lambda _, data: [f"Z+1 {_escape(data)}", f"not {_escape(data)}", f"{_escape(data)} B+0", _far(data)],
+        right=lambda _, data: [_escape(data), _escape(data).replace(" ", ", "), _escape(data).replace(" ", "\n")],
+        partial=_texts("A+1", "none", "Q-3"),
+        floor=0.01,
+        count=6,
+        params={"min_moves": 1, "max_moves": 8},
+    ),
+    "sokoban": Case(
+        nonsense=_forms("not {}", "{} and more", "{}x", "moves: {}"),
+        right=lambda oracle, _: [oracle, ", ".join(oracle), " ".join(oracle)],
+        partial=_texts("U", "LR", "none"),
+        count=6,
+        params={"max_w": 7, "max_h": 7},
     ),
     "spell_backward": Case(
         nonsense=_forms("{}x", "{} is the word", "{}, qwxz", "{0}\n{0}"),
