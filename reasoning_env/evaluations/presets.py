@@ -147,9 +147,11 @@ class PresetSet(EvaluationSet):
         # In most tasks, item k of seed s is item 0 of seed s + k.
         params = self._params.get(task, {})
         if facts(task).built_for_each_seed:
-            request = ProblemRequest(task, FIRST_SEED, params, as_is=True, item=number, dataset_size=SIZE)
+            request = ProblemRequest(
+                task, FIRST_SEED, params, as_is=True, item=number, dataset_size=SIZE, as_published=True
+            )
         else:
-            request = ProblemRequest(task, FIRST_SEED + number, params, as_is=True)
+            request = ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)
         return ProblemSpec(request, Split.EVAL, number)
 
 

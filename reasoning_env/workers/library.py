@@ -168,9 +168,9 @@ class Library:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
         with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
             entry = dataset[request.item]
+        if self.strict and not request.as_published:
+            entry = with_right_answer(task, entry, dataset)
         if not request.as_is:
-            if self.strict:
-                entry = with_right_answer(task, entry, dataset)
             flaw = find_flaw(task, entry)
             if flaw is not None:
                 return flaw

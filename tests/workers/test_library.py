@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -61,3 +62,14 @@ def test_optional_full_stop(library: Library, task: str, optional: bool) -> None
     made = library.generate(ProblemRequest(task, 3, {}))
     score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
     assert (score == 1.0) is optional
+
+
+def test_right_answer_in_every_way() -> None:
+    library = Library(None)
+    request = ProblemRequest("mahjong_puzzle", 25117321)
+    served = library.generate(request)
+    by_reference = library.generate(replace(request, as_is=True))
+    published = library.generate(replace(request, as_is=True, as_published=True))
+    library.strict = False
+    plain = library.generate(request)
+    assert [problem.answer for problem in (served, by_reference, published, plain)] == ["Chi", "Chi", "Pass", "Pass"]
