@@ -52,7 +52,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Entries:
 def made() -> Entries:
     async def make_all() -> list[bytes]:
         async with running_pool(None, generators=2, verifiers=0) as pool:
-            wanted = [spec(*one, **params_of(*one)).with_request(as_is=True) for one in WANTED]
+            wanted = [spec(*one, **params_of(*one)).with_request(as_is=True, as_published=True) for one in WANTED]
             problems = await asyncio.gather(*(pool.generate(one, PATIENCE_S) for one in wanted))
             return [problem.entry for problem in problems]
 
