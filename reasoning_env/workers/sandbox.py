@@ -100,9 +100,11 @@ def set_group_priority(niceness: int) -> None:
     If the kernel groups processes by session (Linux with autogroups), a process' own niceness counts only inside its
     group. From all processes without privileges together, the kernel takes one change in 100 ms.
 
-    Without this call, a niceness of 3 counts as 0 between groups: the event loop is then late by 22 ms instead of 13 ms
-    beside two busy processes (docs/scaling.md). One group for all workers needs one change only, but starves them:
-    13 to 33 groups a second instead of 37 to 39 (`benchmarks.busy`).
+    Without this call a niceness has no effect between groups. Beside two busy processes, in six pairs of runs, the
+    99th percentile of the event loop's delays was 20 to 43 ms with this call and 36 to 92 ms without, and lower with
+    this call in each pair; the workers yield for that: 17 to 62 groups a second instead of 36 to 57
+    (`benchmarks.busy --busy 2 --niceness 5`). One group for all workers needs one change only, but starves them: 13 to
+    33 groups a second where a group for each makes 37 to 39.
     """
     for _ in range(10):
         try:
