@@ -73,8 +73,9 @@ class ProblemRequest:
     `seed` is passed to the library (0 <= seed < 2**32). `params` are the library's own, as a user set them. `level`, in
     [0, 1], is the difficulty that all other parameters follow; None for the library's defaults. A rejected problem is
     replaced by the problem of a seed derived from this one, unless `as_is`. The problem is number `item` of a dataset
-    of `dataset_size`, which only published evaluation sets set. `as_published` keeps the library's answer even where
-    the answer is wrong.
+    of `dataset_size`, which only published evaluation sets set. `as_published` keeps the library's question, and the
+    library's answer even where the answer is wrong. `clarified` says whether the question is clarified; None clarifies
+    the question under strict rewards, unless `as_published`.
     """
 
     task: str
@@ -85,6 +86,7 @@ class ProblemRequest:
     item: int = 0
     dataset_size: int = 1
     as_published: bool = False
+    clarified: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -312,7 +312,12 @@ class Session(Generic[T]):
         if parsed.task not in names:
             remedy = did_you_mean(parsed.task, names)
             raise InvalidReferenceError(reference, f"the library has no task {parsed.task!r}", remedy=remedy)
-        problem = await self.pool.generate(parsed.spec(), self.settings.eval_generation_deadline_s)
+        # A reference may name the clarified question or the library's own, whatever the settings here.
+        for clarified in (True, False):
+            spec = parsed.spec().with_request(clarified=clarified)
+            problem = await self.pool.generate(spec, self.settings.eval_generation_deadline_s)
+            if parsed.names(problem):
+                break
         parsed.check(problem, self.library.version)
         while len(self._remade) >= self.REMADE_PROBLEMS:
             del self._remade[next(iter(self._remade))]

@@ -10,11 +10,12 @@ import pytest_asyncio
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env.problems import giving_up
 from reasoning_env.prompts.thinking import named_thinking
-from reasoning_env.records import DropReason, Reason, Verdict
+from reasoning_env.records import DropReason, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
 from tests.records import make_rollout
 from tests.small_library import write_small_library
+from tests.waiting import PATIENCE_S
 
 WRONG = "<answer>wrong</answer>"
 
@@ -263,6 +264,16 @@ async def test_remake_composite(make_session: MakeSession) -> None:
     session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
     composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
     assert (await session.remake(composite.reference)).question == composite.question
+
+
+@on_module_loop
+@pytest.mark.parametrize("clarified", [True, False])
+async def test_reference_of_either_question(make_session: MakeSession, clarified: bool) -> None:
+    session = await make_session()
+    request = ProblemRequest("maze", 5, as_is=True, clarified=clarified)
+    problem = await session.pool.generate(ProblemSpec(request, Split.TRAIN, 0), PATIENCE_S)
+    assert ("up, down, left or right" in problem.question) is clarified
+    assert (await session.judge(problem.reference, [right(problem)]))[0].score == 1.0
 
 
 @on_module_loop

@@ -124,9 +124,13 @@ class Reference:
         )
         return ProblemSpec(request, self.split, index, attempt)
 
+    def names(self, problem: Problem) -> bool:
+        """Tell whether `problem` asks the question of this reference."""
+        return hash_question(problem.question) == self.question_hash
+
     def check(self, problem: Problem, library: str) -> None:
         """Raise InvalidReferenceError if `problem`, made by release `library`, asks another question."""
-        if hash_question(problem.question) == self.question_hash:
+        if self.names(problem):
             return
         cause = "the reference was altered"
         if library != self.library:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..library_facts import facts
+from .clarifications import clarify
 from .flaws import Cause, Flaw, find_flaw
 from .options import option, seed_picks
 from .right_answers import with_right_answer
 from .scoring import Scorer
 
-__all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "option", "preload", "seed_picks", "with_right_answer"]
+__all__ = ["Cause", "Flaw", "Scorer", "clarify", "find_flaw", "option", "preload", "seed_picks", "with_right_answer"]
 
 
 def preload(tasks: Collection[str]) -> None:

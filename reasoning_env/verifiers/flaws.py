@@ -13,6 +13,7 @@ from itertools import accumulate, groupby, zip_longest
 from operator import itemgetter
 
 from ..library_facts import facts
+from .clarifications import ONE_CONVERSION
 from .entries import Entry
 from .grammars.expressions import evaluate_exactly, parse_expression
 from .grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
@@ -288,9 +289,15 @@ def _has_no_sex(entry: Entry) -> bool:
 
 
 def _runs_too_long(entry: Entry) -> bool:
-    """Find machines that are taken apart in more conversions than the rules may be applied."""
-    limit = re.search(r"at most (\d+) times", str(entry["question"]))
-    return limit is not None and len(entry["metadata"]["states"]) > int(limit[1])
+    """Find machines that are taken apart in more conversions than the rules may be applied.
+
+    The question is clear where conversions are counted as applications.
+    """
+    question = str(entry["question"])
+    limit = re.search(r"at most (\d+) times", question)
+    if limit is None or ONE_CONVERSION in question:
+        return False
+    return len(entry["metadata"]["states"]) > int(limit[1])
 
 
 WITHOUT_DEFINITE_OUTPUT = re.compile(

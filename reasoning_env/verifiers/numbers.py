@@ -18,6 +18,10 @@ RIGHT_DIGITS = 3
 """Significant digits of a right probability."""
 ROUNDING = 0.005
 """The largest distance of a number from the question's number, which has two decimals by default."""
+ANGLE_ROUNDING = 0.00051
+"""The largest distance of an angle with three decimals from the exact angle, with some room for ties."""
+WRONG_ANGLE = 0.05
+"""The library's score of a wrong angle."""
 NEAR = 0.1
 """The relative error, as a share of the right number, from which an answer earns nothing."""
 
@@ -118,6 +122,24 @@ def _seconds(text: str) -> float:
     parts = [float(part) for part in clock[0].split(":")] if clock else []
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
     return (86_400 * int(days[1]) if days else 0) + seconds
+
+
+def correct_advanced_geometry(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay an angle with a wrong third decimal as a wrong angle.
+
+    An angle is right to three decimals, as the question asks, and to two decimals, as the library writes angles.
+    """
+    metadata = entry["metadata"]
+    if metadata["task_type"] != "angle_measure":
+        return correct_parts_of_numbers(answer, entry, dataset, score)
+    try:
+        said = float(answer.replace("°", ""))
+    except ValueError:
+        return min(score, WRONG_ANGLE)
+    angle = float(metadata["angle_ABC_degrees"])
+    decimals = len(answer.replace("°", "").strip().partition(".")[2])
+    is_right = said == round(angle, 2) if decimals <= 2 else abs(said - angle) <= ANGLE_ROUNDING
+    return 1.0 if is_right else min(score, WRONG_ANGLE)
 
 
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:

@@ -149,6 +149,14 @@ def _moves_to(state: State, came_from: Mapping[State, tuple[State, Move] | None]
     return moves[::-1]
 
 
+def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
+    """Round an angle to three decimals, as the question asks; the library rounds angles to two."""
+    metadata = entry["metadata"]
+    if metadata["task_type"] != "angle_measure":
+        return str(entry["answer"]), {}
+    return f"{metadata['angle_ABC_degrees']:.3f}°", {}
+
+
 def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
     """Return the exact duration.
 
@@ -189,6 +197,7 @@ def write_duration(duration: timedelta, layout: str) -> str:
 
 
 RIGHT_ANSWERS: Mapping[str, Callable[[Entry, Dataset], Corrected]] = {
+    "advanced_geometry": _round_angle,
     "aiw": _count_colleagues,
     "family_relationships": _name_relation,
     "knight_swap": _swap_knights,

@@ -43,6 +43,7 @@ GUARDS: Mapping[str, Guard] = {
 
 CORRECTIONS: Mapping[str, Correction] = {
     "acre": words.correct_choice("on", "off", "undetermined"),
+    "advanced_geometry": numbers.correct_advanced_geometry,
     "boxnet": moves.correct_boxnet,
     "codeio": structures.correct_codeio,
     "coin_flip": numbers.correct_coin_flip,

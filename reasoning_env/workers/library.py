@@ -22,7 +22,7 @@ from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.giving_up import MAX_REJECTED
 from ..problems.seeds import follow_seed
 from ..records import ProblemRequest
-from ..verifiers import Cause, Flaw, Scorer, find_flaw, preload, seed_picks, with_right_answer
+from ..verifiers import Cause, Flaw, Scorer, clarify, find_flaw, preload, seed_picks, with_right_answer
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -168,8 +168,11 @@ class Library:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
         with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
             entry = dataset[request.item]
-        if self.strict and not request.as_published:
+        corrects = self.strict and not request.as_published
+        if corrects:
             entry = with_right_answer(task, entry, dataset)
+        if corrects if request.clarified is None else request.clarified:
+            entry = clarify(task, entry, dataset)
         if not request.as_is:
             flaw = find_flaw(task, entry)
             if flaw is not None:

@@ -45,7 +45,8 @@ def advanced_geometry(question: str) -> Solution:
     if "angle" not in question:
         raise UnsolvedError("neither angle, orthocenter nor incircle")
     angle = math.degrees(math.acos((ab**2 + bc**2 - ca**2) / (2 * ab * bc)))
-    return Solution(f"{angle:.3f}°", wrong=(f"{180 - angle:.3f}°", f"{angle + 1:.3f}°"))
+    wrong = (f"{180 - angle:.3f}°", f"{angle + 1:.3f}°", f"{angle + 0.002:.3f}°")
+    return Solution(f"{angle:.3f}°", (f"{angle:.2f}°",), wrong)
 
 
 def _orthocenter(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> tuple[Fraction, Fraction]:

@@ -283,6 +283,8 @@ LEGS = {
 
 
 def leg_counting(question: str) -> Solution:
+    if "starfish" in question and "Count the arms of a starfish as legs" not in question:
+        raise AmbiguousError("a starfish has arms")
     animals = {name.strip(): legs for legs, names in LEGS.items() for name in names.split(",")}
     total = 0
     for count, name in re.findall(r"(\d+) ([a-z ]+?)(?:,|\?)", question):
@@ -367,7 +369,7 @@ def calendar_arithmetic(question: str) -> Solution:
         rf"In a year where (\w+) is January 1st, name the weekday of {month_and_day}",
     ):
         if found := re.search(pattern, question):
-            return _weekday_of_unknown_year(found[1], MONTHS.index(found[2]) + 1, int(found[3]))
+            return _weekday_of_unknown_year(question, found[1], MONTHS.index(found[2]) + 1, int(found[3]))
     for pattern in (
         r"occurrences of (\w+day) from",
         r"how many times does (\w+day) occur",
@@ -398,9 +400,14 @@ def _weekday(date: datetime.date) -> Solution:
     return Solution(WEEKDAYS[index], wrong=(WEEKDAYS[(index + 1) % 7], WEEKDAYS[(index + 3) % 7]))
 
 
-def _weekday_of_unknown_year(first: str, month: int, day: int) -> Solution:
+def _weekday_of_unknown_year(question: str, first: str, month: int, day: int) -> Solution:
     answers = set()
-    for year in (2001, 2004):
+    years = [2001, 2004]
+    if "The year is not a leap year." in question:
+        years = [2001]
+    elif "The year is a leap year." in question:
+        years = [2004]
+    for year in years:
         offset = (datetime.date(year, month, day) - datetime.date(year, 1, 1)).days
         answers.add(WEEKDAYS[(WEEKDAYS.index(first) + offset) % 7])
     if len(answers) > 1:
@@ -413,7 +420,7 @@ def _numeric_date(question: str) -> datetime.date:
     if found := re.search(r"(\d{4})-(\d\d)-(\d\d)", question):
         return datetime.date(*map(int, found.groups()))
     first, second, year = map(int, find(r"(\d\d)/(\d\d)/(\d{4})", question).groups())
-    if first <= 12 and second <= 12 and first != second:
+    if first <= 12 and second <= 12 and first != second and "(month/day/year)" not in question:
         raise AmbiguousError("month or day first")
     month, day = (first, second) if first <= 12 else (second, first)
     return datetime.date(year, month, day)

@@ -73,12 +73,15 @@ def quantum_lock(question: str) -> Solution:
     start, light = find(r"Start: (-?\d+) \((red|green)\)", question).groups()
     target = int(find(r"Target: (-?\d+)", question)[1])
     buttons = re.findall(r"^([A-Z]): (Add|Subtract|Multiply) (\d+) \(when (red|green|any)\)", question, re.MULTILINE)
+    may_press = "can be pressed only while the light has that color" not in question
 
     def moves(state: tuple[int, str]) -> Iterable[tuple[str, tuple[int, str]]]:
         value, color = state
         other = "green" if color == "red" else "red"
         for name, operation, number, when in buttons:
             after = value
+            if when not in ("any", color) and not may_press:
+                continue
             if when in ("any", color):
                 amount = int(number)
                 after = {"Add": value + amount, "Subtract": value - amount, "Multiply": value * amount}[operation]
@@ -114,7 +117,13 @@ def tower_of_hanoi(question: str) -> Solution:
 
     move(disks, 1, start, goal, [peg for peg in range(1, pegs + 1) if peg not in (start, goal)])
     lines = [f"Move disk {disk} from Peg {source} to Peg {target}" for disk, source, target in moves]
-    return Solution("\n".join(lines), wrong=("\n".join(lines[:-1]), "\n".join(lines[1:])))
+    if "shortest sequence of moves. Disk 1 is the smallest" not in question:
+        raise AmbiguousError("more moves than needed are right, or are not")
+    first_disk, source, target = moves[0]
+    other = next(peg for peg in range(1, pegs + 1) if peg not in (source, target))
+    detour = [f"Move disk {first_disk} from Peg {source} to Peg {other}"]
+    detour += [f"Move disk {first_disk} from Peg {other} to Peg {target}", *lines[1:]]
+    return Solution("\n".join(lines), wrong=("\n".join(lines[:-1]), "\n".join(lines[1:]), "\n".join(detour)))
 
 
 def _frame(disks: int, pegs: int) -> int:
@@ -172,7 +181,8 @@ def color_cube_rotation(question: str) -> Solution:
     states = [colors]
     for side in turned:
         if side == "bottom":
-            states = [_turn(_turn(state, first), first) for state in states for first in ("front", "right")]
+            axes = ("front",) if "leaves the left and right sides where they are" in question else ("front", "right")
+            states = [_turn(_turn(state, first), first) for state in states for first in axes]
         else:
             states = [_turn(state, side) for state in states]
         states = [dict(state) for state in {tuple(sorted(state.items())) for state in states}]
@@ -309,7 +319,22 @@ def knight_swap(question: str) -> Solution:
     path = breadth_first(start, moves, lambda state: state[1] == black and state[2] == white, limit=400_000)
     if path is None:
         return Solution("No", wrong=(json.dumps([next(iter(moves(start)), ("w,A1,B3", None))[0]]),))
-    return Solution(json.dumps(path), wrong=("No", json.dumps(path[:-1]), json.dumps(path[1:])))
+    if "list the fewest moves" not in question:
+        raise AmbiguousError("more moves than needed are right, or are not")
+    wrong = ["No", json.dumps(path[:-1]), json.dumps(path[1:])]
+    detour = _there_and_back(path[0], path[1])
+    if detour:
+        wrong.append(json.dumps([*detour, *path]))
+    return Solution(json.dumps(path), wrong=tuple(wrong))
+
+
+def _there_and_back(first: str, second: str) -> list[str]:
+    """Return two moves and their reverse, [] where the second takes the square that the first left."""
+    moves = [move.split(",") for move in (first, second)]
+    if moves[1][2] == moves[0][1]:
+        return []
+    back = [",".join([color, end, start]) for color, start, end in moves]
+    return [first, second, *back]
 
 
 DIRECTIONS = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}

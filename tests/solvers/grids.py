@@ -85,6 +85,9 @@ def spiral_matrix(question: str) -> Solution:
 def pool_matrix(question: str) -> Solution:
     kind, size = find(r"Perform (max|average) pooling .*? kernel size of (\d+)", question).groups()
     rows, step = number_rows(question), int(size)
+    is_whole = len(rows) % step == 0 and len(rows[0]) % step == 0
+    if not is_whole and "Regions at the right and bottom edges may be smaller" not in question:
+        raise AmbiguousError("regions that are cut by the edge count, or do not")
     pooled = []
     for top in range(0, len(rows), step):
         line = []
@@ -99,11 +102,18 @@ def pool_matrix(question: str) -> Solution:
 
 
 def manipulate_matrix(question: str) -> Solution:
-    """Apply the operations by each reading of a mirror and of a rotation; raises AmbiguousError where they differ."""
+    """Apply the operations by each reading that the question leaves of a mirror and of a rotation.
+
+    Raises AmbiguousError where the readings differ.
+    """
     rows = number_rows(question.split("Perform")[0])
     operations = re.findall(r"^- (.*)$", question, re.MULTILINE)
+    mirrors = [operation for operation in operations if "ally mirror" in operation]
+    rotations = [operation for operation in operations if operation.startswith("Rotate")]
+    ways = [True] if all("clockwise" in operation for operation in rotations) else [False, True]
+    sides = [True] if all("comes first" in operation for operation in mirrors) else [False, True]
     results = []
-    for upside_down, clockwise in product((False, True), repeat=2):
+    for upside_down, clockwise in product(sides, ways):
         changed = [row[:] for row in rows]
         for operation in operations:
             changed = _manipulated(changed, operation, upside_down=upside_down, clockwise=clockwise)
@@ -117,9 +127,12 @@ def manipulate_matrix(question: str) -> Solution:
 
 def _manipulated(rows: Grid, operation: str, *, upside_down: bool, clockwise: bool) -> Grid:
     numbers = integers(operation.replace("-", " "))
-    mirrored = "orizontally mirror" in operation, "ertically mirror" in operation
-    if mirrored[0] or mirrored[1]:
-        return rows[::-1] if mirrored[0] == upside_down else [row[::-1] for row in rows]
+    if "ally mirror" in operation:
+        if "comes first" in operation:
+            is_upside_down = "last row comes first" in operation
+        else:
+            is_upside_down = ("orizontally" in operation) == upside_down
+        return rows[::-1] if is_upside_down else [row[::-1] for row in rows]
     if "counterdiagonal" in operation:
         return [list(row) for row in zip(*[row[::-1] for row in rows[::-1]], strict=True)]
     if "diagonal" in operation:
@@ -174,6 +187,8 @@ def rotten_oranges(question: str) -> Solution:
 def maze(question: str) -> Solution:
     start, goal = find(r"from '(.)' \(start\) to '(.)' \(goal\)", question).groups()
     wall = find(r"'(.)' = Wall", question)[1]
+    if "up, down, left or right" not in question:
+        raise AmbiguousError("steps may be diagonal, or may not")
     rows = find(r"```\n(.*?)\n```", question)[1].splitlines()
     places = {(r, c): sign for r, row in enumerate(rows) for c, sign in enumerate(row)}
     begin = next(place for place, sign in places.items() if sign == start)

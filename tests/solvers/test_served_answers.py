@@ -16,7 +16,6 @@ FEW = {None: 3, 0.0: 1, 0.5: 1, 1.0: 1}
 SLOW = frozenset({"countdown", "cryptarithm", "figlet_font", "rectangle_count", "sokoban"})
 """Tasks whose solvers take a second a problem: `tools/solve.py` runs them at length."""
 DISPUTED = {
-    "quantum_lock": "a button may be pressed when the light has another color, which the library does not allow",
     "propositional_logic": "a conjunction whose halves follow from one premise each earns nothing",
 }
 """Tasks in which right answers by the text are not paid yet, with the reason."""

@@ -42,9 +42,10 @@ def _wrong_orders(words: list[str]) -> tuple[str, ...]:
 
 def letter_counting(question: str) -> Solution:
     letter, text = find(r'letter "(.)" appear in the text: "(.*)"\?', question).groups()
-    if text.count(letter) != text.lower().count(letter.lower()):
+    count = text.lower().count(letter.lower())
+    if text.count(letter) != count and "capital and small letters alike" not in question:
         raise AmbiguousError("capitals count, or do not")
-    return Solution(str(text.count(letter)), wrong=near_number(text.count(letter)))
+    return Solution(str(count), wrong=near_number(count))
 
 
 def caesar_cipher(question: str) -> Solution:
@@ -81,15 +82,18 @@ def _englishness(text: str) -> float:
 
 
 def emoji_mystery(question: str) -> Solution:
-    """Read the bytes that the variation selectors stand for."""
+    """Read the bytes that the variation selectors stand for, from the character on that the question's code names."""
+    first = int(find(r"encoded_sentence\[(\d+):\]", question)[1])
     points = [ord(character) for character in find(r"from the emoji: (\S+)", question)[1]]
     data = bytearray()
-    for point in points:
+    for point in points[first:]:
         if 0xFE00 <= point <= 0xFE0F:
             data.append(point - 0xFE00)
         elif 0xE0100 <= point <= 0xE01EF:
             data.append(point - 0xE0100 + 16)
-    text = bytes(data).lstrip(b"\x0f").decode()  # an emoji of two characters carries a selector of its own
+    text = data.decode()
+    if text.startswith("\x0f"):
+        raise AmbiguousError("the emoji has a selector of its own, which the question's code takes for a character")
     return Solution(text, wrong=(text[1:], text + "!"))
 
 
@@ -157,9 +161,14 @@ def group_anagrams(question: str) -> Solution:
 
 
 def letter_jumble(question: str, answer: str) -> bool:
-    """Tell whether each word has the letters of the word that was shuffled."""
+    """Tell whether each word has the letters of the word that was shuffled, and the lengths that are named."""
     shuffled = find(r"unscramble these words: (.*)", question)[1].split()
     words = answer.split()
+    if "take the word of that text" not in question:
+        raise AmbiguousError("other words have the same letters")
+    lengths = re.search(r"Only words of (\d+) to (\d+) letters", question)
+    if lengths and not all(int(lengths[1]) <= len(word) <= int(lengths[2]) for word in words):
+        return False
     return len(words) == len(shuffled) and all(map(_is_anagram, words, shuffled))
 
 
@@ -445,7 +454,8 @@ def _text(state: Counts) -> str:
 
 
 def string_splitting(question: str) -> Solution:
-    """Exhaust the first rule that applies, then restart with rule 1."""
+    """Exhaust the first rule that applies, then restart with rule 1; end after the conversions that are allowed."""
+    limit = int(find(r"at most (\d+) times", question)[1])
     start = tuple(map(int, find(r"have (\d+) machine A, (\d+) machine B, and (\d+) machine C", question).groups()))
     state: Counts = (*start, 0, 0, 0)
     conversions = 0
@@ -455,10 +465,12 @@ def string_splitting(question: str) -> Solution:
             break
         after = _apply(state, rule)
         while after is not None:
+            if conversions == limit and "Each single conversion counts" in question:
+                return Solution(_text(state), wrong=(_text(after),))
             state = after
             conversions += 1
             after = _apply(state, rule)
-    if conversions > 1000:
+    if conversions > limit and "Each single conversion counts" not in question:
         raise AmbiguousError("1,000 applications of rules, or 1,000 conversions")
     return Solution(_text(state), wrong=(_text((*state[:5], state[5] + 1)),))
 
@@ -485,9 +497,10 @@ def string_synthesis(question: str) -> Solution:
                 exhausted = after
         if exhausted == before:
             break
-    if len({state, in_turn, exhausted}) > 1:
+    if len({state, in_turn, exhausted}) > 1 and "start again from rule 1" not in question:
         raise AmbiguousError("which rule follows after one was applied")
-    return Solution(_text(state), wrong=(_text((*state[:8], state[8] + 1)),))
+    wrong = {_text(other) for other in (in_turn, exhausted, (*state[:8], state[8] + 1)) if other != state}
+    return Solution(_text(state), wrong=tuple(wrong))
 
 
 # ---------------------------------------------------------------------------- a language of eight signs

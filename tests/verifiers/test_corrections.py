@@ -298,6 +298,13 @@ def _other_words(oracle: str, data: Any) -> list[str]:
     return [" ".join(words[:-1]) or "?", " ".join([*words[:-1], "qwxz", "qwxz"]), "nothing"]
 
 
+def _wrong_third_decimals(oracle: str, data: Any) -> list[str]:
+    """Return angles that are right to two decimals, and wrong in the third."""
+    two_decimals = float(oracle.rstrip("°"))
+    angles = [two_decimals + step / 1000 for step in (-4, -2, 2, 4)]
+    return [f"{angle:.3f}°" for angle in angles if abs(angle - data["angle_ABC_degrees"]) > 0.001]
+
+
 def _long_json(oracle: str, data: Any) -> list[str]:
     nested = ['{"":' * depth + "1" + "}" * depth for depth in (24, 32)]
     return [*nested, json.dumps({"x": "\U0001f600" * 250}, ensure_ascii=False)]
@@ -358,6 +365,13 @@ def _plans(oracle: str, data: Any) -> list[str]:
 
 CASES: Mapping[str, Case] = {
     "acre": _choice("on", "off", "undetermined"),
+    "advanced_geometry": Case(
+        nonsense=_wrong_third_decimals,
+        right=_forms("{}", " {} ", "{}°°"),
+        partial=_texts("190°", "-1.5", "none"),
+        floor=0.05,
+        params={"task_types": ["angle_measure"]},
+    ),
     "boxnet": Case(
         nonsense=_aimless_plans,
         right=_plans,
@@ -622,6 +636,20 @@ def _joined(premises: list[str]) -> str:
 def test_digits_of_probability(answer: str, score: float) -> None:
     dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
     assert verify("coin_flip", dataset, answer, {**dataset[0], "answer": "0.375"}, strict=True) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        *(("12.995°", 1.0), ("12.995", 1.0), ("12.99°", 1.0), ("12.9949", 1.0), ("13.00", 0.05)),
+        *(("12.993°", 0.05), ("12.990°", 0.05), ("13", 0.05), ("nan", 0.05), ("about 13°", 0.01)),
+    ],
+)
+def test_decimals_of_angle(answer: str, score: float) -> None:
+    dataset = reasoning_gym.create_dataset("advanced_geometry", seed=SEED, size=1, task_types=["angle_measure"])
+    metadata = {**dataset[0]["metadata"], "angle_ABC_degrees": 12.9949}
+    entry = {**dataset[0], "answer": "12.995°", "metadata": metadata}
+    assert verify("advanced_geometry", dataset, answer, entry, strict=True) == score
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import reasoning_gym
 
+from reasoning_env.verifiers.clarifications import clarify
 from reasoning_env.verifiers.flaws import find_flaw
 from reasoning_env.verifiers.right_answers import with_right_answer, write_duration
 
@@ -19,6 +20,7 @@ def corrected(task: str, seed: int, **params: Any) -> dict[str, Any]:
 
 AIW_PARAMS = {"max_entities": 11, "task_type_weights": [0.5, 0.25, 0.25]}
 RIGHT = {
+    "angle to three decimals": ("advanced_geometry", 4243, {}, "10.085°", "10.08°"),
     "colleagues of both circles": ("aiw", 28976751, AIW_PARAMS, "14", "7"),
     "in-law": ("family_relationships", 19137327, {}, "son-in-law", "father-in-law"),
     "Chi in place of Pass": ("mahjong_puzzle", 25117321, {}, "Chi", "Pass"),
@@ -69,6 +71,12 @@ def test_right_answers_stay() -> None:
 )
 def test_durations(duration: timedelta, layout: str, text: str) -> None:
     assert write_duration(duration, layout) == text
+
+
+def test_counted_conversions_are_served() -> None:
+    params = {"min_initial_machines": 375, "max_initial_machines": 500}
+    dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
+    assert find_flaw("string_splitting", clarify("string_splitting", dataset[0], dataset)) is None
 
 
 REJECTED = {

@@ -64,6 +64,24 @@ def test_optional_full_stop(library: Library, task: str, optional: bool) -> None
     assert (score == 1.0) is optional
 
 
+def test_clarified_question_in_every_way() -> None:
+    library = Library(None)
+    request = ProblemRequest("maze", 5, as_is=True)
+    served = library.generate(request)
+    published = library.generate(replace(request, as_published=True))
+    asked_plainly = library.generate(replace(request, clarified=False))
+    library.strict = False
+    plain = library.generate(request)
+    asked_clearly = library.generate(replace(request, clarified=True))
+    assert "up, down, left or right" in served.question == asked_clearly.question
+    assert "up, down, left or right" not in published.question == asked_plainly.question == plain.question
+
+
+def test_clarified_member_of_composite() -> None:
+    made = Library(None).generate(ProblemRequest("composite", 1, {"datasets": [{"name": "maze"}]}))
+    assert "up, down, left or right" in made.question
+
+
 def test_right_answer_in_every_way() -> None:
     library = Library(None)
     request = ProblemRequest("mahjong_puzzle", 25117321)

@@ -1,0 +1,109 @@
+"""Questions that can be read in several ways, clarified."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reasoning_gym
+
+from reasoning_env.verifiers.clarifications import CLARIFICATIONS, clarify
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
+
+
+def clarified(task: str, seed: int, **params: Any) -> str:
+    dataset = reasoning_gym.create_dataset(task, seed=seed, size=1, **params)
+    return str(clarify(task, dataset[0], dataset)["question"])
+
+
+SHOWN = {
+    "boxnet": (1, {}, "color-coded targets in any number of steps."),
+    "leap year or not": (4, {"tasks": ["weekday_of_date_from_first_date"]}, " The year is not a leap year. "),
+    "leap year": (4, {"tasks": ["weekday_of_date_from_first_date"], "year": 2024}, " The year is a leap year. "),
+    "month first": (4, {"tasks": ["weekday_of_date"]}, "/2022 (month/day/year). "),
+    "color_cube_rotation": (2, {"min_rotations": 20, "max_rotations": 20}, "is a half turn that leaves the left and"),
+    "emoji_mystery": (170, {}, "encoded_sentence[2:]"),
+    "knight_swap": (1, {}, "If yes, list the fewest moves that do it."),
+    "leg_counting": (1, {"min_animals": 37, "max_animals": 37}, "a list of animals. Count the arms of a starfish"),
+    "letter_counting": (1, {}, '"? Count capital and small letters alike.'),
+    "letter_jumble": (1, {}, "take the word of that text.\n\nNow, unscramble"),
+    "some lengths of words": (1, {"min_word_len": 3, "max_word_len": 5}, " Only words of 3 to 5 letters are taken.\n"),
+    "manipulate_matrix": (1, {"min_transforms": 60, "max_transforms": 60}, " mirror the matrix, so that the last row "),
+    "columns": (
+        1,
+        {"min_transforms": 60, "max_transforms": 60},
+        "- Vertically mirror the matrix, so that the last ",
+    ),
+    "rotation": (1, {"min_transforms": 60, "max_transforms": 60}, " degrees clockwise\n"),
+    "maze": (1, {}, "reach the goal? Each step goes up, down, left or right.\n"),
+    "pool_matrix": (1, {}, "Regions at the right and bottom edges may be smaller, and are pooled like the others.\n"),
+    "quantum_lock": (1, {}, "A button that names a color can be pressed only while the light has that color.\n"),
+    "simple_integration": (0, {}, " dX\n"),
+    "string_splitting": (1, {}, "from rule 1. Each single conversion counts as one application of a rule.\n"),
+    "string_synthesis": (1, {}, "is repeated. After each application of a rule, start again from rule 1.\n"),
+    "tower_of_hanoi": (1, {}, "Provide the shortest sequence of moves. Disk 1 is the smallest.\n"),
+}
+"""Seed, parameters and words of the clarified question."""
+TASKS = {
+    **dict.fromkeys(("leap year or not", "leap year", "month first"), "calendar_arithmetic"),
+    **dict.fromkeys(("columns", "rotation"), "manipulate_matrix"),
+    "some lengths of words": "letter_jumble",
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_clarified_question(case: str) -> None:
+    seed, params, words = SHOWN[case]
+    assert words in clarified(TASKS.get(case, case), seed, **params)
+
+
+def test_every_row_is_shown() -> None:
+    assert {TASKS.get(case, case) for case in SHOWN} == set(CLARIFICATIONS)
+
+
+def test_span_over_new_year() -> None:
+    question = clarified("calendar_arithmetic", 27431624)
+    assert "Wednesday, November 9, 2022 to Monday, January 16, 2023" in question
+
+
+def test_start_of_span_gets_its_year() -> None:
+    params = {"tasks": ["count_business_days"], "offset_upper_bound": 365}
+    questions = [clarified("calendar_arithmetic", seed, **params) for seed in range(40)]
+    spans = [re.findall(r"\w+day, \w+ \d+(?:, (\d+))?", question) for question in questions]
+    assert ["2022", "2023"] in spans
+    assert ["", "2023"] not in spans
+
+
+def test_metadata_says_clarified() -> None:
+    dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
+    entry = clarify("maze", dataset[0], dataset)
+    assert entry["metadata"]["clarified"] is True
+    assert entry["answer"] == dataset[0]["answer"]
+
+
+def test_clear_question_stays() -> None:
+    dataset = reasoning_gym.create_dataset("color_cube_rotation", seed=4, size=1, max_rotations=1)
+    entry = dataset[0]
+    assert entry["metadata"]["rotations"] != ["bottom"]
+    assert clarify("color_cube_rotation", entry, dataset) is entry
+
+
+def test_words_out_of_order_stay() -> None:
+    dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
+    entry = dataset[0]
+    assert clarify("letter_jumble", entry, dataset) is entry
+
+
+def test_other_wording_stays() -> None:
+    dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
+    entry = {**dataset[0], "question": "Combien de pas ?"}
+    assert clarify("maze", entry, dataset) is entry
+
+
+def test_docs_list_clarifications() -> None:
+    table = DOCS.read_text().split("### Clarified questions")[1].split("\n### ")[0].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    assert rows == [[f"`{task}`", row.open, f"`{row.says}`"] for task, row in CLARIFICATIONS.items()]
