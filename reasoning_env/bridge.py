@@ -20,15 +20,13 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from .errors import GenerationError, ReasoningEnvError, ScoringError
-from .records import DropReason, Problem, Reason, Verdict
+from .errors import GenerationError, ScoringError
+from .judge_client import JudgeClient
+from .records import DropReason, Problem, Verdict
 from .session import Session
 from .settings import ReasoningSettings, make_settings
-
-if TYPE_CHECKING:
-    import aiohttp
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +51,8 @@ class Bridge:
         state: The result of `state()` in an earlier run, which this run continues.
         group_size: Usual number of completions of a problem.
         judge_url: Address of a `judge` server for `judge`. The bridge then starts workers only to make problems.
+        judge_timeout_s: Seconds for the verdicts of that server on a group, waiting and further tries included, while
+            the server is busy, away or restarted.
         start: Start the workers now, and raise the errors of `Session.start`. Otherwise the first call starts them.
     """
 
@@ -65,6 +65,7 @@ class Bridge:
         state: Mapping[str, Any] | None = None,
         group_size: int = 8,
         judge_url: str | None = None,
+        judge_timeout_s: float = 120.0,
         start: bool = True,
         **fields: Any,
     ) -> None:
@@ -72,12 +73,13 @@ class Bridge:
         self.session = Session(
             settings or make_settings(ReasoningSettings, fields), prepare=self._return_if_fits, group_size=group_size
         )
-        self._instance, self._state, self._judge_url = instance, state, judge_url
+        self._instance = instance
+        self._state = state
+        self._judge = None if judge_url is None else JudgeClient(judge_url, judge_timeout_s)
         self._pid = os.getpid()
         self._number = next(_numbers)
         self._loop = asyncio.new_event_loop()
         self._starting: asyncio.Task[None] | None = None
-        self._http: aiohttp.ClientSession | None = None
         # A daemon, so that a program without `close` can end. Then atexit ends the workers.
         self._thread = threading.Thread(target=self._loop.run_forever, name="reasoning-bridge", daemon=True)
         self._thread.start()
@@ -105,18 +107,19 @@ class Bridge:
     def judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
         """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
 
-        All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated.
+        All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated. A
+        busy or absent server at `judge_url` is asked again for `judge_timeout_s`, and is then such an error.
         Raises:
 
         - InvalidReferenceError: the reference names no problem of this library
         - WorkerError: there are no workers any more
-        - ReasoningEnvError: the server at `judge_url` refuses the request
+        - ReasoningEnvError: the server at `judge_url` refuses the request, for its reference or its token
         """
-        return self._run(self._judge(problem, completions))
+        return self._run(self._verdicts(problem, completions))
 
     async def ajudge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
         """Do the same as `judge`, for callers with an event loop."""
-        return await self._wait(self._judge(problem, completions))
+        return await self._wait(self._verdicts(problem, completions))
 
     def observe(self, problem: Problem, verdicts: Sequence[Verdict | None]) -> None:
         """Update curriculum and metrics with a group's verdicts. A group with a None is dropped and counted."""
@@ -183,37 +186,16 @@ class Bridge:
             raise RuntimeError("problems were drawn already; call resume() before the first problem is drawn")
         self._state = state
 
-    async def _judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
+    async def _verdicts(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
         try:
-            if self._judge_url is not None:
-                return list(
-                    await self._ask_judge(problem if isinstance(problem, str) else problem.reference, completions)
-                )
+            if self._judge is not None:
+                reference = problem if isinstance(problem, str) else problem.reference
+                return list(await self._judge.judge(reference, completions))
             await self._start()
             return list(await self.session.judge(problem, completions))
         except (GenerationError, ScoringError) as error:
             logger.warning("a group gets no scores, because it could not be judged: %s", error)
             return [None] * len(completions)
-
-    async def _ask_judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Return the server's verdicts.
-
-        Raises ReasoningEnvError for a request that the server refuses, and ScoringError for every other failure.
-        """
-        import aiohttp  # only needed with `judge_url`
-
-        if self._http is None:
-            self._http = aiohttp.ClientSession(headers=_authorization())
-        body = {"ref": reference, "texts": list(completions)}
-        try:
-            async with self._http.post(f"{self._judge_url}/score", json=body) as reply:
-                answer = await reply.json()
-                if 400 <= reply.status < 500 and reply.status != 429:
-                    raise ReasoningEnvError(f"the judge at {self._judge_url} refuses the request: {answer['error']}")
-                reply.raise_for_status()
-                return [Verdict(row["score"], Reason(row["reason"]), row["answer"]) for row in answer["verdicts"]]
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            raise ScoringError(f"the judge at {self._judge_url} gives no verdicts: {error}") from error
 
     async def _observe(self, problem: Problem, verdicts: list[Verdict | None]) -> None:
         given = [verdict for verdict in verdicts if verdict is not None]
@@ -233,8 +215,8 @@ class Bridge:
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
-        if self._http is not None:
-            await self._http.close()
+        if self._judge is not None:
+            await self._judge.close()
         await self.session.close()
 
     # ---- from other threads
@@ -257,9 +239,3 @@ def _find_bridge(number: int) -> Bridge:
     if number not in _bridges:
         raise RuntimeError("a Bridge cannot be sent to another process; make one there")
     return _bridges[number]
-
-
-def _authorization() -> dict[str, str]:
-    """Return the header that a judge on another machine asks for."""
-    token = os.environ.get("REASONING_JUDGE_TOKEN")
-    return {"Authorization": f"Bearer {token}"} if token else {}

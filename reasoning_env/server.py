@@ -7,8 +7,9 @@
 - `GET /health` -> `{"status": "ok"}`
 - `GET /metrics` -> counters in Prometheus' text format
 
-Requests name problems by reference, so any server can judge any problem. A wrong request gets a status 4xx and one
-line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score.
+Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
+line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
+has limits of size and time (`JudgeLimits`).
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ import hmac
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Protocol
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
 
 from .errors import GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from .judge_client import NOT_GENERATED, check_token
 from .records import Verdict
+from .runtime.json_reader import TooManyValuesError, read_json
 from .runtime.retries import pauses
+from .runtime.turns import in_background
 
 logger = logging.getLogger(__name__)
 
@@ -37,23 +43,63 @@ class Judge(Protocol):
     async def judge(self, problem: str, completions: Sequence[str], /) -> list[Verdict]: ...
 
 
+class JudgeLimits(BaseModel):
+    """Limits of one request to a judge server, and of all requests."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    head_timeout_s: float = Field(
+        default=10.0,
+        gt=0.0,
+        le=3600.0,
+        description="Seconds for the head of a request, and between two requests of a connection.",
+    )
+    body_timeout_s: float = Field(default=30.0, gt=0.0, le=3600.0, description="Seconds for the body of a request.")
+    max_texts: int = Field(default=4096, ge=1, le=1_000_000, description="Most completions in a request.")
+    max_body_mb: int = Field(
+        default=16,
+        ge=1,
+        le=1024,
+        description="Largest body of a request, in megabytes. A group of 64 completions of 32,000 tokens has about 8.",
+    )
+    max_waiting: int = Field(
+        default=1024,
+        ge=1,
+        le=1_000_000,
+        description="Requests that may wait at a time. A further request gets 429, unless no other request of its "
+        "client waits.",
+    )
+
+    @property
+    def max_values(self) -> int:
+        """Most JSON values in a request: the three lists of /get_reward, and prompts that are lists of messages."""
+        return 8 * self.max_texts + 64
+
+
 class JudgeServer:
-    """The routes over a judge. With `token`, every request but /health needs this bearer token."""
+    """The routes over a judge. With `token`, every request but /health needs this bearer token.
 
-    MAX_BODY_BYTES = 32 * 2**20
-    """Largest request. A group of 64 completions of 32,000 tokens has about 8 MB."""
-    MAX_REQUESTS = 1024
-    """Requests that may wait at a time. Further requests get 429, so that the client waits."""
+    Raises ConfigError for a token that HTTP does not carry.
+    """
 
-    def __init__(self, judge: Judge, *, token: str | None = None) -> None:
+    SHORT_BODY = 1 << 16
+    """Bytes of a body up to which the event loop reads the JSON; a thread costs more than it saves."""
+    SHUTDOWN_TIMEOUT_S = 2.0
+    """Seconds for requests under way at the end. aiohttp waits for them up to twice."""
+
+    def __init__(self, judge: Judge, *, token: str | None = None, limits: JudgeLimits | None = None) -> None:
+        if token is not None:
+            check_token(token)
         self._judge = judge
         self._token = token
-        self._waiting = 0
+        self._limits = limits or JudgeLimits()
+        self._waiting: Counter[str] = Counter()
+        """Whole requests that wait for their verdicts, by client."""
         self._counts: Counter[str] = Counter()
 
     def app(self) -> web.Application:
-        """Return the application for aiohttp's runners."""
-        app = web.Application(client_max_size=self.MAX_BODY_BYTES, middlewares=[self._guard])
+        """Return the application for aiohttp's runners. `runner` has the limits on time too."""
+        app = web.Application(middlewares=[self._guard])
         app.router.add_post("/score", self._score)
         app.router.add_post("/rm", self._rm)
         app.router.add_post("/get_reward", self._get_reward)
@@ -61,28 +107,43 @@ class JudgeServer:
         app.router.add_get("/metrics", self._metrics)
         return app
 
+    def runner(self) -> web.AppRunner:
+        """Return a runner that closes connections without a whole head, and cancels requests whose client is gone."""
+        return web.AppRunner(
+            self.app(),
+            access_log=None,
+            handler_cancellation=True,
+            # aiohttp counts the time for a head from the connection's start, or from the end of its last request.
+            keepalive_timeout=self._limits.head_timeout_s,
+            shutdown_timeout=self.SHUTDOWN_TIMEOUT_S,
+        )
+
     # ---- routes
 
     async def _score(self, request: web.Request) -> web.Response:
-        body = await _read(request)
-        verdicts = await self._verdicts(_text(body, "ref"), _texts(body, "texts"))
-        rows = [{"score": row.score, "reason": row.reason.value, "answer": row.answer} for row in verdicts]
-        return web.json_response({"verdicts": rows})
+        body = await self._read(request)
+        with self._place(request):
+            verdicts = await self._verdicts(_text(body, "ref"), self._texts(body, "texts"))
+            return await _reply_with_verdicts(verdicts)
 
     async def _rm(self, request: web.Request) -> web.Response:
-        body = await _read(request)
-        [verdict] = await self._verdicts(_text(body, "label"), [_text(body, "response")])
-        return web.json_response(verdict.score)
+        body = await self._read(request)
+        with self._place(request):
+            [verdict] = await self._verdicts(_text(body, "label"), [_text(body, "response")])
+            return web.json_response(verdict.score)
 
     async def _get_reward(self, request: web.Request) -> web.Response:
-        body = await _read(request)
-        queries, prompts, labels = _texts(body, "query"), _texts(body, "prompts"), _texts(body, "labels")
+        body = await self._read(request)
+        queries = self._texts(body, "query")
+        prompts = self._texts(body, "prompts")
+        labels = self._texts(body, "labels")
         if not len(queries) == len(prompts) == len(labels):
             raise _refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
         completions = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
-        judged = await asyncio.gather(*map(self._verdicts, labels, ([text] for text in completions)))
-        scores = [verdict.score for [verdict] in judged]
-        logs = {"correct": [float(verdict.correct) for [verdict] in judged]}
+        with self._place(request):
+            judged = await self._judge_each(labels, completions)
+        scores = [verdict.score for verdict in judged]
+        logs = {"correct": [float(verdict.correct) for verdict in judged]}
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -90,9 +151,77 @@ class JudgeServer:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         lines = [f"reasoning_judge_{name} {count}" for name, count in sorted(self._counts.items())]
-        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._waiting}", ""]))
+        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._waiting.total()}", ""]))
+
+    # ---- reading
+
+    async def _read(self, request: web.Request) -> dict[str, object]:
+        """Return the body, a JSON object. Raises the reply 400, 408 or 413 for another body."""
+        max_bytes = self._limits.max_body_mb * 2**20
+        too_large = f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes"
+        if (request.content_length or 0) > max_bytes:
+            raise _refusal(413, too_large)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.body_timeout_s):
+                async for chunk in request.content.iter_any():
+                    body += chunk
+                    if len(body) > max_bytes:
+                        raise _refusal(413, too_large)
+        except TimeoutError:
+            raise _refusal(408, f"the body took more than body_timeout_s, {self._limits.body_timeout_s:g} s") from None
+        except (web.RequestPayloadError, ConnectionError):
+            raise _refusal(400, "the body is not whole") from None
+        try:
+            if len(body) <= self.SHORT_BODY:
+                parsed = read_json(body, self._limits.max_values)
+            else:
+                parsed = await in_background(read_json, body, self._limits.max_values)
+        except TooManyValuesError:
+            raise _refusal(
+                413,
+                f"the body has more than {self._limits.max_values} JSON values, as many as max_texts, "
+                f"{self._limits.max_texts}, allows",
+            ) from None
+        except ValueError as error:
+            raise _refusal(400, f"the body is not JSON: {error}") from None
+        if not isinstance(parsed, dict):
+            raise _refusal(400, f"the body must be a JSON object, not {type(parsed).__name__}")
+        return parsed
+
+    def _texts(self, body: dict[str, object], name: str) -> list[str]:
+        texts = body.get(name)
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise _refusal(400, f"{name!r} must be a list of texts")
+        if len(texts) > self._limits.max_texts:
+            raise _refusal(413, f"{name!r} has {len(texts)} texts, more than max_texts, {self._limits.max_texts}")
+        return texts
+
+    @contextmanager
+    def _place(self, request: web.Request) -> Iterator[None]:
+        """Count a whole request as waiting. Raises the reply 429 when too many wait, unless none is of this client."""
+        client = request.remote or ""
+        if self._waiting.total() >= self._limits.max_waiting and self._waiting[client]:
+            raise _refusal(429, f"{self._limits.max_waiting} requests wait already", retry_after_s=1)
+        self._waiting[client] += 1
+        try:
+            yield
+        finally:
+            self._waiting[client] -= 1
+            if not self._waiting[client]:
+                del self._waiting[client]
 
     # ---- judging
+
+    async def _judge_each(self, references: Sequence[str], completions: Sequence[str]) -> list[Verdict]:
+        """Return the verdict on each completion. The first error cancels the other completions, and is raised."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                pairs = zip(references, completions, strict=True)
+                judged = [group.create_task(self._verdicts(reference, [text])) for reference, text in pairs]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [verdict for [verdict] in (task.result() for task in judged)]
 
     async def _verdicts(self, reference: str, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
@@ -101,8 +230,10 @@ class JudgeServer:
         while True:
             try:
                 verdicts = await self._judge.judge(reference, texts)
-            except (InvalidReferenceError, GenerationError) as error:
+            except InvalidReferenceError as error:
                 raise _refusal(422, str(error)) from error
+            except GenerationError as error:
+                raise _refusal(422, str(error), kind=NOT_GENERATED) from error
             except (ScoringError, WorkerError) as error:
                 self._counts["faults_total"] += 1
                 pause_s = next(retry_pauses, None)
@@ -118,59 +249,65 @@ class JudgeServer:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Check a request's token and the number of requests; answer every error with one line of JSON."""
+        """Check a request's token; answer every error with one line of JSON."""
         try:
             if request.path != "/health" and not self._is_known(request):
                 raise _refusal(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
-            # Not for GET: /health and /metrics must answer while the server is full.
-            if self._waiting >= self.MAX_REQUESTS and request.method == "POST":
-                raise _refusal(429, f"{self.MAX_REQUESTS} requests wait already", retry_after_s=1)
-            self._waiting += 1
-            try:
-                return await handler(request)
-            finally:
-                self._waiting -= 1
+            return await handler(request)
         except web.HTTPException as error:
             self._counts[f"replies_{error.status}_total"] += 1
             if error.content_type == "application/json":
                 raise
-            reason = f"more than {self.MAX_BODY_BYTES} bytes" if error.status == 413 else error.reason
-            return web.json_response({"error": reason}, status=error.status)
+            return web.json_response({"error": error.reason}, status=error.status)
         except Exception:  # the client must get a status that is no score
             logger.exception("a request failed")
             self._counts["replies_500_total"] += 1
-            return web.json_response({"error": "an internal error; the server's log has it"}, status=500)
+            line = "an internal error; the server's log has it"
+            return web.json_response({"error": line}, status=500, headers={"Retry-After": "5"})
 
     def _is_known(self, request: web.Request) -> bool:
         if self._token is None:
             return True
-        given = request.headers.get("Authorization", "")
-        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), f"Bearer {self._token}".encode())
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
+        return is_right and scheme.lower() == "bearer"
 
 
-def _refusal(status: int, reason: str, *, retry_after_s: int | None = None) -> web.HTTPException:
+def _refusal(
+    status: int, reason: str, *, retry_after_s: int | None = None, kind: str | None = None
+) -> web.HTTPException:
     """Return an error reply with the reason as one line, to be raised."""
     exceptions: dict[int, type[web.HTTPException]] = {
         400: web.HTTPBadRequest,
         401: web.HTTPUnauthorized,
+        408: web.HTTPRequestTimeout,
         422: web.HTTPUnprocessableEntity,
         429: web.HTTPTooManyRequests,
         503: web.HTTPServiceUnavailable,
     }
+    fields = {"error": " ".join(reason.splitlines())}
+    if kind is not None:
+        fields["kind"] = kind
     headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
-    return exceptions[status](text=json.dumps({"error": reason}), content_type="application/json", headers=headers)
+    text = json.dumps(fields)
+    if status == 413:  # its class needs sizes, and writes them into the text
+        return web.HTTPRequestEntityTooLarge(0, text=text, content_type="application/json", headers=headers)
+    return exceptions[status](text=text, content_type="application/json", headers=headers)
 
 
-async def _read(request: web.Request) -> dict[str, object]:
-    """Return the body, a JSON object, parsed in a thread. Raises the reply 400 for another body."""
-    body = await request.read()
-    try:
-        parsed = await asyncio.to_thread(json.loads, body)
-    except (ValueError, RecursionError):
-        raise _refusal(400, "the body is not JSON") from None
-    if not isinstance(parsed, dict):
-        raise _refusal(400, f"the body must be a JSON object, not {type(parsed).__name__}")
-    return parsed
+async def _reply_with_verdicts(verdicts: Sequence[Verdict]) -> web.Response:
+    """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
+
+    def write() -> bytes:
+        rows = [
+            json.dumps({"score": verdict.score, "reason": verdict.reason.value, "answer": verdict.answer})
+            for verdict in verdicts
+        ]
+        return ('{"verdicts": [' + ", ".join(rows) + "]}").encode()
+
+    size = sum(len(verdict.answer or "") for verdict in verdicts)
+    body = write() if size <= JudgeServer.SHORT_BODY else await in_background(write)
+    return web.Response(body=body, content_type="application/json")
 
 
 def _text(body: dict[str, object], name: str) -> str:
@@ -178,10 +315,3 @@ def _text(body: dict[str, object], name: str) -> str:
     if not isinstance(text, str):
         raise _refusal(400, f"{name!r} must be a text")
     return text
-
-
-def _texts(body: dict[str, object], name: str) -> list[str]:
-    texts = body.get(name)
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise _refusal(400, f"{name!r} must be a list of texts")
-    return texts

@@ -32,6 +32,7 @@ from .library_facts import FACTS
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
+from .problems.cache import ProblemCache
 from .problems.plan import TaskPlan, make_sampler, plan_tasks
 from .problems.references import Reference
 from .problems.sampling import TaskSampler
@@ -69,8 +70,9 @@ class Session(Generic[T]):
     LONG_QUESTION = 1500
     """Characters of question and answer from which `prepare` runs in a thread. For a shorter question, switching to a
     thread takes longer than counting the tokens."""
-    REMADE_PROBLEMS = 1024
-    """Problems kept after `remake`: the completions of a problem mostly come within a minute."""
+    REMADE_BYTES = 64 * 2**20
+    """Size of the problems kept after `remake`: the completions of a problem mostly come within a minute, and a problem
+    has some kilobytes."""
 
     @overload
     def __init__(
@@ -126,7 +128,7 @@ class Session(Generic[T]):
         self._unfit_tasks: set[str] = set()
         self._unfit = 0
         self._any_fits = False
-        self._remade: dict[str, Problem] = {}
+        self._remade = ProblemCache(self.REMADE_BYTES)
 
     # ---- beginning and end
 
@@ -305,8 +307,9 @@ class Session(Generic[T]):
 
         Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
         """
-        if reference in self._remade:
-            return self._remade[reference]
+        kept = self._remade.get(reference)
+        if kept is not None:
+            return kept
         parsed = Reference.parse(reference)
         names = [task.name for task in self.library.tasks]
         if parsed.task not in names:
@@ -319,9 +322,7 @@ class Session(Generic[T]):
             if parsed.names(problem):
                 break
         parsed.check(problem, self.library.version)
-        while len(self._remade) >= self.REMADE_PROBLEMS:
-            del self._remade[next(iter(self._remade))]
-        self._remade[reference] = problem
+        self._remade.keep(reference, problem)
         return problem
 
     async def make(

@@ -250,5 +250,5 @@ async def test_server_refuses_bad_reference(bridge: Bridge) -> None:
 
 
 def test_missing_server_gives_none() -> None:
-    with Bridge(judge_url="http://127.0.0.1:9") as attached:
+    with Bridge(judge_url="http://127.0.0.1:9", judge_timeout_s=0.5) as attached:
         assert attached.judge("x", [WRONG]) == [None]

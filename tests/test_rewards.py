@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reasoning_env import rewards
 from reasoning_env.errors import ScoringError
 from reasoning_env.evaluations.run import extract_last_answer
 from reasoning_env.prompts.thinking import TAGS
@@ -295,3 +296,12 @@ def test_penalty_counts_prompt_tokens() -> None:
     verdicts = [Verdict(1.0, Reason.SCORED)]
     rewarded = reward(Group(PROBLEM, (), (long_prompt,)), verdicts, max_tokens=1000)
     assert rewarded.scores == (0.0,)
+
+
+@given(st.lists(st.sampled_from(["<", "think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=40))
+def test_windows_find_all_tags(parts: list[str]) -> None:
+    text = "".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewards, "WINDOW", 3)
+        found = [match.span() for match in rewards.find_all(rewards.ANSWER_TAG, text, rewards.TAG_LENGTH)]
+    assert found == [match.span() for match in rewards.ANSWER_TAG.finditer(text)]

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from reasoning_env import server as server_module
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import InvalidReferenceError, ScoringError, WorkerError
+from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.server import JudgeServer
+from reasoning_env.server import JudgeLimits, JudgeServer
+from tests.waiting import PATIENCE_S
 
 REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
 
@@ -118,21 +124,13 @@ async def test_bad_reference_is_a_4xx(client: Client, judge: Judge) -> None:
     assert "expected task:split" in await error_of(reply)
 
 
-async def test_large_body_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch, judge: Judge) -> None:
-    monkeypatch.setattr(JudgeServer, "MAX_BODY_BYTES", 100)
-    async with TestClient(TestServer(JudgeServer(judge).app())) as small:
-        reply = await small.post("/score", json={"ref": REFERENCE, "texts": ["x" * 200]})
-        assert reply.status == 413
-        assert await error_of(reply) == "more than 100 bytes"
-
-
 async def test_unknown_route_is_one_line(client: Client) -> None:
     reply = await client.get("/nowhere")
     assert reply.status == 404
     assert await error_of(reply) == "Not Found"
 
 
-@pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic c2VjcmV0", "Bearer \x80"])
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic c2VjcmV0", "Basic secret", "secret", "Bearer \x80"])
 async def test_token_is_wanted(judge: Judge, header: str | None) -> None:
     async with TestClient(TestServer(JudgeServer(judge, token="secret").app())) as client:
         headers = {} if header is None else {"Authorization": header}
@@ -142,10 +140,17 @@ async def test_token_is_wanted(judge: Judge, header: str | None) -> None:
     assert judge.asked == []
 
 
-async def test_right_token_lets_in(judge: Judge) -> None:
+@pytest.mark.parametrize("header", ["Bearer secret", "bearer secret", "BEARER  secret"])
+async def test_right_token_lets_in(judge: Judge, header: str) -> None:
     async with TestClient(TestServer(JudgeServer(judge, token="secret").app())) as client:
-        headers = {"Authorization": "Bearer secret"}
-        assert (await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers=headers)).status == 200
+        reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers={"Authorization": header})
+        assert reply.status == 200
+
+
+@pytest.mark.parametrize("token", ["secret\n", " secret", "sec\x00ret"])
+def test_token_that_http_cannot_carry(judge: Judge, token: str) -> None:
+    with pytest.raises(ConfigError, match="HTTP does not carry"):
+        JudgeServer(judge, token=token)
 
 
 # ---------------------------------------------------------------------------- faults of ours
@@ -174,17 +179,199 @@ async def test_internal_error_is_hidden(client: Client, judge: Judge) -> None:
     assert "secret" not in await reply.text()
 
 
-async def test_full_server_says_so(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JudgeServer, "MAX_REQUESTS", 0)
-    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
-        reply = await client.post("/score", json={"ref": REFERENCE, "texts": []})
-    assert (reply.status, reply.headers["Retry-After"]) == (429, "1")
+async def test_internal_error_may_be_repeated(client: Client, judge: Judge) -> None:
+    judge.errors = [ZeroDivisionError()]
+    reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
+    assert int(reply.headers["Retry-After"]) > 0
 
 
-async def test_full_server_is_healthy(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JudgeServer, "MAX_REQUESTS", 0)
-    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
-        assert [(await client.get(path)).status for path in ("/health", "/metrics")] == [200, 200]
+async def test_problem_that_cannot_be_made(client: Client, judge: Judge) -> None:
+    judge.errors = [GenerationError("took over 5 s")]
+    reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
+    assert reply.status == 422
+    assert await reply.json() == {"error": "took over 5 s", "kind": "not_generated"}
+
+
+# ---------------------------------------------------------------------------- limits
+
+
+class SlowJudge(Judge):
+    """Gives its verdicts when `go_on` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def judge(self, problem: str, completions: Sequence[str]) -> list[Verdict]:
+        self.began.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return await super().judge(problem, completions)
+
+
+class Served:
+    """A server at a port of this machine."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host = host
+        self._port = port
+        self._connections: list[asyncio.StreamWriter] = []
+
+    async def send(self, data: bytes, source: str = "127.0.0.1") -> asyncio.StreamReader:
+        """Send bytes on a connection of their own, from an address of this machine; return what comes back."""
+        reader, writer = await asyncio.open_connection(self._host, self._port, local_addr=(source, 0))
+        writer.write(data)
+        self._connections.append(writer)
+        return reader
+
+    def hang_up(self) -> None:
+        """Close all connections."""
+        for connection in self._connections:
+            connection.transport.abort()
+
+
+@asynccontextmanager
+async def serving(judge: Judge, **limits: Any) -> AsyncIterator[Served]:
+    runner = JudgeServer(judge, limits=JudgeLimits(**limits)).runner()
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    served = Served(*runner.addresses[0])
+    try:
+        yield served
+    finally:
+        await runner.cleanup()
+        served.hang_up()
+        await asyncio.sleep(0)
+
+
+def request_of(body: bytes, length: int | None = None) -> bytes:
+    return b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (length or len(body), body)
+
+
+ONE = json.dumps({"ref": REFERENCE, "texts": ["right"]}).encode()
+
+
+async def status_of(reader: asyncio.StreamReader) -> int:
+    return int((await reader.readline()).split()[1])
+
+
+@pytest.mark.parametrize("data", [b"", b"POST /score HT", b"POST /score HTTP/1.1\r\nHost: a\r\n"])
+async def test_half_a_head_is_closed(judge: Judge, data: bytes) -> None:
+    async with serving(judge, head_timeout_s=0.2) as served:
+        reader = await served.send(data)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
+
+
+async def test_half_a_body_is_refused(judge: Judge) -> None:
+    async with serving(judge, body_timeout_s=0.2) as served:
+        reader = await served.send(request_of(b"{", 1000))
+        assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 408
+
+
+async def test_half_requests_take_no_place(judge: Judge) -> None:
+    async with serving(judge, max_waiting=1) as served:
+        for _ in range(5):
+            await served.send(request_of(b"{", 1000))
+        assert await status_of(await served.send(request_of(ONE))) == 200
+
+
+async def test_gone_client_is_noticed() -> None:
+    judge = SlowJudge()
+    async with serving(judge) as served:
+        await served.send(request_of(ONE))
+        await judge.began.wait()
+        served.hang_up()
+        await asyncio.wait_for(judge.cancelled.wait(), PATIENCE_S)
+
+
+async def test_end_does_not_wait_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JudgeServer, "SHUTDOWN_TIMEOUT_S", 0.2)
+    judge = SlowJudge()
+    began = time.monotonic()
+    async with serving(judge) as served:
+        await served.send(request_of(ONE))
+        await served.send(request_of(b"{", 1000))
+        await served.send(b"POST")
+        await judge.began.wait()
+    assert judge.cancelled.is_set()
+    assert time.monotonic() - began < PATIENCE_S
+
+
+@pytest.mark.parametrize("body", [request_of(b"x", 2**20 + 1), request_of(b"x" * (2**20 + 1))])
+async def test_large_body_is_refused(judge: Judge, body: bytes) -> None:
+    async with serving(judge, max_body_mb=1) as served:
+        reader = await served.send(body)
+        assert await status_of(reader) == 413
+        assert b"larger than max_body_mb, 1 megabytes" in await reader.readuntil(b"}")
+
+
+async def test_large_chunked_body_is_refused(judge: Judge) -> None:
+    chunks = b"POST /score HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + 20 * (
+        b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    )
+    async with serving(judge, max_body_mb=1) as served:
+        assert await status_of(await served.send(chunks)) == 413
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "line"),
+    [
+        ("/score", {"ref": REFERENCE, "texts": [""] * 4097}, "'texts' has 4097 texts, more than max_texts, 4096"),
+        ("/score", {"ref": REFERENCE, "texts": [""] * 1_000_000}, "as many as max_texts, 4096, allows"),
+        ("/score", {"ref": REFERENCE, "texts": [[]] * 1_000_000}, "as many as max_texts, 4096, allows"),
+        (
+            "/get_reward",
+            {"query": ["a"] * 4097, "prompts": [""] * 4097, "labels": [REFERENCE] * 4097},
+            "'query' has 4097 texts, more than max_texts, 4096",
+        ),
+    ],
+)
+async def test_too_many_texts_are_refused(client: Client, path: str, body: dict[str, Any], line: str) -> None:
+    reply = await client.post(path, data=io.BytesIO(json.dumps(body).encode()))
+    assert reply.status == 413
+    assert line in await error_of(reply)
+
+
+async def test_most_texts_are_judged(client: Client) -> None:
+    texts = [f"{number}" for number in range(4096)]
+    reply = await client.post("/score", json={"ref": REFERENCE, "texts": texts})
+    assert [row["answer"] for row in (await reply.json())["verdicts"]] == texts
+
+
+async def test_full_server_says_so() -> None:
+    judge = SlowJudge()
+    async with serving(judge, max_waiting=1) as served:
+        first = await served.send(request_of(ONE))
+        await judge.began.wait()
+        second = await served.send(request_of(ONE))
+        assert await status_of(second) == 429
+        assert b"Retry-After: 1\r\n" in await second.readuntil(b"}")
+        judge.go_on.set()
+        assert await status_of(first) == 200
+
+
+async def test_full_server_takes_another_client() -> None:
+    judge = SlowJudge()
+    async with serving(judge, max_waiting=1) as served:
+        await served.send(request_of(ONE))
+        await judge.began.wait()
+        other = await served.send(request_of(ONE), source="127.0.0.2")
+        judge.go_on.set()
+        assert await status_of(other) == 200
+
+
+async def test_full_server_is_healthy() -> None:
+    judge = SlowJudge()
+    async with serving(judge, max_waiting=1) as served:
+        await served.send(request_of(ONE))
+        await judge.began.wait()
+        for path in (b"/health", b"/metrics"):
+            assert await status_of(await served.send(b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % path)) == 200
 
 
 # ---------------------------------------------------------------------------- with a session

@@ -294,12 +294,18 @@ async def test_altered_reference_is_refused(make_session: MakeSession) -> None:
 
 
 @on_module_loop
-async def test_remade_problems_are_limited(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "REMADE_PROBLEMS", 2)
+async def test_remade_problem_is_kept(make_session: MakeSession) -> None:
     session = await make_session()
-    for problem in await take(session, 4):
-        await session.remake(problem.reference)
-    assert len(session._remade) == 2
+    [problem] = await take(session, 1)
+    assert await session.remake(problem.reference) is await session.remake(problem.reference)
+
+
+@on_module_loop
+async def test_remade_problems_are_limited(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "REMADE_BYTES", 0)
+    session = await make_session()
+    [problem] = await take(session, 1)
+    assert await session.remake(problem.reference) is not await session.remake(problem.reference)
 
 
 # ---------------------------------------------------------------------------- single problems

@@ -5,44 +5,56 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ipaddress
-import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from aiohttp import web
+from pydantic import BaseModel
 
 from ..errors import ConfigError
+from ..judge_client import TOKEN, judge_token
+from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
-from ..server import Judge, JudgeServer
+from ..server import Judge, JudgeLimits, JudgeServer
 from ..session import Session
-from ..settings import ReasoningSettings, make_settings
+from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout
 from .options import CommandParser
 
-TOKEN = "REASONING_JUDGE_TOKEN"
+T = TypeVar("T", bound=BaseModel)
+
+OPTIONS = {
+    "num_generators": "--generators",
+    "num_verifiers": "--verifiers",
+}
+"""Settings of the core that are options of the command. The limits of requests are options by their own names."""
 
 
 def judge_command(argv: Sequence[str], folder: Path) -> int:
     """Serve verdicts until Ctrl-C or SIGTERM; returns 0.
 
-    `folder` may hold a checkout of the library. Raises ConfigError for an address beyond this machine without a token,
-    and for --ray without Ray or without a cluster.
+    `folder` may hold a checkout of the library. Raises ConfigError:
+
+    - an address beyond this machine without a token, or a token that HTTP does not carry
+    - a limit out of range
+    - --ray without Ray, or without a cluster
     """
     options = _parse(argv)
-    token = os.environ.get(TOKEN)
+    token = judge_token()
     if not token and not _is_loopback(options.host):
         raise ConfigError(
             f"{options.host} can be reached from other machines, which need a token",
             setting="--host",
             remedy=f"set the variable {TOKEN}",
         )
-    workers = {"num_generators": options.generators, "num_verifiers": options.verifiers}
-    settings = make_settings(ReasoningSettings, workers)
+    settings = _make_settings(ReasoningSettings, options, OPTIONS)
+    limits = _make_settings(JudgeLimits, options, {name: _option(name) for name in JudgeLimits.model_fields})
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
     try:
-        asyncio.run(_serve(options, cluster, settings, token, folder))
+        asyncio.run(_serve(options, cluster, Session(settings, checkout=find_checkout(folder)), limits, token))
     except Interrupted:
         return 0
     return 0
@@ -64,7 +76,27 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--generators", type=int, default=defaults.num_generators, help="processes that make problems")
     parser.add_argument("--verifiers", type=int, default=defaults.num_verifiers, help="processes that judge, on a node")
+    limits = parser.add_argument_group("limits of requests")
+    for name, field in JudgeLimits.model_fields.items():
+        facts = f"{range_text(field)}; default: {default_text(field)}"
+        limits.add_argument(
+            _option(name), type=type(field.default), default=field.default, help=f"{field.description} ({facts})"
+        )
     return parser.parse_args(argv)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _make_settings(settings_cls: type[T], options: argparse.Namespace, names: Mapping[str, str]) -> T:
+    """Return settings from options; `names` has the option of each setting. Raises ConfigError, which names options."""
+    values = {name: getattr(options, option.removeprefix("--").replace("-", "_")) for name, option in names.items()}
+    try:
+        return make_settings(settings_cls, values)
+    except ConfigError as error:
+        error.text = error.describe(names)
+        raise
 
 
 def _is_loopback(host: str) -> bool:
@@ -75,16 +107,17 @@ def _is_loopback(host: str) -> bool:
 
 
 async def _serve(
-    options: argparse.Namespace, cluster: Judge | None, settings: ReasoningSettings, token: str | None, folder: Path
+    options: argparse.Namespace,
+    cluster: Judge | None,
+    session: Session[Problem],
+    limits: JudgeLimits,
+    token: str | None,
 ) -> None:
-    session = Session(settings, checkout=find_checkout(folder))
-    runner: web.AppRunner | None = None
+    runner = JudgeServer(cluster or session, token=token, limits=limits).runner()
 
     async def work() -> None:
-        nonlocal runner
         if cluster is None:
             await session.start()
-        runner = web.AppRunner(JudgeServer(cluster or session, token=token or None).app(), access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, options.host, options.port)
         await site.start()
@@ -93,8 +126,7 @@ async def _serve(
         await asyncio.Event().wait()
 
     async def close() -> None:
-        if runner is not None:
-            await runner.cleanup()
+        await runner.cleanup()
         await session.close()
 
     await run_until_signal(work, close)

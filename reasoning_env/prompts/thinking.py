@@ -85,6 +85,7 @@ class Thinking:
         self.closings = {thinking_format.closing: thinking_format for thinking_format in self.formats}
         # Longest first: the mark of a final channel begins with the mark of any channel.
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
+        self.longest_mark = max((len(mark) for mark, _ in marks), default=0)
         # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
         patterns = [
             f"(?ai:{re.escape(mark)})" if thinking_format.any_case else re.escape(mark)

@@ -1,0 +1,157 @@
+"""Ask a `judge` server for verdicts, and wait while the server is busy or away.
+
+The server is on another machine and may be another program, so its reply is checked like any reply of a stranger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
+from .records import Reason, Verdict
+from .runtime.retries import pauses
+
+if TYPE_CHECKING:
+    import aiohttp
+
+TOKEN = "REASONING_JUDGE_TOKEN"
+NOT_GENERATED = "not_generated"
+"""The `kind` of a refusal for a problem that cannot be generated, though its reference is sound."""
+_JSON = {"Content-Type": "application/json"}
+WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
+"""Statuses after which the same request may succeed later."""
+
+
+class JudgeClient:
+    """Sends groups to the server at `url`. A group has its verdicts after `timeout_s` seconds, or has none."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        """Raises ConfigError for a token that HTTP cannot carry."""
+        self._url = url.rstrip("/")
+        self._timeout_s = timeout_s
+        token = judge_token()
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http: aiohttp.ClientSession | None = None
+
+    async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
+        """Return a verdict for each completion, in order.
+
+        Raises:
+            ReasoningEnvError: The server refuses the request: a wrong reference, address or token.
+            GenerationError: The server cannot generate the problem.
+            ScoringError: The server gives no verdicts in time, or no sound verdicts.
+        """
+        import aiohttp  # only needed with a server
+
+        body = json.dumps({"ref": reference, "texts": list(completions)}).encode()
+        last = "no reply"
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                for pause_s in pauses():
+                    try:
+                        reply = await self._ask(body)
+                    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
+                        last = str(error) or type(error).__name__
+                    else:
+                        if reply.status not in WAIT_STATUSES:
+                            return self._verdicts(reply, len(completions))
+                        last = reply.error
+                        pause_s = pause_s if reply.retry_after_s is None else reply.retry_after_s
+                    await asyncio.sleep(pause_s)
+        except TimeoutError:
+            last = f"none within {self._timeout_s:g} s; the last answer: {last}"
+        except aiohttp.ClientError as error:
+            last = str(error) or type(error).__name__
+        raise ScoringError(f"the judge at {self._url} gives no verdicts: {last}")
+
+    async def close(self) -> None:
+        """Close the connections. Safe to call twice."""
+        if self._http is not None:
+            await self._http.close()
+
+    async def _ask(self, body: bytes) -> _Reply:
+        import aiohttp
+
+        if self._http is None:
+            timeout = aiohttp.ClientTimeout(total=self._timeout_s)
+            self._http = aiohttp.ClientSession(headers=self._headers, timeout=timeout)
+        # As a file, which aiohttp sends in pieces.
+        data = io.BytesIO(body)
+        async with self._http.post(f"{self._url}/score", data=data, headers=_JSON) as reply:
+            content: object = None
+            with contextlib.suppress(ValueError, RecursionError):
+                content = await reply.json(content_type=None)
+            return _Reply(reply.status, reply.headers.get("Retry-After"), content)
+
+    def _verdicts(self, reply: _Reply, count: int) -> list[Verdict]:
+        """Return the verdicts of a reply. Raises the errors of `judge`."""
+        if reply.status == 413 or reply.kind == NOT_GENERATED:  # of this group alone: other groups may be judged
+            raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
+        if 400 <= reply.status < 500:
+            raise ReasoningEnvError(f"the judge at {self._url} refuses the request: {reply.error}")
+        if reply.status != 200:
+            raise ScoringError(f"the judge at {self._url} gives no verdicts: {reply.error}")
+        try:
+            verdicts = [_read_verdict(row) for row in reply.rows()]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ScoringError(f"the judge at {self._url} sent a verdict that is none: {error}") from error
+        if len(verdicts) != count:
+            raise ScoringError(f"the judge at {self._url} sent {len(verdicts)} verdicts on {count} completions")
+        return verdicts
+
+
+class _Reply:
+    """A reply; `content` is any JSON value, or None for a body that is not JSON."""
+
+    def __init__(self, status: int, retry_after: str | None, content: object) -> None:
+        self.status = status
+        self._fields = content if isinstance(content, dict) else {}
+        self.kind = self._fields.get("kind")
+        error = self._fields.get("error")
+        self.error = error[:500] if isinstance(error, str) else f"status {status}"
+        self.retry_after_s: float | None = None
+        """Seconds to wait; None where the server tells none, or a date."""
+        if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
+            self.retry_after_s = float(retry_after[:9])
+
+    def rows(self) -> list[Any]:
+        """Return the rows of verdicts. Raises KeyError and TypeError for a reply without any."""
+        rows = self._fields["verdicts"]
+        if not isinstance(rows, list):
+            raise TypeError(f"the verdicts are no list but a {type(rows).__name__}")
+        return rows
+
+
+def _read_verdict(row: Any) -> Verdict:
+    """Return the verdict of a row. Raises KeyError, TypeError and ValueError for a row that is no verdict."""
+    score = row["score"]
+    answer = row["answer"]
+    if type(score) not in (int, float) or not 0 <= score <= 1:
+        raise ValueError(f"a score lies between 0 and 1, not at {str(score)[:40]}")
+    if answer is not None and not isinstance(answer, str):
+        raise TypeError(f"an answer is a text, not a {type(answer).__name__}")
+    return Verdict(float(score), Reason(row["reason"]), answer)
+
+
+def judge_token() -> str | None:
+    """Return the token of server and clients, from the environment; None without one. Raises ConfigError."""
+    token = os.environ.get(TOKEN) or None
+    if token is not None:
+        check_token(token)
+    return token
+
+
+def check_token(token: str) -> None:
+    """Raise ConfigError for a token that does not come through a header of HTTP as it is."""
+    if token != token.strip() or not token.isprintable():
+        raise ConfigError(
+            "the token has blanks or line ends at its ends, or control characters, which HTTP does not carry",
+            setting=TOKEN,
+            remedy="remove them; $(cat FILE) in a shell leaves out the line end of a file",
+        )
