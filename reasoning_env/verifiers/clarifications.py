@@ -131,6 +131,9 @@ MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so
 STEPS = "Each step goes up, down, left or right."
 EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
 LIGHT = "A button that names a color can be pressed only while the light has that color."
+SEVERAL_PREMISES = (
+    "The conclusion must need several premises together: it does not count if single premises decide it part by part."
+)
 ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
 
@@ -177,6 +180,11 @@ CLARIFICATIONS: Mapping[str, Clarification] = {
         "whether incomplete regions at the edges count",
         EDGES,
         _replace("overlap between the pooling regions.", f"overlap between the pooling regions. {EDGES}"),
+    ),
+    "propositional_logic": Clarification(
+        "whether a premise, or premises that are joined, are a conclusion",
+        SEVERAL_PREMISES,
+        _replace("conclusion from the premise.", f"conclusion from the premise. {SEVERAL_PREMISES}"),
     ),
     "quantum_lock": Clarification(
         "whether a press in light of another color is possible",

@@ -313,7 +313,12 @@ def _joined(
 
 
 def propositional_logic(question: str) -> Solution:
-    """Return a literal or a pair of letters that every world of the premises has, and no single premise says."""
+    """Return a literal or a pair of letters that every world of the premises has, and no single premise says.
+
+    A pair has no letter that a single premise decides, so that no reading takes it for joined premises.
+    """
+    if "single premises decide it part by part" not in question:
+        raise AmbiguousError("joined premises are a conclusion, or are not")
     block = find(r"Given:\n(.*?)What can we conclude", question)[1]
     premises = [line.strip() for line in re.split(r"\.?\d+\. ", block) if line.strip(" .\n")]
     premises = [premise.strip(" .\n") for premise in premises]
@@ -325,7 +330,14 @@ def propositional_logic(question: str) -> Solution:
         raise AmbiguousError("the premises contradict each other")
     candidates = [(letter,) for letter in letters] + [(f"¬{letter}",) for letter in letters]
     texts = [item[0] for item in candidates]
-    texts += [f"({a} {sign} {b})" for a in letters for b in letters if a != b for sign in WAYS]
+    decided = {
+        letter
+        for letter in letters
+        for premise in read
+        if len({world[letter] for world in worlds if premise(world)}) == 1
+    }
+    undecided = [letter for letter in letters if letter not in decided]
+    texts += [f"({a} {sign} {b})" for a in undecided for b in undecided if a != b for sign in WAYS]
     for text in texts:
         value = formula(text)
         alone = any(all(value(world) for world in worlds if premise(world)) for premise in read)

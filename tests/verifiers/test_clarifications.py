@@ -40,6 +40,7 @@ SHOWN = {
     "rotation": (1, {"min_transforms": 60, "max_transforms": 60}, " degrees clockwise\n"),
     "maze": (1, {}, "reach the goal? Each step goes up, down, left or right.\n"),
     "pool_matrix": (1, {}, "Regions at the right and bottom edges may be smaller, and are pooled like the others.\n"),
+    "propositional_logic": (1, {}, "from the premise. The conclusion must need several premises together: it does not"),
     "quantum_lock": (1, {}, "A button that names a color can be pressed only while the light has that color.\n"),
     "simple_integration": (0, {}, " dX\n"),
     "string_splitting": (1, {}, "from rule 1. Each single conversion counts as one application of a rule.\n"),
