@@ -189,7 +189,7 @@ def maze(question: str) -> Solution:
     wall = find(r"'(.)' = Wall", question)[1]
     if "up, down, left or right" not in question:
         raise AmbiguousError("steps may be diagonal, or may not")
-    rows = find(r"```\n(.*?)\n```", question)[1].splitlines()
+    rows = find(r"```\n(.*)\n```\nLegend", question)[1].splitlines()  # walls may be backticks
     places = {(r, c): sign for r, row in enumerate(rows) for c, sign in enumerate(row)}
     begin = next(place for place, sign in places.items() if sign == start)
     distances = _distances([list(row) for row in rows], [begin], lambda place: places[place] != wall)
