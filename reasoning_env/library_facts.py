@@ -20,12 +20,15 @@ COMPOSITE = "composite"
 class FieldLevels:
     """Levels that replace the library's levels of one field of a config, or of a range; the easiest comes first.
 
-    A range has a lower and an upper field. A level of a range is one number for both, or a pair of bounds.
+    A range has a lower and an upper field. A level of a range is one number for both, or a pair of bounds. Between two
+    levels, numbers are interpolated, unless the levels are `drawn`.
     """
 
     fields: tuple[str, ...]
     levels: Sequence[Any]
     reason: str
+    drawn: bool = False
+    """Between two levels, the seed draws one of the two: for few values, which rounding would leave unused steps."""
 
 
 class AnswerForm(StrEnum):
@@ -62,6 +65,8 @@ class TaskFacts:
     data_on_class: str = ""
     """The attribute of its class in which its constructor keeps the loaded data."""
     levels: tuple[FieldLevels, ...] = ()
+    without_levels: str | None = None
+    """Why the levels of the library's curriculum change nothing: the task counts as a task without levels."""
     algebraic: bool = False
     """Its guard needs sympy."""
     options: int = 0
@@ -92,6 +97,10 @@ BOTH = "naming both options contains the right one"
 CONCLUDES = "fewer or simpler premises imply nothing, more imply almost everything, and 10 variables take 0.2 s"
 NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
 TOO_LONG = "questions grow beyond 20,000 characters"
+EVERY_STEP = "all would move at once, or none"
+ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
+FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel out"
+SPREAD_FAST = "many rotten oranges spread as fast on a large grid as on a small one"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
@@ -122,7 +131,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "bf": TaskFacts(
         reads_as=AnswerForm.EXACT,
         few_questions=True,
-        levels=(FieldLevels(("difficulty",), (1, 2, 2, 3), "the library has three difficulties"),),
+        levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
     ),
     "binary_alternation": TaskFacts(few_questions=True),
     "binary_matrix": TaskFacts(
@@ -167,15 +176,23 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(
                 ("min_terms", "max_terms"),
-                ((2, 3), (3, 4), (3, 5), (4, 6)),
+                ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
                 "with more terms XOR alone stays undecided",
             ),
             FieldLevels(
-                ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more inputs is never 1"
+                ("min_inputs", "max_inputs"),
+                ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
+                "an AND of more inputs is never 1",
             ),
         ),
     ),
-    "codeio": TaskFacts(few_questions=True, reads_clock=True, scores_without_params=True, data_on_class="_jsonl_data"),
+    "codeio": TaskFacts(
+        few_questions=True,
+        reads_clock=True,
+        scores_without_params=True,
+        data_on_class="_jsonl_data",
+        levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
+    ),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -207,11 +224,31 @@ FACTS: Mapping[str, TaskFacts] = {
     "course_schedule": TaskFacts(
         reads_as=AnswerForm.OPTION, options=2, even_options=TRUE_OR_FALSE, few_questions=True, pays_for=BOTH
     ),
-    "cryptarithm": TaskFacts(word_separator=","),
+    "cryptarithm": TaskFacts(
+        word_separator=",",
+        levels=(
+            FieldLevels(
+                ("min_words", "max_words"),
+                ((2, 2), (2, 3), (3, 5), (5, 8), (8, 14)),
+                "with five words nearly every digit occurs, so that more words add only numbers to a sum",
+            ),
+        ),
+    ),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
     "dice": TaskFacts(few_questions=True),
-    "emoji_mystery": TaskFacts(few_questions=True, scores_without_params=True, ends_in_full_stop=True),
+    "emoji_mystery": TaskFacts(
+        few_questions=True,
+        scores_without_params=True,
+        ends_in_full_stop=True,
+        levels=(
+            FieldLevels(
+                ("min_words_in_sentence", "max_words_in_sentence"),
+                ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
+                "the text has 14 sentences of 40 to 50 words, and over 160 in each of these ranges",
+            ),
+        ),
+    ),
     "family_relationships": TaskFacts(reads_as=AnswerForm.OPTION),
     "figlet_font": TaskFacts(
         scores_without_params=True,
@@ -272,7 +309,29 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "gsm_symbolic": TaskFacts(few_questions=True, built_for_each_seed=True),
-    "intermediate_integration": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
+    "intermediate_integration": TaskFacts(
+        reads_as=AnswerForm.EXPRESSION,
+        few_questions=True,
+        algebraic=True,
+        levels=(
+            FieldLevels(
+                ("problem_type_weights",),
+                # Linear, radical, logarithm or inverse trigonometric, trigonometric, polynomial times another,
+                # exponential, cyclic, repeated parts.
+                (
+                    [0.4, 0.3, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
+                    [0.2, 0.2, 0.2, 0.2, 0.0, 0.2, 0.0, 0.0],
+                    [0.0, 0.1, 0.3, 0.1, 0.3, 0.1, 0.1, 0.0],
+                    [0.0, 0.0, 0.2, 0.1, 0.4, 0.0, 0.1, 0.2],
+                    [0.0, 0.0, 0.1, 0.0, 0.4, 0.0, 0.1, 0.4],
+                ),
+                "a level of one kind has as few as 18 answers",
+            ),
+            FieldLevels(("min_linear_degree", "max_linear_degree"), ((2, 2), (2, 3), (2, 4)), ONE_KIND),
+            FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),
+            FieldLevels(("outer_constant_max",), (3, 3, 6, 9, 12), ONE_KIND),
+        ),
+    ),
     "isomorphic_strings": TaskFacts(
         reads_as=AnswerForm.OPTION,
         many_draws="short strings that are not isomorphic mostly differ in their numbers of letters",
@@ -308,7 +367,16 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any larger board is impossible"),
         ),
     ),
-    "knights_knaves": TaskFacts(option_key="solution", options=4, ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(
+        option_key="solution",
+        options=4,
+        ends_in_full_stop=True,
+        levels=(
+            FieldLevels(("n_people",), (2, 3, 4, 5, 6), EVERY_STEP),
+            FieldLevels(("depth_constraint",), (2, 2, 3, 3, 3), EVERY_STEP),
+            FieldLevels(("width_constraint",), (2, 2, 2, 3, 3), EVERY_STEP),
+        ),
+    ),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -358,8 +426,9 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(
                 ("min_empty", "max_empty"),
-                ((10, 12), (11, 12), (12, 12)),
-                "a simple rule fills boards with fewer blanks",
+                (11, 12),
+                "a simple rule fills boards with fewer blanks, and with more there are several solutions",
+                drawn=True,
             ),
         ),
     ),
@@ -442,10 +511,17 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         pays_for="the numbers need not be those of the question",
         levels=(
-            FieldLevels(("min_value", "max_value"), ((1, 5), (1, 10), (4, 10)), "large numbers alone do not make 24"),
+            FieldLevels(
+                ("min_value", "max_value"),
+                ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
+                "numbers to 5 have as few ways to 24 as large numbers, and large numbers alone do not make 24",
+            ),
         ),
     ),
-    "quantum_lock": TaskFacts(few_questions=True),
+    "quantum_lock": TaskFacts(
+        few_questions=True,
+        levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
+    ),
     "ransom_note": TaskFacts(
         reads_as=AnswerForm.OPTION,
         options=2,
@@ -471,16 +547,31 @@ FACTS: Mapping[str, TaskFacts] = {
     "rotten_oranges": TaskFacts(
         frequent_answer=True,
         levels=(
-            FieldLevels(("min_n", "max_n"), (6, 10, 15, 25), "in larger grids an orange is nearly always cut off"),
+            FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "in larger grids an orange is nearly always cut off"),
+            FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
+            FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
         ),
     ),
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(
-        few_questions=True, scores_without_params=True, pays_for="moves through other cars, and cars that are not there"
+        few_questions=True,
+        scores_without_params=True,
+        pays_for="moves through other cars, and cars that are not there",
+        levels=(
+            FieldLevels(
+                ("min_moves", "max_moves"),
+                ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
+                "the library has 23 boards of 50 moves or more, and over 2,000 in each of these ranges",
+            ),
+        ),
     ),
-    "self_reference": TaskFacts(few_questions=True, frequent_answer=True),
+    "self_reference": TaskFacts(
+        few_questions=True,
+        frequent_answer=True,
+        without_levels="its generator takes a difficulty, and makes the same problems at all ten",
+    ),
     "sentence_reordering": TaskFacts(
         few_questions=True,
         scores_without_params=True,
@@ -507,7 +598,12 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
         ),
     ),
-    "simple_integration": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
+    "simple_integration": TaskFacts(
+        reads_as=AnswerForm.EXPRESSION,
+        few_questions=True,
+        algebraic=True,
+        levels=(FieldLevels(("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), EVERY_STEP),),
+    ),
     "sokoban": TaskFacts(
         pays_for="a solution with any text around it",
         levels=(
@@ -566,14 +662,27 @@ FACTS: Mapping[str, TaskFacts] = {
     "tower_of_hanoi": TaskFacts(
         few_questions=True,
         levels=(
-            FieldLevels(
-                ("min_disks", "max_disks"), ((3, 5), (4, 8), (5, 10), (10, 15)), "with three there are only 6 questions"
-            ),
-            FieldLevels(("min_pegs", "max_pegs"), ((3, 4), (3, 4), (4, 5)), "with three there are only 6 questions"),
+            FieldLevels(("min_disks", "max_disks"), ((3, 6), (5, 8), (7, 10), (9, 13), (12, 16)), FEWER_PEGS),
+            FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "with three there are only 6 questions"),
         ),
     ),
     "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
-    "word_ladder": TaskFacts(word_separator=",", few_questions=True),
+    "word_ladder": TaskFacts(
+        word_separator=",",
+        few_questions=True,
+        levels=(
+            FieldLevels(
+                ("min_word_length", "max_word_length"),
+                ((3, 4), (3, 4), (4, 4), (4, 5), (5, 5)),
+                "three lengths of words",
+            ),
+            FieldLevels(
+                ("min_chain_length", "max_chain_length"),
+                ((3, 4), (4, 5), (5, 6), (6, 8), (8, 11)),
+                "the length of words alone hardly makes ladders longer",
+            ),
+        ),
+    ),
     "word_sequence_reversal": TaskFacts(word_separator=", ", scores_without_params=True),
     "word_sorting": TaskFacts(word_separator=", ", scores_without_params=True),
     "zebra_puzzles": TaskFacts(
@@ -582,10 +691,10 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(
                 ("num_people",),
-                (4, 4, 4, 5),
+                (4, 4, 4, 5, 5),
                 "with fewer people the answer is guessed; 6 people take 3 s and 7 over 10 s",
             ),
-            FieldLevels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
+            FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
         ),
     ),
 }

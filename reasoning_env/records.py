@@ -75,7 +75,8 @@ class ProblemRequest:
     replaced by the problem of a seed derived from this one, unless `as_is`. The problem is number `item` of a dataset
     of `dataset_size`, which only published evaluation sets set. `as_published` keeps the library's question, and the
     library's answer even where the answer is wrong. `clarified` says whether the question is clarified; None clarifies
-    the question under strict rewards, unless `as_published`.
+    the question under strict rewards, unless `as_published`. `params_are_whole` says that `params` hold all parameters
+    of the level, as the parameters of a reference do: what a level means today changes nothing then.
     """
 
     task: str
@@ -87,6 +88,7 @@ class ProblemRequest:
     dataset_size: int = 1
     as_published: bool = False
     clarified: bool | None = None
+    params_are_whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ class Reference:
             params=self.params,
             level=self.level,
             as_is=True,
+            params_are_whole=True,
             item=self.item,
             dataset_size=self.dataset_size,
         )

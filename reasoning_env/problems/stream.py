@@ -287,7 +287,8 @@ def _packed(position: _Position[T]) -> list[Any]:
 def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
     """Return a position from its form in the state. Raises InvalidReferenceError for an unreadable reference."""
     reference = Reference.parse(text)
-    spec = reference.spec(index=index, attempt=attempt)
+    # A state's references hold the parameters of the request, not all parameters of the problem.
+    spec = reference.spec(index=index, attempt=attempt).with_request(params_are_whole=False)
     if reference.question_hash == NOT_GENERATED:
         return _Position(index, spec.with_request(as_is=False))
     return _Position(index, spec, reference.question_hash)

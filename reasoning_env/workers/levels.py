@@ -3,9 +3,10 @@
 A level is rounded to one of `STEPS` + 1 points: a task then has few distinct parameters, and their datasets can be
 kept. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
 interpolated between neighbouring levels; other values change half way between them. A range spans one step of its
-attribute, and both ends rise with the level, so that hard levels hold no easy problems. If the library's first level is
-harder than the task's defaults, the easiest default comes before the first level, so that level 0 is not harder than
-the defaults.
+attribute, and both ends rise with the level, so that hard levels hold no easy problems. Where an attribute has few
+values, the seed draws one of the two neighbours (`drawn`): a quarter of the way, one problem in four is of the harder
+one. If the library's first level is harder than the task's defaults, the easiest default comes before the first level,
+so that level 0 is not harder than the defaults.
 """
 
 from __future__ import annotations
@@ -45,16 +46,21 @@ class Resolved:
 class Attribute:
     """An attribute of a curriculum: one field of the config, or the lower and upper field of a range.
 
-    A level of a range is one number, or a pair of bounds.
+    A level of a range is one number, or a pair of bounds. `drawn` levels are not interpolated.
     """
 
     fields: tuple[str, ...]
     levels: tuple[Any, ...]
     distinct_bounds: bool = False
+    drawn: bool = False
 
-    def at(self, level: float) -> dict[str, Any]:
-        """Return the fields' values at a level in [0, 1]."""
+    def at(self, level: float, draw: float = 0.5) -> dict[str, Any]:
+        """Return the fields' values at a level in [0, 1]; `draw`, in [0, 1), picks between two levels if `drawn`."""
         last = len(self.levels) - 1
+        if self.drawn:
+            before = math.floor(level * last)
+            chosen = self.levels[before + 1 if draw < level * last - before else before]
+            return dict.fromkeys(self.fields, chosen)
         if len(self.fields) == 1:
             return {self.fields[0]: interpolate(self.levels, level * last)}
         if isinstance(self.levels[0], tuple):
@@ -88,9 +94,12 @@ class DifficultyMap:
         """Tell whether a task has levels. A composite may have: that depends on its members."""
         return task == COMPOSITE or bool(self._attributes(task))
 
-    def parameters(self, task: str, level: float, overrides: Mapping[str, Any] | None = None) -> Resolved:
+    def parameters(
+        self, task: str, level: float, overrides: Mapping[str, Any] | None = None, *, draw: float = 0.5
+    ) -> Resolved:
         """Return the parameters of a task at a level in [0, 1]; `overrides` win over the parameters of the level.
 
+        `draw`, in [0, 1), picks one of two neighbouring values where a level lies between few values.
         If the library's config refuses the parameters, the nearest level that works is used, the lower of two. A
         composite needs its members in `overrides`, and its level is the members'.
 
@@ -102,7 +111,9 @@ class DifficultyMap:
             raise ValueError(f"a level lies between 0 and 1, not at {level}")
         step = math.floor(level * STEPS + 0.5)
         if task != COMPOSITE:
-            return self._resolve_cached(task, step, json.dumps(overrides, sort_keys=True) if overrides else "{}")
+            as_json = json.dumps(overrides, sort_keys=True) if overrides else "{}"
+            is_drawn = any(attribute.drawn for attribute in self._attributes(task))
+            return self._resolve_cached(task, step, as_json, _middle_of_step(draw) if is_drawn else 0.5)
         params = overrides or {}
         members = params["datasets"]
         resolved = [self.parameters(member["name"], level, member.get("config")) for member in members]
@@ -146,7 +157,7 @@ class DifficultyMap:
                 return f"{COMPOSITE}: {fault}"
         return None
 
-    def _resolve(self, task: str, step: int, overrides_json: str) -> Resolved:
+    def _resolve(self, task: str, step: int, overrides_json: str, draw: float) -> Resolved:
         overrides = json.loads(overrides_json)
         attributes = self._attributes(task)
         if not attributes:
@@ -155,7 +166,9 @@ class DifficultyMap:
         for candidate in sorted(range(STEPS + 1), key=lambda other: (abs(other - step), other)):
             level = candidate / STEPS
             try:
-                params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
+                params = {
+                    field: value for attribute in attributes for field, value in attribute.at(level, draw).items()
+                }
                 params = json.loads(json.dumps({**params, **overrides}))  # a copy, without the library's own lists
                 self._validate(task, params)
             except Exception as error:  # configs raise anything for values they do not expect
@@ -171,7 +184,7 @@ class DifficultyMap:
             config.validate()
 
     def _read_attributes(self, task: str) -> tuple[Attribute, ...]:
-        if task not in self._curricula:
+        if task not in self._curricula or facts(task).without_levels:
             return ()
         attributes = {}
         for definition in self._curricula[task]().attributes.values():
@@ -184,7 +197,7 @@ class DifficultyMap:
             attributes[fields] = Attribute(fields, _from_defaults(definition.levels, defaults), distinct_bounds)
         for ours in facts(task).levels:
             distinct_bounds = ours.fields in attributes and attributes[ours.fields].distinct_bounds
-            attributes[ours.fields] = Attribute(ours.fields, tuple(ours.levels), distinct_bounds)
+            attributes[ours.fields] = Attribute(ours.fields, tuple(ours.levels), distinct_bounds, ours.drawn)
         return tuple(attributes.values())
 
 
@@ -193,6 +206,11 @@ def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any,
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)
+
+
+def _middle_of_step(draw: float) -> float:
+    """Return the middle of the step that holds a draw: then a task has few distinct draws."""
+    return (math.floor(draw * STEPS) + 0.5) / STEPS
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:

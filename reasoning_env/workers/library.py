@@ -20,7 +20,7 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.giving_up import MAX_REJECTED
-from ..problems.seeds import follow_seed
+from ..problems.seeds import follow_seed, hash_fraction
 from ..records import ProblemRequest
 from ..verifiers import Cause, Flaw, Scorer, clarify, find_flaw, preload, seed_picks, with_right_answer
 from .clock import standing_clock
@@ -161,7 +161,10 @@ class Library:
         params = request.params
         if task == COMPOSITE:
             task, seed, params = _composite_member(seed, params)
-        resolved = self._resolve(task, params, request.level)
+        if request.params_are_whole and request.task != COMPOSITE:
+            resolved = Resolved(params, request.level)
+        else:
+            resolved = self._resolve(task, params, request.level, draw=hash_fraction("level", seed))
         if request.dataset_size == 1:
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
@@ -211,10 +214,10 @@ class Library:
         lenient = self.lenient and not plainly
         return Scorer(task, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
 
-    def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
+    def _resolve(self, task: str, params: Mapping[str, Any], level: float | None, *, draw: float = 0.5) -> Resolved:
         if level is None:
             return Resolved(params, None)
-        return self._difficulty.parameters(task, level, params)
+        return self._difficulty.parameters(task, level, params, draw=draw)
 
 
 def _reset_globals(seed: int) -> None:

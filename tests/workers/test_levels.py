@@ -14,7 +14,7 @@ from reasoning_env.library_facts import FACTS
 from reasoning_env.workers.levels import STEPS, Attribute, DifficultyMap, interpolate
 
 LEVELS = [step / STEPS for step in range(STEPS + 1)]
-NOT_ADJUSTABLE = ("acre", "gsm_symbolic", "list_functions")
+NOT_ADJUSTABLE = ("acre", "gsm_symbolic", "list_functions", "self_reference")
 TASKS = sorted(FACTS.keys() - {"composite"} - set(NOT_ADJUSTABLE))
 MEMBERS = {"datasets": [{"name": "chain_sum", "weight": 2.0, "config": {"min_terms": 1}}, {"name": "acre"}]}
 
@@ -77,6 +77,15 @@ def test_interpolation_is_monotonic(levels: list[int]) -> None:
 )
 def test_between_two_levels(levels: list[Any], position: float, value: Any) -> None:
     assert interpolate(levels, position) == value
+
+
+@pytest.mark.parametrize(
+    ("level", "draw", "value"),
+    [(0.0, 0.0, 1), (0.25, 0.49, 2), (0.25, 0.51, 1), (0.5, 0.0, 2), (0.5, 0.99, 2), (0.75, 0.49, 3), (1.0, 0.99, 3)],
+)
+def test_drawn_between_two_levels(level: float, draw: float, value: int) -> None:
+    attribute = Attribute(("low", "high"), (1, 2, 3), drawn=True)
+    assert attribute.at(level, draw) == {"low": value, "high": value}
 
 
 @given(number_lists.filter(lambda levels: len(levels) > 2))

@@ -91,3 +91,12 @@ def test_right_answer_in_every_way() -> None:
     library.strict = False
     plain = library.generate(request)
     assert [problem.answer for problem in (served, by_reference, published, plain)] == ["Chi", "Chi", "Pass", "Pass"]
+
+
+def test_reference_ignores_todays_levels(library: Library) -> None:
+    """At level 1 today, words have other lengths, and ladders a length that the old parameters lack."""
+    params = {"min_word_length": 3, "max_word_length": 4}
+    request = ProblemRequest("word_ladder", 7, params, 1.0, as_is=True, params_are_whole=True)
+    made = library.generate(request)
+    assert made.question == library.generate(ProblemRequest("word_ladder", 7, params, as_is=True)).question
+    assert (made.params, made.level) == (params, 1.0)

@@ -1,0 +1,77 @@
+"""Levels make problems harder, and different ones: a few problems of every task; `tools/levels.py` draws 200."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from reasoning_env.library_facts import FACTS
+from reasoning_env.workers.levels import DifficultyMap
+from tests.workers.level_work import (
+    FEW_QUESTIONS,
+    HARDLY_HARDER,
+    LEVELS,
+    Drawn,
+    LevelTally,
+    faults_of,
+    repetition_of,
+    tally,
+)
+from tools import levels
+
+FEW = 6
+"""Problems of each task and level: 3,000 problems take some 20 s of two cores."""
+DRAWS = [number / 16 for number in range(16)]
+
+
+@pytest.fixture(scope="module")
+def measured() -> list[levels.MeasuredTask]:
+    return levels.measure("", FEW, seed=20261124)
+
+
+def test_work_grows(measured: list[levels.MeasuredTask]) -> None:
+    faults = {one.task: faults_of(one.tallies) for one in measured if one.task not in HARDLY_HARDER}
+    assert {task: faults for task, faults in faults.items() if faults} == {}
+
+
+def test_problems_differ(measured: list[levels.MeasuredTask]) -> None:
+    faults = {one.task: repetition_of(one.tallies) for one in measured if one.task not in FEW_QUESTIONS}
+    assert {task: faults for task, faults in faults.items() if faults} == {}
+
+
+def test_each_level_has_its_own_parameters(difficulty: DifficultyMap) -> None:
+    alike = []
+    for task in sorted(FACTS.keys() - {"composite"}):
+        if not difficulty.adjustable(task):
+            continue
+        by_level = [[difficulty.parameters(task, level, draw=draw).params for draw in DRAWS] for level in LEVELS]
+        alike += [task for lower, higher in pairwise(by_level) if lower == higher]
+    assert alike == []
+
+
+RISING = [LevelTally(work, 0.1, 1.0) for work in (1.0, 2.0, 3.0, 4.0, 5.0)]
+
+
+def test_falling_work_is_a_fault() -> None:
+    assert faults_of(RISING) == []
+    assert faults_of([*RISING[:3], LevelTally(2.0, 0.1, 1.0), RISING[4]]) == ["the work falls from 3.0 to 2.0"]
+
+
+def test_flat_work_is_a_fault() -> None:
+    assert faults_of([LevelTally(3.0, 0.01, 1.0)] * 5) == ["the work grows from 3.0 to 3.0 only"]
+
+
+def test_repeated_questions_are_a_fault() -> None:
+    drawn = [Drawn(f"question {number % 3}", "", {}) for number in range(12)]
+    assert len(repetition_of([tally("chain_sum", drawn)] * 5)) == 5
+
+
+def test_repeated_long_answers_are_a_fault() -> None:
+    drawn = [Drawn(f"question {number}", 20 * "known by heart", {}) for number in range(12)]
+    assert len(repetition_of([tally("chain_sum", drawn)] * 5)) == 5
+
+
+def test_stale_exception_is_found() -> None:
+    different = levels.MeasuredTask("coin_flip", tuple(RISING))
+    assert "no exception" in levels.findings(different)[0]
