@@ -201,7 +201,7 @@ class ReasoningGymEnv(BaseEnv):
         if resumed is None:
             return
         self._run.resume(resumed)
-        self._checkpoint_data = dict(resumed.state["data"])
+        self._checkpoint_data = dict(resumed.state.get("data", {}))
         for name, value in self._checkpoint_data.items():
             setattr(self, name, value)
 

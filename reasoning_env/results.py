@@ -22,6 +22,7 @@ from .dumps.reader import DumpedGroup, list_files, stream_groups
 from .errors import ConfigError
 from .evaluations.folder import SAMPLES, Results, read_results
 from .evaluations.summary import Row, summarise, tally_by_task
+from .storage.reading import describe
 
 Record = dict[str, Any]
 """A row of a data frame: a value by the name of its column."""
@@ -104,7 +105,7 @@ class Groups:
                     "answer": rollout.answer,
                     "expected": group.expected_answer,
                     "tokens": rollout.tokens,
-                    "completion": rollout.conversation[-1]["content"] if rollout.conversation else "",
+                    "completion": rollout.conversation[-1]["content"],
                 }
 
     def to_pandas(self) -> Any:
@@ -121,8 +122,7 @@ def read_evaluation(folder: Path | str) -> EvaluationResult:
     try:
         return EvaluationResult(read_results(path), path)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{path} is no folder of an evaluation: {reason}") from error
+        raise ConfigError(f"{path} is no folder of an evaluation: {describe(error)}") from error
 
 
 def read_groups(path: Path | str, *, strict: bool = True) -> Groups:

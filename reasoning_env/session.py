@@ -43,6 +43,7 @@ from .prompts.thinking import Thinking, choose_thinking
 from .records import DropReason, Group, Problem, ProblemRequest, ProblemSpec, Rejection, Rollout, Split, Verdict
 from .rewards import score_texts
 from .settings import ReasoningSettings
+from .state import read_state
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -165,13 +166,14 @@ class Session(Generic[T]):
 
         Args:
             instance: Number of this session; sessions with different numbers share no problem.
-            state: The result of `state()` in an earlier run.
+            state: The result of `state()` in an earlier run; ConfigError for another value.
             done: Positions of the stream to skip, when an earlier run left groups and no state.
             learn_from: Problems of such groups with their scores, from which the sampler learns.
         """
         if self._stream is not None:
             return
-        settings, saved = self.settings, state or {}
+        settings = self.settings
+        saved: Mapping[str, Any] = {} if state is None else read_state(state)
         self.instance = instance
         self._sampler = make_sampler(
             self.plan, settings, instance=instance, group_size=self.group_size, state=saved.get("sampler")

@@ -18,6 +18,7 @@ from ..problems.plan import describe_run
 from ..records import DropReason
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import live_panel
+from ..state import read_state
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
 from ..workers.pool import WorkerPool
@@ -143,7 +144,9 @@ class Run:
             await self.session.close()
             raise
         made_with = describe_run(self.config, self.session.plan)
-        self.checkpoints = CheckpointStore(made_with, accept_changes=self.config.resume_with_changes)
+        self.checkpoints = CheckpointStore(
+            made_with, accept_changes=self.config.resume_with_changes, check_state=read_state
+        )
         self._collect_state = collect_state
         self._background += map(asyncio.create_task, [self._tell_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:

@@ -16,7 +16,7 @@ from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE
 from ..problems.selection import select_tasks
 from ..records import Problem
-from ..reports.audit import DEFAULTS, Result, make_report, outcome_line, result_of
+from ..reports.audit import DEFAULTS, Result, make_report, outcome_line, read_report, result_of
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
 from ..reports.verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task
@@ -25,6 +25,7 @@ from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
+from ..storage.reading import describe
 from .options import CommandParser
 from .running import map_with_progress, run_to_end
 
@@ -119,12 +120,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _page_of_saved(path: Path) -> str:
     """Return the page of a saved audit; raises ConfigError for a file without an audit."""
     try:
-        return heat_map_page(json.loads(path.read_text(encoding="utf-8")))
+        return heat_map_page(read_report(path))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--from") from error
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="--from") from error
+    except ValueError as error:
         raise ConfigError(
-            f"{path} holds no audit of this version",
+            f"{path} holds no audit of this version ({describe(error)})",
             setting="--from",
             remedy="name a file that `audit --output` has written",
         ) from error

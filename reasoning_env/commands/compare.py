@@ -12,6 +12,7 @@ from ..reports.comparison import Comparison, compare, rank, read_scores
 from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
+from ..runtime.text import visible
 from .options import CommandParser
 
 
@@ -61,7 +62,7 @@ P: sign test over these problems, for each task alone: of 100 tasks that do not 
 
 
 def _print(comparison: Comparison, *, whole: bool) -> None:
-    print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}")
+    print(f"FIRST: {visible(str(comparison.first.path))}\nSECOND: {visible(str(comparison.second.path))}")
     for line in comparison.settings:
         print(line)
     print()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
+from ..runtime.text import visible
 from ..storage.folders import CHECKOUT, default_dumps_folder, find_checkout
 from .options import help_text
 
@@ -186,7 +187,8 @@ def _check_names(tasks: str, folder: Path) -> None:
 
 
 def _complain(environment_file: Path, command: str, text: str) -> None:
-    print(f"{environment_file.stem} {command}: {text}", file=sys.stderr)
+    # A text may quote the name of a file, or a key of its content.
+    print(f"{environment_file.stem} {visible(command)}: {visible(text)}", file=sys.stderr)
 
 
 def _versions() -> str:

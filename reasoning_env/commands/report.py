@@ -55,7 +55,7 @@ def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float,
         while True:
             try:
                 runs = find_runs(paths)
-                now = [(file, file.stat().st_size) for run in runs for file in run.files]
+                now = [(file, _size(file)) for run in runs for file in run.files]
             except (ConfigError, OSError) as error:
                 said = _say(f"waiting: {error}", said)
             else:
@@ -65,6 +65,14 @@ def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float,
                     said = _say(_write_following(runs, output, program, sample_mb, every_s), said)
             time.sleep(every_s)
     return 0
+
+
+def _size(file: Path) -> int | None:
+    """Return the size in bytes; None for a file that is gone or cannot be read."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return None
 
 
 def _write_following(runs: Sequence[StoredRun], output: Path, program: str, sample_mb: float, every_s: float) -> str:

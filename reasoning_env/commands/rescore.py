@@ -14,7 +14,8 @@ from ..metrics.outcomes import Tally
 from ..prompts.thinking import TAGS, named_thinking
 from ..records import Problem, Verdict
 from ..reports.runs import StoredRun, find_runs
-from ..runtime.terminal import Table, print_json, progress_bar, visible
+from ..runtime.terminal import Table, print_json, progress_bar
+from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout

@@ -11,7 +11,8 @@ from ..errors import ConfigError
 from ..metrics.outcomes import outcome
 from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, Verdict
-from ..runtime.terminal import print_json, visible
+from ..runtime.terminal import print_json
+from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout

@@ -26,10 +26,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
+from ..storage.reading import Count, FreeJson, Name, Number, parse_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -66,8 +67,8 @@ def is_torn(line: bytes) -> bool:
     if line.endswith(b"\n") and b"\0" not in line:
         return False
     try:
-        json.loads(line)
-    except (ValueError, RecursionError):
+        parse_json(line)
+    except ValueError:
         return True
     return False
 
@@ -158,9 +159,7 @@ def _message(message: Any) -> dict[str, object]:
         raise ValueError("a message is an object with `role` and `content`") from error
 
 
-# Neither `true` nor a number in quotes counts as a number.
-_Int = Annotated[int, Strict()]
-_Float = Annotated[float, Strict()]
+_Message = Annotated[Mapping[str, str], BeforeValidator(_message)]
 
 
 @dataclass(frozen=True)
@@ -175,17 +174,15 @@ class DumpedRollout:
     `seconds`, and `library_score` by the library's own rules.
     """
 
-    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
-
-    conversation: tuple[Annotated[Mapping[str, str], BeforeValidator(_message)], ...] = field(repr=False)
-    score: _Float
-    reason: str | None = None
+    conversation: Annotated[tuple[_Message, ...], Field(min_length=1)] = field(repr=False)
+    score: Number
+    reason: Name | None = None
     answer: str | None = None
-    finish_reason: str | None = None
-    verifier_score: _Float | None = None
-    library_score: _Float | None = None
-    tokens: _Int | None = None
-    seconds: _Float | None = None
+    finish_reason: Name | None = None
+    verifier_score: Number | None = None
+    library_score: Number | None = None
+    tokens: Count | None = None
+    seconds: Number | None = None
     thinking: str = ""
 
     @property
@@ -213,22 +210,20 @@ class DumpedGroup:
     dataset of that size and seed. `thinking_formats` names the formats of thinking that counted.
     """
 
-    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
-
-    item_id: str
+    item_id: Name
     rollouts: tuple[DumpedRollout, ...]
-    seed: _Int | None = None
-    index: _Int | None = None
-    split: str | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
-    level: _Float | None = None
+    seed: Count | None = None
+    index: Count | None = None
+    split: Name | None = None
+    params: Mapping[str, FreeJson] = field(default_factory=dict)
+    level: Number | None = None
     expected_answer: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    failed: _Int | None = None
-    item: _Int | None = None
-    dataset_size: _Int | None = None
-    reference: str | None = None
-    thinking_formats: tuple[str, ...] | None = None
+    failed: Count | None = None
+    item: Count | None = None
+    dataset_size: Count | None = None
+    reference: Name | None = None
+    thinking_formats: tuple[Name, ...] | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -239,9 +234,8 @@ _GROUP = TypeAdapter(DumpedGroup)
 
 
 def read_group(line: bytes) -> DumpedGroup:
-    """Return the group of one line. Raises ValueError or RecursionError for a line that is not a group."""
-    # Not pydantic's own JSON parser: lone surrogates, which a model's text may contain, are errors for that parser.
-    return _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
+    """Return the group of one line. Raises ValueError for a line that is not a group."""
+    return _GROUP.validate_python(_with_tokens(parse_json(line)))
 
 
 def _with_tokens(line: object) -> object:

@@ -24,11 +24,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, cast
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
 from ..storage.files import KeyedFile, replace_file
+from ..storage.reading import Count, FreeJson, Name, Number, read_json
 from .summary import Row
 
 logger = logging.getLogger(__name__)
@@ -41,55 +45,58 @@ FORMAT = 1
 class MadeWith(TypedDict):
     """What makes two evaluations the same, so that the second continues the first."""
 
-    model: str
-    server: dict[str, str]
+    model: Name
+    server: dict[Name, Name]
     """`type` and `base_url`."""
-    step: int | None
+    step: Count | None
     """The trainer's step, in `serve`."""
-    preset: str | None
+    preset: Name | None
     """The preset's name."""
-    settings: dict[str, object]
+    settings: dict[Name, FreeJson]
     """The settings that decide the set and the sampling, `eval_seed` and `max_completion_tokens` among them."""
-    versions: dict[str, str]
+    versions: dict[Name, Name]
     """Of `reasoning_gym`, this `environment` and `python`."""
 
 
 class PublishedMeans(TypedDict):
     """Mean scores of a published model over the evaluated tasks; None without such a task."""
 
-    short: str
+    short: Name
     """A short name of the model."""
-    overall: float
-    comparable: float | None
+    overall: Number
+    comparable: Number | None
     """Over the tasks whose questions and scoring are those of the published runs."""
-    categories: dict[str, float | None]
-    tasks: dict[str, float]
+    categories: dict[Name, Number | None]
+    tasks: dict[Name, Number]
 
 
 class Results(MadeWith):
     """What results.json says."""
 
-    format: int
+    format: Count
     finished: bool
     """False until every problem was tried."""
-    started: str
+    started: Name
     """Local time, in ISO 8601."""
-    seconds: float
+    seconds: Number
     """Time spent on the evaluation, earlier starts included."""
-    problems: int
+    problems: Count
     """How many problems the set has; before the end, how many it should have."""
-    fingerprint: str | None
+    fingerprint: Name | None
     """A hash of the references of all problems of the set; null before the end."""
-    remarks: list[str]
+    remarks: list[Name]
     """Sentences that say why figures cannot be compared with published ones."""
     overall: Row | None
     """The row of all tasks; null before the end."""
-    categories: dict[str, Row]
-    tasks: dict[str, Row]
+    categories: dict[Name, Row]
+    tasks: dict[Name, Row]
     comparable: NotRequired[Row]
     """With a preset: the row over the tasks whose questions and scoring are those of the published runs."""
-    published: NotRequired[dict[str, PublishedMeans]]
+    published: NotRequired[dict[Name, PublishedMeans]]
     """With a preset: the published models, by name."""
+
+
+_RESULTS = TypeAdapter(Results)
 
 
 class EvaluationFolder:
@@ -142,23 +149,20 @@ class EvaluationFolder:
             self._file.close()
 
     def _add(self, key: str, line: bytes) -> None:
-        """Keep what statistics need of a line, without its texts. A line that is no group is skipped."""
+        """Keep what statistics need of a line, without its texts. Raises ValueError for a line that is no sample."""
         task, _, number = key.rpartition("/")
-        with suppress(ValueError, RecursionError):
-            group = read_group(line)
-            rollouts = tuple(replace(rollout, conversation=(), answer=None, thinking="") for rollout in group.rollouts)
-            kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None)
-            self.samples[task, int(number)] = kept
+        group = read_group(line)
+        rollouts = tuple(replace(rollout, conversation=(), answer=None, thinking="") for rollout in group.rollouts)
+        kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None)
+        self.samples[task, int(number)] = kept
 
 
 def read_results(folder: Path) -> Results:
-    """Return the content of results.json; raises OSError, and ValueError for another format."""
-    results = json.loads((folder / RESULTS).read_bytes())
-    needed = {"model", "server", "step", "preset", "settings", "versions", "finished", "started", "seconds"}
-    needed |= {"fingerprint", "remarks", "overall"}
-    if not isinstance(results, dict) or results.get("format") != FORMAT or not results.keys() >= needed:
+    """Return the content of results.json; raises OSError, and ValueError for another format or wrong types."""
+    content = read_json(folder / RESULTS)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"no results of an evaluation in format {FORMAT}")
-    return cast(Results, results)
+    return _RESULTS.validate_python(content)
 
 
 def open_folder(
@@ -220,8 +224,11 @@ def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:
 
 def _unfinished(root: Path) -> Iterator[tuple[Path, Results]]:
     """Yield the folders of unfinished evaluations with their results, the newest first."""
-    for path in sorted(root.glob(f"*/{RESULTS}"), key=lambda path: path.stat().st_mtime, reverse=True):
-        with suppress(OSError, ValueError):
+    unfinished: list[tuple[float, Path, Results]] = []
+    for path in root.glob(f"*/{RESULTS}"):
+        with suppress(OSError, ValueError):  # no folder of an evaluation, or of another version
             results = read_results(path.parent)
             if not results["finished"]:
-                yield path.parent, results
+                unfinished.append((path.stat().st_mtime, path.parent, results))
+    for _, folder, results in sorted(unfinished, key=lambda found: found[0], reverse=True):
+        yield folder, results

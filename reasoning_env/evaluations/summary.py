@@ -12,11 +12,20 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.reader import DumpedGroup
 from ..metrics.intervals import Interval, bootstrap_interval, interval_of_means, pass_at_k
 from ..metrics.outcomes import Tally
+from ..storage.reading import Count, Name, Number
+
+Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]
+"""The low and the high end of an interval."""
+NumberOfTries = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,6}$")]
+"""The k of pass@k."""
 
 Figure = Literal["mean_score", "accuracy", "library_score"]
 INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "library_score_interval"]] = {
@@ -34,35 +43,35 @@ class Row(TypedDict):
     has counts alone. Unknown numbers of tokens and seconds are None.
     """
 
-    problems: int
+    problems: Count
     """Problems with a scored completion."""
-    completions: int
+    completions: Count
     """Scored completions."""
-    failed: int
+    failed: Count
     """Completions that the server never gave."""
-    not_made: NotRequired[int]
+    not_made: NotRequired[Count]
     """Problems of the set that could not be generated; 0 until the end of the evaluation."""
-    tasks: NotRequired[int]
+    tasks: NotRequired[Count]
     """Tasks that the row is over; not in the row of a task."""
-    category: NotRequired[str]
+    category: NotRequired[Name]
     """The category of a task."""
     differs: NotRequired[Literal["questions", "scoring"] | None]
     """With a preset, in the row of a task: what is not as in the published runs."""
-    mean_score: NotRequired[float]
-    mean_score_interval: NotRequired[list[float]]
-    accuracy: NotRequired[float]
+    mean_score: NotRequired[Number]
+    mean_score_interval: NotRequired[Ends]
+    accuracy: NotRequired[Number]
     """The share of correct completions."""
-    accuracy_interval: NotRequired[list[float]]
-    library_score: NotRequired[float]
+    accuracy_interval: NotRequired[Ends]
+    library_score: NotRequired[Number]
     """With a preset: the mean score that the library itself gives."""
-    library_score_interval: NotRequired[list[float]]
-    pass_at: NotRequired[dict[str, float]]
+    library_score_interval: NotRequired[Ends]
+    pass_at: NotRequired[Annotated[dict[NumberOfTries, Number], Field(min_length=1)]]
     """pass@k by k, which is text."""
-    reasons: NotRequired[dict[str, float]]
+    reasons: NotRequired[dict[Name, Number]]
     """The share of completions by outcome."""
-    tokens: NotRequired[float | None]
+    tokens: NotRequired[Number | None]
     """Mean tokens of a completion."""
-    seconds: NotRequired[float | None]
+    seconds: NotRequired[Number | None]
     """Mean seconds for the completions of a problem."""
 
 

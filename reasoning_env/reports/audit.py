@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TypedDict
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..library_facts import facts
 from ..metrics.stats import LibraryInfo
+from ..storage.reading import Count, Name, Number, Share, read_json
 from .verifier_probes import TaskAudit, is_shortcut, role_of
 
 DEFAULTS = "defaults"
@@ -27,51 +32,70 @@ class Result(StrEnum):
 class BestAnswer(TypedDict):
     """The answer of a probe that earned most; its text is cut to 200 characters."""
 
-    seed: int
-    score: float
+    seed: Count
+    score: Share
     answer: str
 
 
 class ProbeNumbers(TypedDict):
     """The scores of a kind of probe."""
 
-    role: str
-    items: int
-    mean: float
-    slowest_ms: float
-    reasons: dict[str, int]
+    role: Name
+    items: Count
+    mean: Share
+    slowest_ms: Number
+    reasons: dict[Name, Count]
     best: BestAnswer | None
 
 
 class AuditedTask(TypedDict):
     """A task at a level, which is None for the library's defaults."""
 
-    task: str
-    level: float | None
-    result: str
-    items: int
-    flawed: dict[str, int]
+    task: Name
+    level: Share | None
+    result: Name
+    items: Count
+    flawed: dict[Name, Count]
     """Rejected problems by cause."""
-    failures: list[str]
-    bound: float
-    worst: str | None
+    failures: list[Name]
+    bound: Annotated[Share, Field(gt=0)]
+    worst: Name | None
     """The kind of probe without reasoning that earns most; None where every such kind earns 0."""
-    faults: list[str]
-    slowest_ms: float
-    escaped: dict[str, int]
+    faults: list[Name]
+    slowest_ms: Number
+    escaped: dict[Name, Count]
     """Answers that the verifier failed at, by the kind of failure."""
-    kinds: dict[str, ProbeNumbers]
+    kinds: dict[Name, ProbeNumbers]
+
+
+class LibraryNames(TypedDict):
+    """The release of the library, and its folder."""
+
+    version: Name
+    path: Name
 
 
 class Report(TypedDict):
     """The numbers of an audit, as `audit --output` saves them."""
 
-    scores: str
+    scores: Name
     """Whose scores were probed, in words."""
-    seed: int
-    library: dict[str, str]
-    failed: list[str]
+    seed: Count
+    library: LibraryNames
+    failed: list[Name]
     audits: list[AuditedTask]
+
+
+_REPORT = TypeAdapter(Report)
+
+
+def read_report(path: Path) -> Report:
+    """Return the numbers that `audit --output` saved; raises OSError, and ValueError for another file."""
+    report = _REPORT.validate_python(read_json(path))
+    for audit in report["audits"]:
+        if audit["worst"] is not None and audit["worst"] not in audit["kinds"]:
+            raise ValueError(f"{audit['task']}: `kinds` has no {audit['worst']!r}, which `worst` names")
+    return report
 
 
 def result_of(audit: TaskAudit) -> Result:

@@ -18,8 +18,10 @@ from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..metrics.intervals import bootstrap_interval, sign_test
 from ..problems.references import without_release
-from ..runtime.terminal import Table, visible
+from ..runtime.terminal import Table
+from ..runtime.text import visible
 from ..settings import ReasoningSettings, decides
+from ..storage.reading import describe
 from .runs import StoredRun
 
 logger = logging.getLogger(__name__)
@@ -145,9 +147,9 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
     try:
         results = read_results(path)
     except OSError as error:
-        raise ConfigError(f"{path} is no folder of an evaluation: {error.filename}: {error.strerror}") from error
+        raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
     except ValueError as error:
-        raise ConfigError(f"{path / RESULTS} cannot be read: {error}") from error
+        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
     problems: dict[str, ProblemScore] = {}
     lacks_references = False
     run = StoredRun(path.name, path, [path / SAMPLES])
@@ -161,7 +163,7 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
     for fault in run.faults:
         logger.warning("%s", fault)
     if not problems and not lacks_references:
-        raise ConfigError(f"{path / SAMPLES} holds no scored completion")
+        raise ConfigError("; ".join([f"{path / SAMPLES} holds no scored completion", *run.faults]))
     return RunScores(path, results, problems, lacks_references)
 
 
@@ -223,10 +225,14 @@ def differing_settings(first: RunScores, second: RunScores) -> list[str]:
 
 
 def describe_difference(name: str, first: object, second: object) -> str:
-    """Return a short line on the two values of a setting: the keys that differ, the sizes of lists, or the values."""
+    """Return a short line on the two values of a setting: the keys that differ, the sizes of lists, or the values.
+
+    The line is safe to print.
+    """
     if isinstance(first, dict) and isinstance(second, dict):
         names = [key for key in sorted(first.keys() | second.keys()) if first.get(key) != second.get(key)]
-        return f"{name}: {len(names)} differ ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})"
+        shown = ", ".join(visible(name, limit=60) for name in names[:3])
+        return f"{name}: {len(names)} differ ({shown}{' ...' if len(names) > 3 else ''})"
     if isinstance(first, list) and isinstance(second, list):
         both = sum(value in second for value in first)
         return f"{name}: {len(first)} and {len(second)}, {both} of them in both"
@@ -268,7 +274,7 @@ class RankedModel:
     def of(cls, folder: str, results: Results) -> RankedModel:
         comparable = results.get("comparable")
         overall = results["overall"]
-        name = f"{results['model']} ({folder})"
+        name = f"{results['model']} ({visible(folder)})"
         plain = None if comparable is None else comparable.get("library_score")
         if overall is None:
             return cls(name, plain, None)

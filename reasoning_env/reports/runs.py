@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,15 @@ from ..dumps.format import header_path, is_dump
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
+from ..runtime.text import visible
+from ..storage.reading import describe
 
 
 @dataclass
 class StoredRun:
     """A run: its name, its files of groups and, for an evaluation, its `results`.
 
-    `faults` has a sentence for each file that could not be read whole.
+    `name` and `faults` are safe to print. `faults` has a sentence for each file that could not be read whole.
     """
 
     name: str
@@ -38,12 +41,22 @@ class StoredRun:
                     read += 1
                     yield group
             except OSError as error:
-                self.faults.append(f"{file}: cannot be read ({error.strerror})")
+                self.add_fault(file, f"cannot be read ({describe(error)})")
             if damage:
-                what = f"lines left out: {len(damage)}"
-                if not read:
-                    what = "holds no groups of rollouts that this version can read"
-                self.faults.append(f"{file}: {what}; line {damage[0].line}: {damage[0].problem}")
+                self.add_fault(file, _describe_damage(damage, read))
+
+    def add_fault(self, file: Path, what: str) -> None:
+        """Add a sentence on a file."""
+        self.faults.append(f"{visible(str(file))}: {what}")
+
+
+def _describe_damage(damage: Sequence[DumpFormatError], read: int) -> str:
+    """Return in one line what was left out of a file of which `read` groups were read."""
+    first = damage[0]
+    if first.line is None:
+        return first.problem
+    what = f"lines left out: {len(damage)}" if read else "holds no groups of rollouts that this version can read"
+    return f"{what}; line {first.line}: {first.problem}"
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
@@ -57,23 +70,23 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     Raises ConfigError for a path that cannot be read or leads to no file of groups.
     """
     runs: list[StoredRun] = []
-    files_seen: set[Path] = set()
+    files_seen: set[str] = set()
     for path in paths:
         try:
             of_path = _runs_of(path)
         except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+            raise ConfigError(f"{path} cannot be read: {describe(error)}") from error
         if not of_path:
             raise ConfigError(f"{path} holds no dumps and no evaluation: no file is named .jsonl or .jsonl.gz")
         for run in of_path:
-            run.files = [file for file in run.files if file.resolve() not in files_seen]
-            files_seen.update(file.resolve() for file in run.files)
-        of_path = [run for run in of_path if run.files]
+            run.files = [file for file in run.files if real_path(file) not in files_seen]
+            files_seen.update(map(real_path, run.files))
+        of_path = [run for run in of_path if run.files or run.faults]
         if not of_path:
             continue
-        last = runs[-1] if runs else None
+        last = runs[-1] if runs and runs[-1].files else None
         if last and is_dump(path) and is_dump(last.files[-1]) and path.parent == last.files[-1].parent:
-            last.name, last.path = path.parent.resolve().name, path.parent
+            last.name, last.path = _name(path.parent), path.parent
             last.files += of_path[0].files
         else:
             runs += of_path
@@ -83,7 +96,7 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
 def _runs_of(path: Path) -> list[StoredRun]:
     if path.is_dir() and not list_files(path):
         folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
-        return [_read_run(folder) for folder in folders if list_files(folder)]
+        return [run for folder in folders if (run := _read_subfolder(folder)) is not None]
     if path.name in (RESULTS, SAMPLES) and (path.parent / SAMPLES).exists():
         path = path.parent
     if path.is_dir() and not (path / SAMPLES).exists():
@@ -98,23 +111,42 @@ def _runs_of(path: Path) -> list[StoredRun]:
     return [_read_run(path)]
 
 
+def _read_subfolder(folder: Path) -> StoredRun | None:
+    """Return the run of a folder, without files if the folder cannot be read; None if the folder has no files."""
+    try:
+        return _read_run(folder) if list_files(folder) else None
+    except OSError as error:
+        run = StoredRun(_name(folder), folder, [])
+        run.add_fault(folder, f"cannot be read ({describe(error)})")
+        return run
+
+
 def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
     results = path / RESULTS
     evaluation = (path / SAMPLES).exists()
     if evaluation:
         files = [path / SAMPLES]
-    run = StoredRun(path.resolve().name, path, files or list_files(path), evaluation=evaluation)
+    run = StoredRun(_name(path), path, files or list_files(path), evaluation=evaluation)
     if evaluation and results.exists():
         try:
             run.results = read_results(path)
-        except (OSError, ValueError, RecursionError) as error:
-            run.faults.append(f"{results}: cannot be read ({error})")
+        except (OSError, ValueError) as error:
+            run.add_fault(results, f"cannot be read ({describe(error)})")
     return run
+
+
+def real_path(path: Path) -> str:
+    """Return the path without links. Links that lead in a circle stay: `Path.resolve` raises an error for these."""
+    return os.path.realpath(path)
+
+
+def _name(path: Path) -> str:
+    return visible(os.path.basename(real_path(path)))
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
     times = Counter(run.name for run in runs)
     for run in runs:
         if times[run.name] > 1:
-            run.name = str(run.path)
+            run.name = visible(str(run.path))
     return runs

@@ -27,6 +27,8 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from .text import visible
+
 UNLIMITED = 1_000_000
 """Columns of an output that is no terminal: each row is one line, so that grep finds a whole row."""
 
@@ -75,15 +77,6 @@ class Table:
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document as strict JSON, as each command does for `--json`."""
     print(json.dumps(document, indent=1, allow_nan=False))
-
-
-def visible(text: str, limit: int | None = None) -> str:
-    """Return model text in a form that is safe to show: at most `limit` characters, control characters escaped.
-
-    A terminal would obey escape sequences.
-    """
-    cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:

@@ -19,21 +19,29 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.outage_log import OutageLog
 from .files import replace_file
+from .reading import Count, describe, read_json, require_regular
 
 logger = logging.getLogger(__name__)
 
 VERSION = 5
 LATEST = "latest.json"
 LOCK = "lock"
+
+
+CheckState = Callable[[Mapping[str, Any]], object]
+"""Raises ValueError for a state from which no run can go on."""
 
 
 class CheckpointError(ReasoningEnvError):
@@ -49,25 +57,53 @@ class Checkpoint:
     state: Mapping[str, Any] = field(repr=False)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint.
+@dataclass(frozen=True)
+class _Environment:
+    """What a state holds of the environment, beside the state of the session."""
+
+    made_with: Mapping[str, Any]
+    registration: Count | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """The content of a file."""
+
+    version: Count
+    step: Count
+    state: dict[str, Any]
+
+
+_RECORD = TypeAdapter(_Record)
+_ENVIRONMENT = TypeAdapter(_Environment)
+
+
+def _accept(state: Mapping[str, Any]) -> None:
+    """Accept any state."""
+
+
+def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint:
+    """Read a checkpoint whose state passes `check_state`.
 
     Raises:
         FileNotFoundError: there is no such file.
         CheckpointError: the file is damaged, of another version or unreadable.
     """
     try:
-        record = json.loads(path.read_bytes())
-        version = record["version"]
+        content = read_json(path)
+        record = _RECORD.validate_python(content)
+        if record.version != VERSION:
+            raise ValueError(f"it is of version {record.version}, and only version {VERSION} can be read here")
+        _ENVIRONMENT.validate_python(record.state)
+        check_state(record.state)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror})") from error
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged: it is no JSON object that names a version") from error
-    if version != VERSION:
-        raise CheckpointError(f"{path} is of version {version}, and only version {VERSION} can be read here")
-    return Checkpoint(path, record["step"], record["state"])
+        raise CheckpointError(f"{path} cannot be read ({describe(error)})") from error
+    except ValueError as error:
+        raise CheckpointError(f"{path} is no sound checkpoint ({describe(error)})") from error
+    return Checkpoint(path, record.step, record.state)
 
 
 def write_checkpoint(path: Path, step: int, state: Mapping[str, Any]) -> None:
@@ -82,7 +118,7 @@ def write_checkpoint(path: Path, step: int, state: Mapping[str, Any]) -> None:
     replace_file(path, (text.encode("ascii") for text in json.JSONEncoder().iterencode(record)))
 
 
-def find_checkpoint(folder: Path, step: int, registration: int) -> Checkpoint | None:
+def find_checkpoint(folder: Path, step: int, registration: int, check_state: CheckState = _accept) -> Checkpoint | None:
     """Find the checkpoint that a run goes on from at the trainer's `step`, and warn of each damaged file.
 
     The number of the environment's registration with its trainer tells what was restarted.
@@ -92,12 +128,12 @@ def find_checkpoint(folder: Path, step: int, registration: int) -> Checkpoint | 
 
     If that file is missing, damaged or of a later step, the newest other checkpoint that is not after `step` is taken.
     """
-    latest = _read_if_sound(folder / LATEST)
+    latest = _read_if_sound(folder / LATEST, check_state)
     if latest is not None and latest.step > step:
         latest = None
     restarted_alone = latest is not None and registration > _saved_registration(latest)
     if not restarted_alone:
-        checkpoint = _read_if_sound(folder / f"step-{step}.json")
+        checkpoint = _read_step(folder, step, check_state)
         if checkpoint is not None:
             return checkpoint
     if latest is not None:
@@ -105,7 +141,7 @@ def find_checkpoint(folder: Path, step: int, registration: int) -> Checkpoint | 
     names = (path.stem.removeprefix("step-") for path in folder.glob("step-*.json"))
     steps = [int(name) for name in names if name.isdecimal() and int(name) < step]
     for saved_step in sorted(steps, reverse=True):
-        checkpoint = _read_if_sound(folder / f"step-{saved_step}.json")
+        checkpoint = _read_step(folder, saved_step, check_state)
         if checkpoint is not None:
             return checkpoint
     return None
@@ -113,12 +149,23 @@ def find_checkpoint(folder: Path, step: int, registration: int) -> Checkpoint | 
 
 def _saved_registration(checkpoint: Checkpoint) -> int:
     """Return the registration's number at the save; older checkpoints hold the first one, as their folder's name."""
-    return int(checkpoint.state.get("registration", checkpoint.path.parent.name))
+    registration = checkpoint.state.get("registration")
+    return int(checkpoint.path.parent.name if registration is None else registration)
 
 
-def _read_if_sound(path: Path) -> Checkpoint | None:
+def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint | None:
+    """Return the checkpoint of a step; None without a sound one that was saved at this step."""
+    path = folder / f"step-{step}.json"
+    checkpoint = _read_if_sound(path, check_state)
+    if checkpoint is not None and checkpoint.step != step:
+        logger.warning("%s was saved at step %d; it is passed over", path, checkpoint.step)
+        return None
+    return checkpoint
+
+
+def _read_if_sound(path: Path, check_state: CheckState) -> Checkpoint | None:
     try:
-        return read_checkpoint(path)
+        return read_checkpoint(path, check_state)
     except FileNotFoundError:
         return None
     except CheckpointError as error:
@@ -130,14 +177,18 @@ class CheckpointStore:
     """Saves and loads the state of a run, in a folder that is this process' own from `open` to `close`.
 
     `made_with` holds what decides which problems the run draws. It must equal the checkpoint's, except with
-    `accept_changes`. `open` and `close` wait for files: call them in a thread.
+    `accept_changes`. A checkpoint is sound only if `check_state` accepts its state. `open` and `close` wait for files:
+    call them in a thread.
     """
 
-    def __init__(self, made_with: Mapping[str, Any], *, accept_changes: bool) -> None:
+    def __init__(
+        self, made_with: Mapping[str, Any], *, accept_changes: bool, check_state: CheckState = _accept
+    ) -> None:
         self.folder: Path | None = None
         """Folder of the checkpoints; None when no state is kept."""
         self._made_with = dict(made_with)
         self._accept_changes = accept_changes
+        self._check_state = check_state
         self._opened = False
         self._resumed: Checkpoint | None = None
         self._saves: SimpleQueue[tuple[int, Mapping[str, Any], bool] | None] = SimpleQueue()
@@ -228,7 +279,7 @@ class CheckpointStore:
                     "the trainer is at step 0: this run begins anew, and overwrites the checkpoints in %s", folder
                 )
             return None
-        checkpoint = find_checkpoint(folder, step, registration)
+        checkpoint = find_checkpoint(folder, step, registration, self._check_state)
         if checkpoint is None:
             logger.warning(
                 "no checkpoint in %s fits step %d; the problem stream starts from its beginning", folder, step
@@ -250,7 +301,7 @@ def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
     """Leave out the problems that were drawn with other settings; position and estimates stay."""
     logger.warning("%s was made with other %s", checkpoint.path, ", ".join(changed))
     state = checkpoint.state
-    return replace(checkpoint, state={**state, "stream": {**state["stream"], "positions": []}})
+    return replace(checkpoint, state={**state, "stream": {**state.get("stream", {}), "positions": []}})
 
 
 def _lock(folder: Path) -> int:
@@ -261,6 +312,8 @@ def _lock(folder: Path) -> int:
         OSError: the folder cannot be made or locked.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        require_regular(folder / LOCK)  # opening a FIFO would wait for a reader
     with (folder / LOCK).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

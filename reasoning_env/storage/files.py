@@ -1,7 +1,4 @@
-"""Write files so that neither a kill nor a full disk leaves half a line before others, or half a file.
-
-Imports nothing of the package.
-"""
+"""Write files so that neither a kill nor a full disk leaves half a line before others, or half a file."""
 
 from __future__ import annotations
 
@@ -16,6 +13,8 @@ from contextlib import suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path
+
+from .reading import require_regular
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +43,8 @@ class LineFile:
 
         The lock ends with the process. Call `read` before `append`: `read` finds the end of the whole lines.
         """
+        with suppress(FileNotFoundError):
+            require_regular(path)  # opening a FIFO would wait for a reader
         file = open(path, "ab", buffering=0)  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,7 +155,8 @@ class KeyedFile:
     """A file of JSON lines that a later run goes on with: each line begins with its `key`, and no key comes twice.
 
     Lines come in any order. The file itself tells what is done, however the earlier run ended: `keys` are the keys of
-    its whole lines, and a torn last line is cut off. All methods block; any thread may call them.
+    its whole lines, and a torn last line is cut off. A line without a key, or that `on_line` refuses, stays and does
+    not count. All methods block; any thread may call them.
     """
 
     def __init__(self, file: LineFile, on_line: Callable[[str, bytes], None]) -> None:
@@ -162,17 +164,17 @@ class KeyedFile:
         self.keys: set[str] = set()
         self._file = file
         self._lock = threading.Lock()
-        without_key = 0
+        unusable = 0
         for line in file.read():
-            # Reading only the key saves decoding megabytes of tokens.
-            beginning = re.match(rb'\{"key": ("(?:[^"\\]|\\.)*"), ', line)
-            if beginning is None:
-                without_key += 1
-            elif (key := str(json.loads(beginning[1]))) not in self.keys:
-                self.keys.add(key)
-                on_line(key, line)
-        if without_key:
-            logger.warning("%s: %d lines have no key; they stay, and do not count", file.path, without_key)
+            try:
+                key = _key_of(line)
+                if key not in self.keys:
+                    on_line(key, line)
+                    self.keys.add(key)
+            except ValueError:
+                unusable += 1
+        if unusable:
+            logger.warning("%s: %d lines cannot be read; they stay, and do not count", file.path, unusable)
         if file.cut():
             logger.warning("the torn last line of %s is cut off", file.path)
 
@@ -180,7 +182,8 @@ class KeyedFile:
     def take(cls, path: Path, on_line: Callable[[str, bytes], None] = lambda key, line: None) -> KeyedFile | None:
         """Open or make a file and lock it; None if another process holds the lock. Raises OSError.
 
-        `on_line` is called with the key and the bytes of each existing line.
+        `on_line` is called with the key and the bytes of each existing line, and raises ValueError for a line that
+        cannot be used.
         """
         file = LineFile.take(path)
         return None if file is None else cls(file, on_line)
@@ -200,6 +203,15 @@ class KeyedFile:
         """Close the file. Safe to call twice."""
         with self._lock:
             self._file.close()
+
+
+def _key_of(line: bytes) -> str:
+    """Return the key that a line begins with; raises ValueError for a line without a key."""
+    # Reading only the key saves decoding megabytes of tokens.
+    beginning = re.match(rb'\{"key": ("(?:[^"\\]|\\.)*"), ', line)
+    if beginning is None:
+        raise ValueError("the line has no key")
+    return str(json.loads(beginning[1]))
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:

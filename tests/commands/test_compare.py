@@ -13,7 +13,7 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command
 from reasoning_env.errors import ConfigError
-from tests.reports.lines import RESULTS, group, reference_of, rollout, write_evaluation
+from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write_evaluation
 
 Write = Callable[..., Path]
 Compare = Callable[..., list[dict[str, Any]]]
@@ -144,9 +144,9 @@ def ranked(*paths: Path, form: str, capsys: pytest.CaptureFixture[str]) -> list[
 
 
 def test_ranking_has_published_models(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    published = {"lab/good": {"comparable": 0.9, "overall": 0.8}, "lab/poor": {"comparable": 0.1, "overall": 0.2}}
-    more = {"published": published, "comparable": {"library_score": 0.5}}
-    folder = write("a", {"task": [1.0]}, overall={"mean_score": 0.25, "library_score": 0.5, "problems": 1}, **more)
+    models = {"lab/good": published(0.8, comparable=0.9), "lab/poor": published(0.2, comparable=0.1)}
+    more = {"published": models, "comparable": row(library_score=0.5)}
+    folder = write("a", {"task": [1.0]}, overall=row(mean_score=0.25, library_score=0.5), **more)
     lines = ranked(folder, form="--markdown", capsys=capsys)
     assert [line.split(" | ")[:3] for line in lines[2:]] == [
         ["| lab/good", "0.900", "0.800"],

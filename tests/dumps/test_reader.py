@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, stream_groups
 from reasoning_env.dumps.format import encode_group
+from reasoning_env.storage import reading
 
 from .groups import indices, make_group, passed
 
@@ -100,6 +102,31 @@ def test_damaged_gzip_file(tmp_path: Path, damage: Any, caplog: pytest.LogCaptur
         list(stream_groups(tmp_path))
     assert indices(stream_groups(tmp_path, strict=False))[-1] == 99
     assert [record.args[0].path.name for record in caplog.records] == ["a.jsonl.gz"]
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_long_line(tmp_path: Path, compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_BYTES", 10_000)
+    path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
+    line = encode_group(passed(1))
+    path.write_bytes(compress(line + b"x" * 25_000 + b"\n" + line))
+    damage: list[DumpFormatError] = []
+    assert indices(stream_groups(path, strict=False, on_damage=damage.append)) == [1, 1]
+    assert [(error.line, "the line has more than" in str(error)) for error in damage] == [(2, True)]
+
+
+def test_fifo_in_a_folder(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
+    with pytest.raises(DumpFormatError, match=r"a\.jsonl: cannot be read \(it is a FIFO"):
+        list(stream_groups(tmp_path))
+    assert indices(stream_groups(tmp_path, strict=False)) == [2]
+
+
+def test_fifo_by_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jsonl")
+    with pytest.raises(OSError, match="it is a FIFO, and only regular files are read"):
+        stream_groups(tmp_path / "a.jsonl")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])

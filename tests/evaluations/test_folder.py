@@ -19,9 +19,12 @@ from tests.records import make_group, make_rollout
 
 MADE_WITH: dict[str, Any] = {
     "model": "org/model:1",
+    "server": {},
     "settings": {"tasks": ("gcd",)},
-    **dict.fromkeys(("server", "step", "preset", "versions")),
+    "versions": {},
+    **dict.fromkeys(("step", "preset")),
 }
+UNFINISHED: dict[str, Any] = {"seconds": 7.0, "overall": None, "categories": {}, "tasks": {}}
 Begin = Callable[..., EvaluationFolder]
 
 
@@ -63,7 +66,7 @@ def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     sample = append(folder, 0)
     assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
-    folder.write_results({"seconds": 7.0, "overall": None}, finished=False)
+    folder.write_results(UNFINISHED, finished=False)
     folder.close()
     again = begin(tmp_path)
     assert (again.path, again.spent_s, list(again.samples)) == (folder.path, 7.0, [("gcd", 0)])
@@ -84,7 +87,7 @@ def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     started = "2001-02-03T04:05:06+0000"
-    folder.write_results({"seconds": 7.0, "overall": None, "started": started}, finished=False)
+    folder.write_results({**UNFINISHED, "started": started}, finished=False)
     folder.close()
     again = begin(tmp_path)
     again.write_results({}, finished=True)

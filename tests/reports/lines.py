@@ -10,19 +10,35 @@ from reasoning_env.problems.references import hash_question
 from reasoning_env.reports.html.page import collect, encode
 from reasoning_env.reports.runs import find_runs
 
+
+def row(**figures: Any) -> dict[str, Any]:
+    """Return a row of results.json with these figures."""
+    return {"problems": 1, "completions": 2, "failed": 0, **figures}
+
+
+def published(overall: float, **more: Any) -> dict[str, Any]:
+    """Return the means of a published model."""
+    return {"short": "pub", "overall": overall, "comparable": None, "categories": {}, "tasks": {}, **more}
+
+
 RESULTS: dict[str, Any] = {
     "format": 1,
     "finished": True,
     "model": "m",
     "server": {},
+    "started": "2026-01-01T00:00:00+0000",
     "seconds": 1.0,
-    **dict.fromkeys(("preset", "step", "started", "fingerprint")),
+    "problems": 1,
+    **dict.fromkeys(("preset", "step", "fingerprint")),
     "versions": {},
     "settings": {"eval_temperature": 0.6},
     "remarks": ["fewer problems"],
-    "overall": {"mean_score": 0.5, "library_score": 0.75},
-    "published": {"a model": {"overall": 0.25, "tasks": {"gcd": 0.125}}},
+    "overall": row(mean_score=0.5, library_score=0.75),
+    "categories": {},
+    "tasks": {},
+    "published": {"a model": published(0.25, tasks={"gcd": 0.125})},
 }
+"""The content of results.json, with all keys that an evaluation writes."""
 
 
 def rollout(score: float = 1.0, text: str = "<think>hm</think><answer>1</answer>", **more: Any) -> dict[str, Any]:

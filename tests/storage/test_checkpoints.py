@@ -138,13 +138,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) -> Path:
     path = folder / (name or f"step-{step}.json")
-    write_checkpoint(path, step, state)
+    write_checkpoint(path, step, {"made_with": MADE_WITH, **state})
     return path
 
 
 def test_read_what_was_written(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
-    assert read_checkpoint(path) == Checkpoint(path, 5, STATE)
+    assert read_checkpoint(path) == Checkpoint(path, 5, {"made_with": MADE_WITH, **STATE})
 
 
 def test_torn_file(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
 from ...records import Group
 from ...storage.files import KeyedFile, replace_file
+from ...storage.reading import read_json
 from ..wire import encode_members
 
 SETTING = "env.data_path_to_save_groups"
@@ -73,7 +75,7 @@ class GroupFile:
         return frozenset() if self._file is None else frozenset(map(int, self._file.keys))
 
     def open(self, on_line: Callable[[bytes], None] = lambda line: None) -> None:
-        """Open or make the file; `on_line` is called with each line of the file.
+        """Open or make the file; `on_line` is called with each line of the file, and may raise ValueError.
 
         Raises ConfigError if that fails, or if another process writes to the file.
         """
@@ -81,7 +83,7 @@ class GroupFile:
         try:
             configured.parent.mkdir(parents=True, exist_ok=True)
             self.path = next(path for path in numbered_paths(configured) if self._is_free(path))
-            self._file = KeyedFile.take(self.path, lambda key, line: on_line(line))
+            self._file = KeyedFile.take(self.path, partial(_use_line, on_line))
             if self._file is None:
                 raise ConfigError(
                     f"another process writes to {self.path}", setting=SETTING, remedy="name another file, or wait"
@@ -118,10 +120,16 @@ class GroupFile:
         return not path.exists() or not path.stat().st_size or _read_header(path) == self._made_with
 
 
+def _use_line(on_line: Callable[[bytes], None], key: str, line: bytes) -> None:
+    """Call `on_line` for a line of a position; raises ValueError for another line."""
+    int(key)
+    on_line(line)
+
+
 def _read_header(path: Path) -> dict[str, Any]:
     """Return the settings of a file from its header; empty without a header."""
     with suppress(OSError, ValueError):
-        header = json.loads(header_path(path).read_bytes())
+        header = read_json(header_path(path))
         if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
             return dict(header["made_with"])
     return {}

@@ -147,7 +147,7 @@ async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[fl
     scored: list[tuple[Problem, list[float]]] = []
 
     def read(line: bytes) -> None:
-        with suppress(ValueError, RecursionError):  # a line that a user has edited
+        with suppress(ValueError):  # a line that a user has edited
             scored.append(_problem_and_scores(read_group(line)))
 
     await (_in_thread(file.open, read) if learns else _in_thread(file.open))

@@ -111,7 +111,7 @@ def known_outcome(rollout: DumpedRollout) -> str:
 
 def length_of(rollout: DumpedRollout) -> int:
     """Return the characters of the completion, thinking included."""
-    return len(rollout.thinking) + (len(rollout.conversation[-1]["content"]) if rollout.conversation else 0)
+    return len(rollout.thinking) + len(rollout.conversation[-1]["content"])
 
 
 @dataclass

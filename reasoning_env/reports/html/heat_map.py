@@ -35,8 +35,7 @@ def heat_map_page(report: Report) -> str:
 
     Rows are tasks, the task closest to its bound first; columns are levels. A cell has the mean score of the best
     answer without reasoning, and is coloured by the share of the bound. The last column names the best answer at the
-    level where the task is closest to its bound. Raises KeyError, TypeError, ValueError or ZeroDivisionError for
-    numbers of another shape.
+    level where the task is closest to its bound.
     """
     cells = {(audit["task"], _level(audit)): audit for audit in report["audits"]}
     levels = sorted({level for _, level in cells}, key=lambda level: (level != "defaults", level))

@@ -24,9 +24,10 @@ from ...library_facts import category
 from ...problems.references import without_release
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
+from ...runtime.text import visible
 from ...storage.files import replace_file
 from ..comparison import NO_REFERENCES, RunScores, compare
-from ..runs import StoredRun
+from ..runs import StoredRun, real_path
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
@@ -96,8 +97,8 @@ class PageData(TypedDict):
 
 def refuse_to_overwrite(output: Path, runs: Sequence[StoredRun]) -> None:
     """Raise ConfigError where the page would replace a file of the runs."""
-    sources = {file.resolve() for run in runs for file in (*run.files, run.path / RESULTS)}
-    if output.resolve() in sources:
+    sources = {real_path(file) for run in runs for file in (*run.files, run.path / RESULTS)}
+    if real_path(output) in sources:
         raise ConfigError(f"{output} is one of the files to report on", remedy="choose another file for the page")
 
 
@@ -126,14 +127,14 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *,
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "notes": [
             *(line for run in runs for line in run.faults),
-            *(NO_REFERENCES.format(run.path) for run, figures in read if figures.lacks_references),
+            *(NO_REFERENCES.format(visible(str(run.path))) for run, figures in read if figures.lacks_references),
         ],
         "tasks": list(categories.items()),
         "outcomes": PAGE_OUTCOMES,
         "runs": [
             {
                 "name": run.name,
-                "path": str(run.path),
+                "path": visible(str(run.path)),
                 "evaluation": run.evaluation,
                 "facts": _facts(run.results),
                 "published": _beside_published(run.results),
@@ -190,7 +191,7 @@ def _facts(results: Results | None) -> list[list[str]]:
     if overall is not None and overall.get("not_made"):
         facts.append(("problems not made", overall["not_made"]))
     facts += [("not as published", remark) for remark in results["remarks"]]
-    return [[name, str(value)] for name, value in facts if value is not None]
+    return [[name, visible(str(value))] for name, value in facts if value is not None]
 
 
 def _beside_published(results: Results | None) -> PublishedScores | None:

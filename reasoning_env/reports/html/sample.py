@@ -81,7 +81,7 @@ class RolloutSample:
 
 def encode_rollout(rollout: DumpedRollout, prompt: Messages) -> dict[str, object]:
     """Return the page's record of a rollout; its messages only where they differ from the group's prompt."""
-    *before, completion = rollout.conversation or ({"role": "assistant", "content": ""},)
+    *before, completion = rollout.conversation
     text, cut = _shorten(completion["content"])
     thought, thought_cut = _shorten(rollout.thinking)
     shown: dict[str, object] = {

@@ -10,7 +10,7 @@ import pytest
 from reasoning_env.dumps.reader import stream_groups
 from reasoning_env.evaluations.summary import summarise, tally_by_task
 from reasoning_env.problems.references import without_release
-from tests.reports.lines import group, reference_of, report, rollout, write, write_evaluation
+from tests.reports.lines import RESULTS, group, reference_of, report, rollout, write, write_evaluation
 
 WRONG = rollout(0.0)
 
@@ -74,7 +74,12 @@ def test_figures_of_an_evaluation(tmp_path: Path) -> None:
     [model] = run["published"]["models"]
     assert (model["name"], model["score"], model["tasks"]) == ("a model", 0.25, {"gcd": 0.125})
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
-    assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
+    assert run["facts"] == [
+        ["model", "m"],
+        ["started", RESULTS["started"]],
+        ["eval_temperature", "0.6"],
+        ["not as published", "fewer problems"],
+    ]
 
 
 def test_page_agrees_with_results(tmp_path: Path) -> None:

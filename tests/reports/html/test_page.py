@@ -17,14 +17,14 @@ import pytest
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.comparison import compare, read_scores
 from reasoning_env.reports.html.page import make_page, write_page
-from tests.reports.lines import RESULTS, group, report, rollout, write, write_evaluation
+from tests.reports.lines import RESULTS, group, report, rollout, row, write, write_evaluation
 
 
 def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
-        "tasks": {"gcd": {"completions": 2, "differs": None}, "maze": {"completions": 2, "differs": "scoring"}},
-        "comparable": {"mean_score": 0.4, "library_score": 0.6},
+        "tasks": {"gcd": row(differs=None), "maze": row(differs="scoring")},
+        "comparable": row(mean_score=0.4, library_score=0.6),
     }
     folder = write_evaluation(tmp_path / "e", group(rollout()), group(rollout(), task="maze"), results=results)
     [run] = report(folder)["runs"]

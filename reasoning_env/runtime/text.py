@@ -1,0 +1,15 @@
+"""Text that is safe to show. Imports nothing of the package."""
+
+from __future__ import annotations
+
+
+def visible(text: str, limit: int | None = None) -> str:
+    """Return text of a model or of a file in a form that is safe to show.
+
+    The result has at most `limit` characters. Control characters, lone surrogates and marks that change the direction
+    of writing are escaped, because a terminal would obey them.
+    """
+    cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)

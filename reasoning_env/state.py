@@ -1,0 +1,60 @@
+"""The state of a session as JSON values, and the one place where a state from outside is checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired
+
+from pydantic import AfterValidator, Field, Strict, TypeAdapter
+from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
+
+from .errors import ConfigError, InvalidReferenceError
+from .problems.references import Reference
+from .storage.reading import Count, Name, Number, Share, describe
+
+
+def _check_reference(text: str) -> str:
+    try:
+        Reference.parse(text)
+    except InvalidReferenceError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Groups = Annotated[Number, Field(ge=0)]
+"""A decaying count of groups."""
+PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
+"""Index, attempt and reference of a problem that is in flight or drawn ahead."""
+ArmState = tuple[Share | None, Groups, Groups, Groups]
+"""Level, groups, sum of mean scores and groups with a signal of an arm of the estimator."""
+
+
+class StreamState(TypedDict):
+    """The state of the stream of problems."""
+
+    next_index: Count
+    positions: list[PositionState]
+    failures_in_a_row: NotRequired[dict[Name, Count]]
+    quarantined: NotRequired[list[Name]]
+    ceilings: NotRequired[dict[Name, Share]]
+
+
+class SessionState(TypedDict):
+    """What `Session.state` returns."""
+
+    instance: NotRequired[Count]
+    stream: StreamState
+    sampler: dict[Name, list[ArmState]]
+    """The arms of the estimator, by task."""
+
+
+_STATE = TypeAdapter(SessionState)
+
+
+def read_state(state: object) -> SessionState:
+    """Return the state of an earlier run; keys of other parts are left out. Raises ConfigError for no such state."""
+    try:
+        return _STATE.validate_python(state)
+    except ValueError as error:
+        raise ConfigError(
+            f"this is no state of a session: {describe(error)}", setting="state", remedy="pass what `state()` returned"
+        ) from error

@@ -1,0 +1,129 @@
+"""Read files that somebody else may have written, or half written.
+
+Only regular files are read: a FIFO or a device may never end. Content is checked once, where it is read, by a record
+whose fields have the types below. The fields of a record need no further check: numbers are finite and small enough to
+be added up, names are safe to print, and free JSON is flat enough to be written again.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from pydantic import AfterValidator, Field, Strict, ValidationError
+
+from ..runtime.text import visible
+
+MAX_BYTES = 256 * 2**20
+"""Longest line and longest JSON file that are read. The longest ordinary line has about 80 MB: `process` with 64
+completions of 32,000 tokens, each token with its mask and its log-probability."""
+MAX_DEPTH = 64
+"""Deepest nesting of free JSON. Python writes and compares values of some hundred levels only."""
+
+KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def _check_depth(value: Any) -> Any:
+    if not isinstance(value, (dict, list)):
+        return value
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        containers = [item for item in level if isinstance(item, (dict, list))]
+        if not containers:
+            return value
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+    raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
+
+
+# Neither `true` nor a number in quotes counts as a number.
+Count = Annotated[int, Strict(), Field(ge=0, le=2**53)]
+"""A whole number that every reader of JSON holds exactly."""
+Number = Annotated[float, Strict(), Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+"""A finite number. A sum of as many numbers as there are lines stays finite too."""
+Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
+Name = Annotated[str, AfterValidator(visible)]
+"""A text that is printed, such as the name of a task: control characters are read as their escapes."""
+FreeJson = Annotated[Any, AfterValidator(_check_depth)]
+"""Any JSON value of a bounded depth."""
+
+
+class _Lines(Protocol):
+    """A file that is read in lines."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
+def require_regular(path: Path) -> None:
+    """Raise OSError unless the path leads to a regular file. A folder raises IsADirectoryError."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
+        raise OSError(errno.EINVAL, f"it is {kind}, and only regular files are read", str(path))
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading. Raises OSError, for any other kind of file too."""
+    require_regular(path)
+    return path.open("rb")
+
+
+def read_lines(file: _Lines) -> Iterator[bytes | None]:
+    """Yield each line with its newline; None in place of a line of more than `MAX_BYTES`."""
+    while line := file.readline(MAX_BYTES):
+        if len(line) < MAX_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(MAX_BYTES)
+        yield None
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON value of a regular file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the content is not JSON, is too long, or is nested too deeply.
+    """
+    with open_regular(path) as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"has more than {MAX_BYTES // 2**20} MiB")
+    return parse_json(content)
+
+
+def parse_json(content: bytes) -> Any:
+    """Return a JSON value. Raises ValueError for content that is not JSON in UTF-8, or that is nested too deeply."""
+    # Not pydantic's own JSON parser: lone surrogates, which a model's text may contain, are errors for that parser.
+    try:
+        return json.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+
+
+def describe(error: OSError | ValueError) -> str:
+    """Return in a few words, safe to print, why a file or a line cannot be read."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        text = f"{'.'.join(map(str, first['loc'])) or 'the content'}: {first['msg']}"
+    elif isinstance(error, json.JSONDecodeError):
+        # The decoder's message names line 1 of its text, which would stand beside the line number of the file.
+        text = f"not JSON ({error.msg} at character {error.pos} of {len(error.doc)})"
+    elif isinstance(error, OSError):
+        text = error.strerror or type(error).__name__
+    else:
+        text = str(error)
+    return visible(text, limit=300)
