@@ -218,8 +218,9 @@ class ReasoningSettings(BaseModel):
 
     strict_rewards: bool = Field(
         default=True,
-        description="Correct verifiers that give credit for meaningless answers. Off: the library's own scores count.",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
+        description="Correct verifiers that give credit for meaningless answers, wrong answers, and questions with "
+        "several readings. Off: the library's own questions, answers and scores count.",
+        json_schema_extra={"decides": ["problems", "answers", "evaluation"]},
     )
     lenient_answers: bool = Field(
         default=True,

@@ -112,7 +112,7 @@ def test_conflicting_settings(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("what", "some"),
     [
-        ("problems", {"seed", "complexity_level", "eval_seed"}),
+        ("problems", {"seed", "complexity_level", "eval_seed", "strict_rewards"}),
         ("answers", {"temperature", "strict_rewards"}),
         ("evaluation", {"eval_temperature", "strict_rewards", "eval_seed"}),
     ],

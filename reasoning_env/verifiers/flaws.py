@@ -262,6 +262,11 @@ def _is_cut_division(entry: Entry) -> bool:
     return str(value) != str(entry["answer"])
 
 
+def _has_accents(entry: Entry) -> bool:
+    """Find letters outside A to Z, which the library enciphers as letters of A to Z."""
+    return any(letter.isalpha() and not letter.isascii() for letter in str(entry["answer"]))
+
+
 def _names_several(entry: Entry) -> bool:
     """Find haystacks in which another person does the same."""
     text, _, asked = str(entry["question"]).rpartition("Who ")
@@ -327,6 +332,7 @@ def _easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
     "basic_arithmetic": (_wrong("a division of it does not come out, and the library cuts it", _is_cut_division),),
+    "caesar_cipher": (_wrong("a letter with an accent is enciphered like another letter", _has_accents),),
     "circuit_logic": (_easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
     "codeio": (
         _wrong("it asks for any feasible input, and one alone would be right", _asks_for_any_input),

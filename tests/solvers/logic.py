@@ -45,13 +45,13 @@ PAIRS = re.compile(r"(\w+) is married to (\w+)\.")
 CHILDREN = re.compile(r"(\w+) is married to (\w+)\. They have (?:a child|children) called ([\w ,]+?)\.")
 WOMEN = word_set("""
     Abigail Alice Amelia Anna Aria Aurora Ava Barbara Charlotte Chloe Eleanor Elizabeth Emily Emma Eva Evelyn
-    Grace Hannah Isabella Jennifer Jessica Karen Lily Linda Lisa Lucy Luna Mary Mia Nancy Nora Olivia Patricia
+    Grace Hannah Isabella Jennifer Jessica Karen Lily Linda Lisa Lucy Luna Margaret Mary Mia Nancy Nora Olivia Patricia
     Penelope Sandra Sarah Sofia Sophia Sophie Stella Susan Victoria Violet Willow Zoe
 """)
 MEN = word_set("""
-    Alexander Atlas Axel Benjamin Charles Christopher Daniel David Edward Ethan Felix George Harry Henry Jack
-    Jacob James John Joseph Julian Leo Liam Logan Lucas Matthew Michael Noah Oliver Oscar Owen Peter Richard
-    Robert Samuel Theodore Thomas William Xavier Zion
+    Aiden Alexander Andrew Atlas Axel Benjamin Charles Christopher Daniel David Edward Ethan Felix Finn George
+    Harry Henry Jack Jacob James Jayden John Joseph Julian Kai Leo Liam Logan Lucas Mason Matthew Michael Noah Oliver
+    Oscar Owen Peter Richard Robert Ryder Samuel Sebastian Theodore Thomas William Xavier Zion
 """)
 """Names whose sex everybody knows; that of others is told by who they are married to, or not at all."""
 

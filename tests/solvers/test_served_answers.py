@@ -53,6 +53,10 @@ def test_served_answers_are_right(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.DISAGREES) == []
 
 
+def test_questions_have_one_reading(opinions: list[Opinion]) -> None:
+    assert _lines(opinions, Finding.AMBIGUOUS) == []
+
+
 def test_other_right_answers_are_paid(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.REFUSES) == []
 
