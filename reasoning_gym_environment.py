@@ -123,7 +123,7 @@ class ReasoningGymEnv(BaseEnv):
         Raises:
             ServerError: In `process`, too many groups failed in a row.
             RefusedError: The inference server refuses all requests.
-            WorkerError: There are no workers.
+            ClosedError: The environment was closed.
         """
         return await self._run.steps.next()
 

@@ -6,7 +6,8 @@
         verdicts = bridge.judge(problem, completions)       # None for an infrastructure error, which is never a 0
         bridge.observe(problem, verdicts)
 
-Any number of threads may call at the same time. `anext` and `ajudge` are `next` and `judge` for an event loop.
+Any number of threads may call at the same time. `close` ends the calls under way with a RuntimeError. `anext` and
+`ajudge` are `next` and `judge` for an event loop.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .errors import GenerationError, ScoringError
+from .errors import ClosedError, GenerationError, ScoringError, WorkerError
 from .judge_client import JudgeClient
 from .records import DropReason, Problem, Verdict
+from .runtime.concurrency import cancel_all
 from .session import Session
 from .settings import ReasoningSettings, make_settings
 
@@ -79,6 +81,10 @@ class Bridge:
         self._pid = os.getpid()
         self._number = next(_numbers)
         self._loop = asyncio.new_event_loop()
+        self._lock = threading.RLock()
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._closing: Future[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         # A daemon, so that a program without `close` can end. Then atexit ends the workers.
         self._thread = threading.Thread(target=self._loop.run_forever, name="reasoning-bridge", daemon=True)
@@ -112,7 +118,7 @@ class Bridge:
         Raises:
 
         - InvalidReferenceError: the reference names no problem of this library
-        - WorkerError: there are no workers any more
+        - RuntimeError: the bridge is closed
         - ReasoningEnvError: the server at `judge_url` refuses the request, for its reference or its token
         """
         return self._run(self._verdicts(problem, completions))
@@ -142,15 +148,24 @@ class Bridge:
         return self._run(self._call(self.session.report))
 
     def close(self) -> None:
-        """End the workers and the thread. Safe to call twice; without effect in a forked child."""
+        """End the workers and the thread; calls under way raise RuntimeError.
+
+        Any number of threads may call this, at the same time or again. Without effect in a forked child.
+        """
         atexit.unregister(self.close)
         _bridges.pop(self._number, None)
-        if os.getpid() != self._pid or self._loop.is_closed():
+        if os.getpid() != self._pid:
             return
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._lock:
+            self._closed = True
+            if self._closing is None:
+                self._closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+        self._closing.result()
+        with self._lock:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
 
     def __enter__(self) -> Bridge:
         return self
@@ -193,7 +208,9 @@ class Bridge:
                 return list(await self._judge.judge(reference, completions))
             await self._start()
             return list(await self.session.judge(problem, completions))
-        except (GenerationError, ScoringError) as error:
+        except ClosedError:
+            raise
+        except (GenerationError, ScoringError, WorkerError) as error:
             logger.warning("a group gets no scores, because it could not be judged: %s", error)
             return [None] * len(completions)
 
@@ -212,27 +229,48 @@ class Bridge:
         return function()
 
     async def _close(self) -> None:
-        if self._starting is not None and not self._starting.done():
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
+        await cancel_all(self._calls.copy())
+        if self._starting is not None:
+            await cancel_all([self._starting])
         if self._judge is not None:
             await self._judge.close()
         await self.session.close()
 
+    async def _until_closed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a call. Raises RuntimeError when the bridge is closed meanwhile."""
+        call = asyncio.current_task()
+        assert call is not None
+        self._calls.add(call)
+        try:
+            return await work
+        except (asyncio.CancelledError, ClosedError):
+            if self._closed:
+                raise _closed() from None
+            raise
+        finally:
+            self._calls.discard(call)
+
     # ---- from other threads
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        if os.getpid() != self._pid or self._loop.is_closed():
+        if os.getpid() != self._pid:
             work.close()
-            reason = "is closed" if self._loop.is_closed() else f"belongs to process {self._pid}, before a fork"
-            raise RuntimeError(f"this Bridge {reason}; make another")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise RuntimeError(f"this Bridge belongs to process {self._pid}, before a fork; make another")
+        with self._lock:  # a call that the loop gets after `_close` would never end
+            if self._closed:
+                work.close()
+                raise _closed()
+            return asyncio.run_coroutine_threadsafe(self._until_closed(work), self._loop)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._submit(work).result()
 
     async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(self._submit(work))
+
+
+def _closed() -> RuntimeError:
+    return RuntimeError("this Bridge is closed; make another")
 
 
 def _find_bridge(number: int) -> Bridge:

@@ -20,25 +20,28 @@ The trainer's API, which takes the groups: the API is away, or refuses a group.
     refuses the group itself, or if JSON cannot hold the group (`atropos/delivery.py`).
     ServerError
 
-The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers.
+The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers by itself.
     Another problem is drawn. A task that fails several times in a row is quarantined; the run ends when all tasks
     are (`problems/stream.py`). After several draws a problem of the evaluation set is left out
     (`evaluations/problem_set.py`).
     GenerationError
 
-The infrastructure: a worker process dies, the machine is too slow, a disk is full.
-    A job is done once more on a fresh worker (`workers/pool.py`, `workers/scoring.py`). A group that has no
-    verdicts then is dropped; a group that takes more processor time than its budget is dropped at once. The run
-    ends when workers cannot be started. Over HTTP, missing verdicts are status 503 (`server.py`); for a bridge they
-    are None (`bridge.py`). A full disk ends `process` and `evaluate`, and what is written stays
+The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
+    A job is done once more on a fresh worker, and twice more if somebody kills its worker (`workers/pool.py`,
+    `workers/scoring.py`). A group that has no verdicts then is dropped; a group that takes more processor time than
+    its budget is dropped at once. A problem of a stream or an evaluation is generated again, for as long as it takes
+    (`problems/stream.py`). Workers that cannot be started are tried again for as long as the pool is open, and jobs
+    fail meanwhile. Over HTTP, missing verdicts are status 503 (`server.py`); for a bridge they are None
+    (`bridge.py`). A full disk ends `process` and `evaluate`, and what is written stays
     (`atropos/modes/group_file.py`, `evaluations/folder.py`). Dumps wait in memory, up to a limit, and are dropped
     above the limit (`dumps/writer.py`). A damaged checkpoint is passed over (`storage/checkpoints.py`).
-    ScoringError, WorkerError, OutputError, CheckpointError
+    ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
 
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0, and no error is raised. The verdict has the reason: no answer, several
     answers, an answer that is unclosed, empty or too long (`rewards.py`), an answer at which the verifier raises
-    (`workers/child.py`), takes too long, or dies twice (`workers/scoring.py`).
+    (`workers/child.py`), takes too long, or ends two workers (`workers/scoring.py`): by their memory limit, a fatal
+    signal, an exit or a broken reply. A kill from outside is an infrastructure error.
 
 A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
 unexpected error in the steps of a group drops the group too (`reasoning_gym_environment.py`, `evaluations/run.py`).
@@ -143,7 +146,11 @@ class InvalidReferenceError(ReasoningEnvError):
 
 
 class WorkerError(ReasoningEnvError):
-    """Worker processes cannot be started or kept alive."""
+    """Worker processes cannot be started or kept alive at the moment. A later call may succeed."""
+
+
+class ClosedError(WorkerError):
+    """The workers were closed by their user. No later call succeeds."""
 
 
 def did_you_mean(word: str, choices: Collection[str]) -> str | None:

@@ -33,8 +33,12 @@ class Reason(StrEnum):
     """For every form of the answer, the verifier raised or returned no finite number."""
     TIMEOUT = "timeout"
     """The verifier exceeded the deadline of the answer and was killed."""
+    OUT_OF_MEMORY = "out_of_memory"
+    """The verifier worker reached its memory limit while it scored the answer, twice."""
     CRASH = "crash"
-    """The verifier worker died or broke the protocol while it scored the answer, twice."""
+    """The verifier worker ended itself (a fatal signal, an exit) or broke the protocol at the answer, twice.
+
+    A worker that is killed from outside (SIGKILL) is an infrastructure error, and never a score."""
 
 
 class DropReason(StrEnum):

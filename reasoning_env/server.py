@@ -4,7 +4,7 @@
 - `POST /rm {"prompt", "response", "label": reference}` -> the score, a number (slime, miles)
 - `POST /get_reward {"query": [prompt + completion], "prompts": [...], "labels": [reference]}` ->
   `{"rewards", "scores", "extra_logs"}` (OpenRLHF)
-- `GET /health` -> `{"status": "ok"}`
+- `GET /health` -> `{"status": "ok"}`; 503 and `{"error": reason}` while no worker answers
 - `GET /metrics` -> counters in Prometheus' text format
 
 Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
@@ -41,6 +41,15 @@ class Judge(Protocol):
     """A session, or `RayJudges`."""
 
     async def judge(self, problem: str, completions: Sequence[str], /) -> list[Verdict]: ...
+
+
+@runtime_checkable
+class Supervised(Protocol):
+    """A judge that knows whether it can judge at the moment."""
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be judged at the moment, in one line; None otherwise."""
 
 
 class JudgeLimits(BaseModel):
@@ -147,6 +156,9 @@ class JudgeServer:
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 
     async def _health(self, request: web.Request) -> web.Response:
+        fault = self._judge.fault if isinstance(self._judge, Supervised) else None
+        if fault is not None:
+            raise _refusal(503, fault, retry_after_s=5)
         return web.json_response({"status": "ok"})
 
     async def _metrics(self, request: web.Request) -> web.Response:

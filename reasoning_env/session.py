@@ -218,7 +218,7 @@ class Session(Generic[T]):
 
         - ConfigError: none of the first `giving_up.MAX_UNFIT` problems fits
         - GenerationError: no task is left
-        - WorkerError: there are no workers any more
+        - ClosedError: the session was closed
         """
         self.begin()
         assert self._stream is not None
@@ -236,7 +236,7 @@ class Session(Generic[T]):
         `thinking` has the formats in which the completions think, if they differ from the session's. Raises:
 
         - ScoringError: an infrastructure error persisted on a fresh worker
-        - WorkerError: there are no workers any more
+        - WorkerError: no worker can be started at the moment, or the session was closed (ClosedError)
         - InvalidReferenceError: the reference names no problem of this library
         - GenerationError: the problem of the reference cannot be generated
         """
@@ -369,6 +369,11 @@ class Session(Generic[T]):
     def stats(self) -> StreamStats | None:
         """Counts of the stream; None before `begin`."""
         return None if self._stream is None else self._stream.stats
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be judged at the moment, in one line; None while workers live."""
+        return self.pool.fault
 
     @property
     def in_flight(self) -> int:

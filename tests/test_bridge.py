@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -16,7 +21,8 @@ from aiohttp.test_utils import TestServer
 
 import reasoning_env
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
+from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from reasoning_env.records import Reason, Verdict
 from reasoning_env.server import JudgeServer
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.three_completions import SCORES, three_completions
@@ -31,6 +37,8 @@ SMALL: dict[str, Any] = {
     "prefetch_problems": 2,
     "worker_niceness": 0,
 }
+CLOSE_S = 5.0
+"""Seconds within which a bridge closes, whatever is under way."""
 WRONG = "<answer>wrong</answer>"
 
 
@@ -152,6 +160,114 @@ def test_closed_bridge_raises() -> None:
     bridge.close()
     with pytest.raises(RuntimeError, match="this Bridge is closed; make another"):
         bridge.next()
+
+
+# ---------------------------------------------------------------------------- the end
+
+
+def close_together(bridge: Bridge, threads: int) -> float:
+    """Close a bridge from several threads at once, and return the seconds until all have returned."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(threads) as closing:
+        list(closing.map(lambda _: bridge.close(), range(threads)))
+    return time.monotonic() - began
+
+
+def test_close_from_many_threads() -> None:
+    bridge = Bridge(**SMALL)
+    bridge.next()
+    assert close_together(bridge, 8) < CLOSE_S
+    bridge.close()
+
+
+def test_close_during_calls() -> None:
+    """One call judges 50,000 answers, and others judge and draw problems, when two threads close the bridge."""
+    bridge = Bridge(**SMALL)
+    problem = bridge.next()
+    began = threading.Barrier(21)
+
+    def judge(count: int) -> None:
+        began.wait()
+        bridge.judge(problem, [f"<answer>{number}</answer>" for number in range(count)])
+
+    def draw() -> None:
+        began.wait()
+        while True:
+            bridge.next()
+
+    with ThreadPoolExecutor(20) as threads:
+        calls = [threads.submit(judge, 50_000)]
+        calls += [threads.submit(judge, 5_000) for _ in range(18)]
+        calls += [threads.submit(draw)]
+        began.wait()
+        while not bridge.session.pool.queued_jobs:
+            time.sleep(0.01)
+        assert close_together(bridge, 2) < CLOSE_S
+        done, pending = wait(calls, timeout=CLOSE_S)
+    assert pending == set()
+    assert {str(call.exception()) for call in done} == {"this Bridge is closed; make another"}
+
+
+def test_call_while_closing() -> None:
+    """Every call either returns or raises, whenever it comes."""
+    bridge = Bridge(judge_url="http://127.0.0.1:9")
+
+    def ask() -> None:
+        with pytest.raises(RuntimeError, match="is closed"):
+            while True:
+                bridge.report()
+
+    with ThreadPoolExecutor(8) as threads:
+        asking = [threads.submit(ask) for _ in range(8)]
+        time.sleep(0.05)
+        bridge.close()
+        for call in asking:
+            call.result(timeout=CLOSE_S)
+
+
+# ---------------------------------------------------------------------------- killed workers
+
+
+def test_stream_under_kills(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator is killed at each problem; the problems are those of an undisturbed run."""
+    settings = {**SMALL, "tasks": ["chain_sum", "gcd"], "complexity_mode": "curriculum"}
+
+    def serve(*, killing: bool) -> list[str]:
+        references = []
+        with Bridge(**settings) as bridge:
+            for _ in range(30):
+                if killing:
+                    for pid in bridge.session.pool.worker_pids:
+                        os.kill(pid, signal.SIGKILL)
+                problem = bridge.next()
+                verdicts = [Verdict(float(answer), Reason.SCORED) for answer in (1, 0)]
+                bridge.observe(problem, verdicts)
+                references.append(problem.reference)
+        return references
+
+    assert serve(killing=True) == serve(killing=False)
+
+
+def test_workers_out_of_order_give_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = bridge.next()
+    monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=WorkerError("no verifier can be started")))
+    assert bridge.judge(problem, [WRONG]) == [None]
+
+
+@pytest.mark.parametrize("params", [{"odd": {1, 2}}, {"deep": [[[]]] * 3}], ids=["set", "list"])
+def test_odd_problem_harms_no_other(bridge: Bridge, params: dict[str, Any]) -> None:
+    problem = bridge.next()
+    odd = replace(problem, spec=problem.spec.with_request(params=params))
+    assert bridge.judge(odd, [right(problem)]) == [None]
+    assert scores(bridge.judge(problem, [right(problem)])) == [1.0]
+
+
+def test_nested_reference_is_refused(bridge: Bridge) -> None:
+    problem = bridge.next()
+    for depth in (40, 950, 20_000):
+        with pytest.raises(InvalidReferenceError, match=r"nested at most 32 levels deep$"):
+            bridge.judge(f'gcd:train:1:-:0:{"0" * 16}:{{"a": {"[" * depth + "]" * depth}}}', [WRONG])
+    assert scores(bridge.judge(problem, [right(problem)])) == [1.0]
 
 
 # ---------------------------------------------------------------------------- processes

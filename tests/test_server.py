@@ -89,6 +89,18 @@ async def test_health_is_told(client: Client) -> None:
     assert (await client.get("/health")).status == 200
 
 
+async def test_health_of_a_faulty_judge() -> None:
+    class Faulty(Judge):
+        fault: str | None = "no verifier is alive: out of memory"
+
+    judge = Faulty()
+    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+        reply = await client.get("/health")
+        assert (reply.status, await error_of(reply)) == (503, "no verifier is alive: out of memory")
+        judge.fault = None
+        assert (await client.get("/health")).status == 200
+
+
 async def test_metrics_count_verdicts(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["right", "wrong"]})
     assert "reasoning_judge_verdicts_total 2\n" in await (await client.get("/metrics")).text()
@@ -399,7 +411,7 @@ class Bridged:
         (0, "chain_sun", "did you mean chain_sum"),
         (1, "exam", "'exam' is not a valid Split"),
         (2, "77", "its question comes out differently here; the reference was altered"),
-        (3, "0.5", "its question comes out differently here; the reference was altered"),
+        (3, "1.0", "its question comes out differently here; the reference was altered"),
         (3, "1.5", "a level lies between 0 and 1, not at 1.5"),
         (4, "0.1.9", "it was made by reasoning-gym 0.1.9, and this is 0.1.25"),
         (5, "0" * 16, "its question comes out differently here"),

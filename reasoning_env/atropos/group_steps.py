@@ -13,7 +13,7 @@ from typing import Any
 from atroposlib.envs.base import ScoredDataGroup
 
 from ..dumps.writer import RolloutDumper
-from ..errors import RefusedError, ServerError, WorkerError
+from ..errors import RefusedError, ServerError
 from ..prompts.chat_format import ChatFormat
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
@@ -78,14 +78,14 @@ class GroupSteps:
         )
         self._failures_in_a_row = 0
         self._last_failure = ""
-        self._fatal: WorkerError | RefusedError | None = None
+        self._fatal: RefusedError | None = None
 
     async def next(self) -> RolloutItem:
         """Return the next problem with its prompt; it is in flight until its group is delivered or dropped.
 
         Raises:
             ServerError: As many groups in a row failed as the mode allows.
-            WorkerError: There are no workers.
+            ClosedError: The session was closed.
             RefusedError: The inference server refuses all requests.
         """
         if self._fatal is not None:
@@ -104,7 +104,7 @@ class GroupSteps:
     async def judge(self, group: Group) -> Group:
         """Return the group with verdicts, and rewards after the length penalty.
 
-        Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers left.
+        Raises ScoringError when a fault of ours persists, and WorkerError when no worker can be started.
         """
         verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
         judged = replace(group, thinking_formats=self.session.thinking.names)
@@ -133,7 +133,7 @@ class GroupSteps:
         """Drop a group after an error: count, log, and end the flight. An infrastructure error is never scored 0."""
         self._failures_in_a_row += 1
         self._last_failure = describe_failure(error)
-        if isinstance(error, (WorkerError, RefusedError)):
+        if isinstance(error, RefusedError):
             self._fatal = error
         self.session.metrics.record_dropped(reason)
         self.end(problem)

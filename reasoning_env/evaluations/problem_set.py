@@ -14,7 +14,7 @@ from ..library_facts import COMPOSITE, FACTS
 from ..problems.giving_up import MAX_FAILURES
 from ..problems.references import hash_question, without_release
 from ..problems.sampling import evaluation_spec
-from ..problems.stream import Generator
+from ..problems.stream import Generator, generate_in_the_end
 from ..records import Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
 
@@ -118,7 +118,8 @@ class EvaluationSet:
     async def _generate(self, task: str, number: int) -> Problem | None:
         for attempt in range(MAX_FAILURES):
             try:
-                return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
+                spec = self._spec(task, number, attempt)
+                return await generate_in_the_end(self._generator, spec, self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
         logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..dumps.format import DumpedGroup, encode_group
-from ..errors import ConfigError, RefusedError, ServerError, WorkerError
+from ..errors import ConfigError, RefusedError, ServerError
 from ..metrics.outcomes import Tally
 from ..prompts.thinking import Thinking
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
@@ -93,7 +93,6 @@ class Evaluator:
 
         - ServerError: `max_failed_groups_in_a_row` problems in a row failed; prompts that are too long do not count
         - RefusedError: the server refuses a request that every problem would make
-        - WorkerError: there are no workers any more
         """
         failures = 0
 
@@ -118,15 +117,13 @@ class Evaluator:
         started = time.monotonic()
         try:
             rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)
-        except (RefusedError, WorkerError):  # no other problem would fare better
+        except RefusedError:  # no other problem would fare better
             raise
         except Exception as error:
             return self._drop(problem, prompt, DropReason.INFERENCE, error)
         seconds = time.monotonic() - started
         try:
             return await self._score(Group(problem, prompt.messages, tuple(rollouts), self.thinking.names), seconds)
-        except WorkerError:
-            raise
         except Exception as error:
             return self._drop(problem, prompt, DropReason.SCORING, error)
 

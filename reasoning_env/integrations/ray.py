@@ -89,6 +89,13 @@ class RayJudges:
             )
         raise ScoringError("no node of the Ray cluster can judge")
 
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be judged at the moment, in one line; None while the judge of a node has not failed."""
+        if all(until > time.monotonic() for until in self._resting_until.values()):
+            return "the judges of all nodes of the Ray cluster failed"
+        return None
+
     def _order(self, judge: Any) -> tuple[bool, int]:
         """Return the sort key: judges without a recent failure first, then the least busy judge."""
         return self._resting_until[judge] > time.monotonic(), self._busy[judge]

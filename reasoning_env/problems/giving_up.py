@@ -2,9 +2,11 @@
 
 - A *rejected* problem is drawn again, from the same task. The library's problem may be flawed, the evaluation set may
   ask the question, or prompt and expected answer may not fit. MAX_REJECTED rejected problems in a row are one failure.
-- A *failure* is also an error of the task, a missed deadline, and a worker that died twice. Training draws another task
-  for the position, and quarantines a task after `quarantine_after_failures` failures in a row. An evaluation leaves a
-  problem out after MAX_FAILURES, and the rest of a published set's task after as many in a row.
+- A *failure* is also an error of the task, a missed deadline, and a task that ended its worker twice. Training draws
+  another task for the position, and quarantines a task after `quarantine_after_failures` failures in a row. An
+  evaluation leaves a problem out after MAX_FAILURES, and the rest of a published set's task after as many in a row.
+- An *infrastructure error*, such as a worker that is killed from outside, is no failure. The same problem is generated
+  again, for as long as it takes.
 - A *level* is not drawn any more once most of its problems do not fit, but not before MIN_UNFIT did not. The lowest
   level stays.
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.

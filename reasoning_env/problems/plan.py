@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..errors import ConfigError
+from ..errors import ConfigError, InvalidReferenceError
 from ..library_facts import COMPOSITE, gameable_tasks
 from ..metrics.stats import LibraryInfo
+from ..records import Split
 from ..settings import ReasoningSettings, fingerprint
 from .estimator import SignalEstimator
+from .references import Reference, hash_question
 from .sampling import TaskSampler
 from .selection import match_tasks, resolve_patterns, select_tasks
 
@@ -91,7 +93,7 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
 
 
 async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:
-    """Raise ConfigError for parameters of a composite, and parameters that JSON cannot hold or the library refuses."""
+    """Raise ConfigError for parameters of a composite, and for parameters that no reference or the library takes."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"{COMPOSITE} is made of the other selected tasks",
@@ -102,10 +104,14 @@ async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: Reaso
         for name, value in task_params.items():
             try:
                 json.dumps(value)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, RecursionError) as error:
                 raise ConfigError(
                     f"{task}.{name} must be made of numbers, texts, lists and mappings ({error})", setting="task_params"
                 ) from error
+        try:
+            Reference.parse(str(Reference(task, Split.TRAIN, 0, None, "", hash_question(""), task_params)))
+        except InvalidReferenceError as error:
+            raise ConfigError(f"{task}: {error.problem}", setting="task_params") from error
     # If levels vary, a single level that works is enough: other levels are clamped to it.
     levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
     if settings.eval_params == "training" and settings.eval_level not in levels:

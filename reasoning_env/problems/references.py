@@ -6,6 +6,8 @@ The text form is `task:split:seed:level:library:question_hash:params`, for examp
 
 `level` is `-` at the library's defaults, `params` is JSON. `seed` is written `45+3/50` for item 3 of a dataset of 50
 items at seed 45; only published evaluation sets have such datasets.
+
+A reference may come from anybody, so its size is bounded where it is read: MAX_LENGTH and MAX_DEPTH.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ from typing import Any
 from ..errors import InvalidReferenceError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
+MAX_LENGTH = 65_536
+"""Most characters of a reference. A composite of all tasks, the longest that the library needs, takes 2,800."""
+MAX_DEPTH = 32
+"""How deep parameters may be nested. Those of a composite have three levels, and four with a list in them."""
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
@@ -33,6 +39,24 @@ def without_release(reference: str) -> str:
     """Return the text of a reference without the library release: equal in all releases that ask the same question."""
     fields = reference.split(":", 6)
     return ":".join([*fields[:4], *fields[5:]])
+
+
+def _read_params(text: str) -> dict[str, Any]:
+    """Return the parameters of a reference. Raises ValueError."""
+    too_deep = f"parameters are nested at most {MAX_DEPTH} levels deep"
+    try:
+        params = json.loads(text)
+    except RecursionError:
+        raise ValueError(too_deep) from None
+    if not isinstance(params, dict):
+        raise ValueError("parameters are a JSON object")
+    level: list[Any] = [params]
+    for _ in range(MAX_DEPTH):
+        containers = [value for value in level if isinstance(value, dict | list)]
+        level = [item for value in containers for item in (value.values() if isinstance(value, dict) else value)]
+    if any(isinstance(value, dict | list) for value in level):
+        raise ValueError(too_deep)
+    return params
 
 
 @dataclass(frozen=True)
@@ -58,6 +82,8 @@ class Reference:
     @classmethod
     def parse(cls, text: str) -> Reference:
         """Read the text form. Raises InvalidReferenceError, which tells what is wrong."""
+        if len(text) > MAX_LENGTH:
+            raise InvalidReferenceError(text, f"a reference has at most {MAX_LENGTH} characters, not {len(text)}")
         fields = text.split(":", 6)
         if len(fields) != 7:
             raise InvalidReferenceError(text, "expected task:split:seed:level:library:question_hash:params")
@@ -70,13 +96,11 @@ class Reference:
                 text, f"a question's hash has 16 hexadecimal digits, not {question_hash[:40]!r}"
             )
         try:
-            parsed_params = json.loads(params)
+            parsed_params = _read_params(params)
             parsed_level = None if level == "-" else float(level)
             parsed_split = Split(split)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InvalidReferenceError(text, str(error)) from None
-        if not isinstance(parsed_params, dict):
-            raise InvalidReferenceError(text, "parameters are a JSON object")
         if parsed_level is not None and not 0.0 <= parsed_level <= 1.0:
             raise InvalidReferenceError(text, f"a level lies between 0 and 1, not at {level}")
         item = int(numbers[2] or 0)

@@ -1,8 +1,9 @@
 """The ordered, resumable stream of problems, and the ledger of problems in flight.
 
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
-order never depends on how long a problem takes: the stream waits for a late position, so a resumed run goes on with the
-sequence of an uninterrupted run. `giving_up.py` tells when a position, a level or a task is drawn again or not any
+order never depends on how long a problem takes, or on workers that are killed: the stream waits for a late position,
+and generates the same problem again after an infrastructure error. A resumed run goes on with the sequence of an
+uninterrupted run. `giving_up.py` tells when a position, a level or a task is drawn again or not any
 more. `state()` holds all positions that were drawn and are not done.
 """
 
@@ -17,10 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from ..errors import GenerationError
+from ..errors import ClosedError, GenerationError, WorkerError
 from ..metrics.stats import StreamStats
 from ..records import Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
+from ..runtime.retries import pauses
 from .giving_up import MAX_REJECTED, MIN_UNFIT
 from .references import Reference, hash_question
 from .sampling import TaskSampler
@@ -34,9 +36,29 @@ NOT_GENERATED = "0" * 16
 
 
 class Generator(Protocol):
-    """The worker pool as a generator; raises GenerationError, and WorkerError without workers."""
+    """The worker pool as a generator; raises GenerationError, and WorkerError for an infrastructure error."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+
+
+async def generate_in_the_end(generator: Generator, spec: ProblemSpec, deadline_s: float) -> Problem:
+    """Generate a problem; after an infrastructure error generate the same problem again, however many tries it takes.
+
+    Another problem in its place would change the order of a stream, or the problems of an evaluation.
+
+    Raises:
+        GenerationError: The task cannot generate the problem.
+        ClosedError: The generator is closed.
+    """
+    for pause_s in pauses():
+        try:
+            return await generator.generate(spec, deadline_s)
+        except ClosedError:
+            raise
+        except WorkerError as error:
+            logger.debug("%s, seed %d is generated again in %g s: %s", spec.task, spec.seed, pause_s, error)
+        await asyncio.sleep(pause_s)
+    raise AssertionError("pauses have no end")
 
 
 @dataclass(frozen=True)
@@ -104,6 +126,7 @@ class ProblemStream(Generic[T]):
         self._ahead: deque[_Position[T]] = deque()
         self._in_flight: dict[int, _InFlight] = {}
         self._turn = asyncio.Lock()
+        self._closed = False
         self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
         self._quarantined: list[str] = list(saved.get("quarantined", ()))
         for task in self._quarantined:
@@ -126,12 +149,16 @@ class ProblemStream(Generic[T]):
     async def next(self) -> T:
         """Hand out the next prepared problem; the problem is in flight from now on.
 
-        Raises GenerationError, WorkerError and any error of `prepare`.
+        While no worker can be started, this waits. Raises GenerationError, ClosedError and any error of `prepare`.
         """
         async with self._turn:
+            if self._closed:
+                raise ClosedError("the stream of problems is closed")
             self.start()
             head = self._ahead[0]
             await asyncio.wait([head.ready])
+            if head.ready.cancelled():
+                raise ClosedError("the stream of problems is closed")
             ready = head.ready.result()
             self._ahead.popleft()
             self._in_flight[head.index] = _InFlight(ready.problem.spec.attempt, ready.problem.reference)
@@ -151,7 +178,8 @@ class ProblemStream(Generic[T]):
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating. Positions that were drawn and not handed out stay in `state()`."""
+        """Stop generating. Positions that were drawn and not handed out stay in `state()`. Safe to call twice."""
+        self._closed = True
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_undrawn()
         self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
@@ -209,7 +237,7 @@ class ProblemStream(Generic[T]):
                 position.spec = self._sampler.draw(position.index, 0)
             spec = position.spec
             try:
-                problem = await self._generator.generate(spec, self._deadline_s)
+                problem = await generate_in_the_end(self._generator, spec, self._deadline_s)
                 self._check_restored(position, problem)
                 self._flawed.update(problem.flawed)
                 prepared = await self._prepare(problem)
@@ -295,6 +323,6 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
-    """Mark a failure as seen: without workers every position fails, and `next` raises only the first failure."""
+    """Mark a failure as seen: without tasks every position fails, and `next` raises only the first failure."""
     if not task.cancelled():
         task.exception()

@@ -192,7 +192,7 @@ class TaskAudit:
     @property
     def escaped(self) -> dict[Reason, int]:
         """How many answers the verifier failed at, by the kind of failure."""
-        failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
+        failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.CRASH)
         return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in failures}
 
 

@@ -34,7 +34,7 @@ from reasoning_env.records import ProblemRequest
 from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
-from reasoning_env.workers.protocol import SPAWN, Frame, Role, encode_frame, read_frame
+from reasoning_env.workers.protocol import OUT_OF_MEMORY_STATUS, SPAWN, Frame, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox import (
     Sandbox,
     WorkerLimits,
@@ -113,7 +113,7 @@ def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
 
 def _exit_out_of_memory() -> NoReturn:
     """End this worker, whose state cannot be trusted any more. The pool starts another worker."""
-    os._exit(1)
+    os._exit(OUT_OF_MEMORY_STATUS)
 
 
 def _reply(sock: socket.socket, request: Frame, header: dict[str, Any], blob: bytes = b"") -> None:
@@ -146,6 +146,8 @@ class Forker:
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
+        self._ends: dict[int, int] = {}
+        """Wait statuses of workers that ended and were not replaced yet, by process id."""
 
     def run(self) -> None:
         """Fork workers until the socket closes."""
@@ -160,38 +162,50 @@ class Forker:
             order, descriptors, _, _ = socket.recv_fds(self._orders, SPAWN.size, 1)
             if not order:
                 return
-            (role,) = SPAWN.unpack(order)
-            self._spawn(Role(role), descriptors[0])
+            role, replaced = SPAWN.unpack(order)
+            if replaced in self._folders:
+                self._clear_up(replaced)
+            self._spawn(Role(role), descriptors[0], self._ends.pop(replaced, None))
 
     def kill_all(self) -> None:
         for pid in list(self._folders):
             self._clear_up(pid)
 
-    def _spawn(self, role: Role, descriptor: int) -> None:
+    def _spawn(self, role: Role, descriptor: int, replaced_status: int | None) -> None:
         self._forked += 1
         folder = os.path.join(self._directory, str(self._forked))
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # the pool sees a closed socket, and tries again
+            os.close(descriptor)
+            return
         if pid == 0:
-            self._become_worker(role, descriptor, folder)
+            self._become_worker(role, descriptor, folder, replaced_status)
         os.close(descriptor)
         self._folders[pid] = folder
 
     def _clear_up(self, pid: int) -> None:
-        """Make sure that a worker and its process group have ended, and remove its folder."""
+        """Make sure that a worker and its process group have ended, keep the wait status, and remove its folder.
+
+        A worker that was ending already keeps the status of its own end.
+        """
         # Until the worker is waited for, no other process can have its id. It leads a group from its first moments on.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        _, self._ends[pid] = os.waitpid(pid, 0)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
-    def _become_worker(self, role: Role, descriptor: int, directory: str) -> None:
-        """Run a worker to its end; never returns into the fork server's code."""
+    def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_status: int | None) -> None:
+        """Run a worker to its end; never returns into the fork server's code.
+
+        The first frame tells the process id, and the wait status of the worker that this worker replaces.
+        """
         status = 1
         try:
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
-            hello: dict[str, Any] = {"pid": os.getpid()}
+            hello: dict[str, Any] = {"pid": os.getpid(), "replaced_status": replaced_status}
             if role is Role.GENERATOR:
                 if self._faster is not None:
                     self._faster.install()

@@ -23,7 +23,7 @@ from ..errors import WorkerError
 from ..metrics.stats import LibraryInfo
 from ..records import TaskInfo
 from ..settings import ReasoningSettings
-from .protocol import SPAWN, FrameLimits, ProtocolFault, Role
+from .protocol import SPAWN, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
 
 WORKER_LIMITS = {
@@ -85,16 +85,26 @@ class ForkServer:
     installed library.
     """
 
-    STOP_TIMEOUT_S = 5.0
-    """Time for the process to end by itself, before it is killed."""
+    STOP_TIMEOUT_S = 2.0
+    """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 
     def __init__(self, checkout: Path | None) -> None:
-        self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
-        self._orders, theirs = socket.socketpair()
-        with theirs:
-            self.process = self._launch(theirs, checkout)
         self._channel: Channel | None = None
         self._timeout_s = 0.0
+        self._answers = True
+        self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
+        with contextlib.ExitStack() as after_an_error:
+            after_an_error.callback(shutil.rmtree, self._directory, ignore_errors=True)
+            self._orders, theirs = socket.socketpair()
+            with theirs:
+                after_an_error.callback(self._orders.close)
+                self.process = self._launch(theirs, checkout)
+            after_an_error.pop_all()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the process can fork further workers: it lives, takes orders and answered the last one in time."""
+        return self._answers and self.process.poll() is None
 
     def _launch(self, theirs: socket.socket, checkout: Path | None) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
@@ -130,16 +140,16 @@ class ForkServer:
     async def start(self, settings: PoolSettings) -> LibraryInfo:
         """Send the settings and wait until the library is imported. Raises WorkerError."""
         self._timeout_s = settings.start_timeout_s
-        # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
-        channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 18, blob=0))
-        channel.send({name: value for name, value in vars(settings).items() if name != "checkout"})
         try:
+            # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
+            channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 18, blob=0))
+            channel.send({name: value for name, value in vars(settings).items() if name != "checkout"})
             hello = (await channel.receive(self._timeout_s)).header
         except DeadlineExceeded:
             raise WorkerError(
                 f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
             ) from None
-        except (WorkerDied, ProtocolFault) as error:
+        except (OSError, WorkerDied, ProtocolFault) as error:
             raise WorkerError(
                 f"the process that imports reasoning-gym ended at once: {self._last_words() or error}"
             ) from error
@@ -154,34 +164,43 @@ class ForkServer:
             system_prompt=hello["system_prompt"],
         )
 
-    async def spawn(self, role: Role) -> Worker:
-        """Return a new worker that is ready for requests.
+    async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:
+        """Return a new worker that is ready for requests, and how the worker that it replaces ended.
 
-        Raises WorkerError when the fork server is gone, or the worker is not ready in time.
+        Raises WorkerError when the fork server is gone, the worker is not ready in time or ends at once, or this
+        process has no descriptor left. `is_usable` then tells whether another worker can be forked.
         """
-        ours, theirs = socket.socketpair()
+        replaced_pid = 0
+        if instead_of is not None and instead_of.forked_by is self:
+            replaced_pid = instead_of.pid
+        with contextlib.ExitStack() as after_an_error:
+            try:
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    channel = await Channel.open(ours, WORKER_LIMITS[role])
+                    after_an_error.callback(channel.close)
+                    self._order(SPAWN.pack(role, replaced_pid), theirs)
+                hello = (await channel.receive(self._timeout_s)).header
+                worker = Worker(hello["pid"], channel, forked_by=self, sandbox=hello.get("sandbox", ""))
+            except DeadlineExceeded:
+                self._answers = False
+                raise WorkerError(
+                    f"no worker was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
+                ) from None
+            except (WorkerDied, ProtocolFault) as error:
+                raise WorkerError(f"a worker ended at its start: {error}") from error
+            except OSError as error:  # no descriptor is left
+                raise WorkerError(f"a worker cannot be started: {error}") from error
+            after_an_error.pop_all()
+            return worker, _read_end(hello["replaced_status"])
+
+    def _order(self, order: bytes, worker_socket: socket.socket) -> None:
+        """Send an order. Raises WorkerError when the process takes no orders."""
         try:
-            channel = await Channel.open(ours, WORKER_LIMITS[role])
-        except BaseException:  # a pool that closes meanwhile cancels this
-            ours.close()
-            theirs.close()
-            raise
-        try:
-            with theirs:
-                socket.send_fds(self._orders, [SPAWN.pack(role)], [theirs.fileno()])
-            hello = (await channel.receive(self._timeout_s)).header
-            return Worker(role, hello["pid"], channel, sandbox=hello.get("sandbox", ""))
-        except DeadlineExceeded:
-            channel.close()
-            raise WorkerError(
-                f"no worker was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
-            ) from None
-        except (OSError, WorkerDied, ProtocolFault) as error:
-            channel.close()
+            socket.send_fds(self._orders, [order], [worker_socket.fileno()])
+        except OSError as error:
+            self._answers = False
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
-        except BaseException:
-            channel.close()
-            raise
 
     async def stop(self) -> None:
         """Close the socket, so that the process and its workers end. Kill the process if it does not end in time."""
@@ -212,6 +231,15 @@ class ForkServer:
         return ""
 
 
+def _read_end(status: int | None) -> WorkerEnd:
+    """Return the end of a worker from its wait status; None is an unknown end."""
+    if status is None:
+        return WorkerEnd()
+    if os.WIFSIGNALED(status):
+        return WorkerEnd(signal=os.WTERMSIG(status))
+    return WorkerEnd(status=os.WEXITSTATUS(status))
+
+
 _started_ahead: list[ForkServer] = []
 """At most one fork server; the next pool of the installed library takes it."""
 
@@ -226,5 +254,13 @@ def start_ahead() -> None:
 
 
 def launch(checkout: Path | None) -> ForkServer:
-    """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one."""
-    return _started_ahead.pop() if _started_ahead and checkout is None else ForkServer(checkout)
+    """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one.
+
+    Raises WorkerError when the process cannot be started.
+    """
+    if _started_ahead and checkout is None:
+        return _started_ahead.pop()
+    try:
+        return ForkServer(checkout)
+    except OSError as error:
+        raise WorkerError(f"the process that forks workers cannot be started: {error}") from error

@@ -1,10 +1,14 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
 Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
-each worker has a slot, owned by an asyncio task. The owner takes the next job and replaces the process as soon as the
-process dies or is killed. Groups are scored in order of arrival. Deadlines count from the moment a job reaches a
-worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job ends at once when its
-caller is cancelled.
+each worker has a slot, owned by an asyncio task. Groups are scored in order of arrival. Deadlines count from the moment
+a job reaches a worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job ends at
+once when its caller is cancelled.
+
+One rule replaces whatever died. The owner of a slot starts a worker as soon as the slot is empty, and tries again with
+growing pauses for as long as the pool is open. An error that nobody foresaw fails one job and empties one slot. A role
+is out of order while all its slots are empty and MAX_FAILED_STARTS starts in a row failed in each of them: its jobs
+then fail with WorkerError at once, until a worker starts.
 """
 
 from __future__ import annotations
@@ -17,22 +21,26 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..errors import GenerationError, ScoringError, WorkerError
+from ..errors import ClosedError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
 from ..metrics.stats import LibraryInfo, PoolStats
 from ..problems.references import Reference
 from ..records import Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
+from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
 from .fork_server import ForkServer, PoolSettings, launch
-from .protocol import Frame, ProtocolFault, Role
+from .protocol import Frame, ProtocolFault, Role, WorkerEnd
 from .scoring import GroupScorer
-from .worker import DeadlineExceeded, Slot, Worker, WorkerDied
+from .worker import MAX_KILLS, DeadlineExceeded, Slot, WorkerDied
 
 __all__ = ["PoolSettings", "WorkerPool"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+MAX_FAILED_STARTS = 3
+"""Failed starts in a row after which jobs do not wait any longer: three in a row are no accident."""
 
 
 @dataclass(frozen=True, order=True)
@@ -55,7 +63,10 @@ class WorkerPool:
         self._arrivals = itertools.count()
         self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
-        self._failure: WorkerError | None = None
+        self._failures: dict[Role, WorkerError] = {}
+        """The last failed start of each role; none after a start that succeeded."""
+        self._outages = {role: OutageLog(logger) for role in Role}
+        self._closed = False
         self._library = ""
         self.sandbox = ""
         """One line for the log: what restricts verifier workers. Empty before the first worker is ready."""
@@ -84,16 +95,29 @@ class WorkerPool:
                 owners.append(asyncio.create_task(self._own_worker(role)))
 
     async def close(self) -> None:
-        """End every process and fail all queued jobs. Safe to call twice."""
-        self._failure = self._failure or WorkerError("the worker pool is closed")
+        """End every process and fail all jobs with ClosedError. Safe to call twice."""
+        self._closed = True
         await cancel_all(owner for owners in self._owners.values() for owner in owners)
-        self._fail_queued_jobs()
+        for role in Role:
+            self._fail_queued_jobs(role, _closed())
         await self._stop_fork_server()
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
         """Process ids of the workers, in the order of their slots."""
-        return tuple(slot.worker.pid for slot in self._slots)
+        return tuple(slot.worker.pid for slot in self._slots if slot.worker is not None)
+
+    @property
+    def fault(self) -> str | None:
+        """Why jobs get no worker, in one line; None while workers of both roles live."""
+        if self._closed:
+            return str(_closed())
+        for role in Role:
+            slots = self._slots_of(role)
+            if all(slot.worker is None for slot in slots):
+                failure = self._failures.get(role, "none is ready yet")
+                return " ".join(f"no {role.name.lower()} is alive: {failure}".split())
+        return None
 
     @property
     def queued_jobs(self) -> int:
@@ -104,12 +128,16 @@ class WorkerPool:
         """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
 
         Raises:
-            GenerationError: the task raises, its worker dies twice, or `deadline_s` passes.
-            WorkerError: no workers are left.
+            GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s`.
+            WorkerError: MAX_KILLS workers were killed from outside, or no generator can be started.
+            ClosedError: the pool is closed.
         """
         urgent = spec.split is Split.EVAL
         problem = await self._do(Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s), urgent=urgent)
-        return replace(problem, reference=str(Reference.of(problem, self._library)))
+        try:
+            return replace(problem, reference=str(Reference.of(problem, self._library)))
+        except RecursionError:
+            raise _failed(spec, "has parameters that are nested too deep for a reference") from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Score answers to a problem: a verdict for each, in order. Equal answers are scored once.
@@ -118,10 +146,11 @@ class WorkerPool:
 
         Raises:
             ScoringError: an infrastructure error persists on a fresh worker, or the answers exceed the group's budget.
-            WorkerError: no workers are left.
+            WorkerError: no verifier can be started.
+            ClosedError: the pool is closed.
         """
         distinct = list(dict.fromkeys(answers))
-        if not distinct and self._failure is None:
+        if not distinct and not self._closed:
             return []
         batch = self._scorer.batch(problem, distinct, plainly=plainly)
         verdicts = await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, batch))
@@ -133,71 +162,103 @@ class WorkerPool:
 
         Raises WorkerError if the parameters cannot be checked.
         """
-        worker = await self._spawn(Role.GENERATOR)
+        slot = Slot(Role.GENERATOR)
         try:
-            worker.send({"check": [[task, dict(task_params), level] for task, task_params, level in params]})
-            reply = await worker.receive(self._settings.start_timeout_s)
+            await self._replace(slot)
+            slot.current.send({"check": [[task, dict(task_params), level] for task, task_params, level in params]})
+            reply = await slot.current.receive(self._settings.start_timeout_s)
             return [str(fault) for fault in reply.header["faults"]]
-        except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError) as error:
+        except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError, RecursionError) as error:
             raise WorkerError(f"the tasks' parameters cannot be checked ({type(error).__name__}: {error})") from error
         finally:
-            worker.kill()
+            slot.vacate()
 
     # ---- generating
 
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float) -> Problem:
+        """Generate a problem, once more if the task ends its worker, and up to MAX_KILLS times if others kill it.
+
+        The fresh worker tells how the one before ended.
+        """
         request = {**vars(spec.request), "params": dict(spec.params)}
-        died = False
+        own_ends = 0
+        kills = 0
         while True:
             try:
-                slot.worker.send({"generate": request})
-                return read_problem(spec, await slot.worker.receive(deadline_s))
-            except WorkerDied as error:
-                await self._replace(slot)
-                if died:
-                    raise _failed(spec, f"ended its worker twice: {error}") from error
-                died = (
-                    True  # perhaps of another cause, before the worker saw the job: the fresh worker gets the job too
-                )
+                slot.current.send({"generate": request})
+            except (TypeError, ValueError, RecursionError) as error:
+                raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
+            try:
+                return read_problem(spec, await slot.current.receive(deadline_s))
+            except WorkerDied:
+                end = await self._replace(slot)
+                if end.from_outside:
+                    kills += 1
+                else:
+                    own_ends += 1
+                logger.debug("a generator %s while it made %s", end, spec)
+                if own_ends == 2:
+                    raise _failed(spec, f"ended its worker twice: the worker {end}") from None
+                if kills == MAX_KILLS:
+                    raise WorkerError(f"{spec.task}, seed {spec.seed}: each of {kills} generators {end}") from None
             except DeadlineExceeded:
-                await self._replace(slot)
+                self._vacate(slot)
                 raise _failed(spec, f"took over {deadline_s:g} s") from None
             except ProtocolFault as error:
-                await self._replace(slot)
+                self._vacate(slot)
                 raise _failed(spec, f"went wrong: {error}") from error
-            except (TypeError, ValueError) as error:
-                raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
 
     # ---- running jobs
 
     async def _do(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
         """Queue a job and return its result. Raises the job's error."""
-        if self._failure is not None:
-            raise WorkerError(str(self._failure))
+        if self._closed:
+            raise _closed()
+        outage = self._outage(role)
+        if outage is not None:
+            raise WorkerError(str(outage))
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs[role].put_nowait(_Job((not urgent, next(self._arrivals)), run, result))
         return await result
 
     async def _own_worker(self, role: Role) -> None:
-        """Keep one worker alive and give it jobs, until workers cannot be started."""
-        slot: Slot | None = None
+        """Keep a worker in a slot and give it jobs, for as long as the pool is open."""
+        slot = Slot(role)
+        self._slots.append(slot)
         try:
-            slot = Slot(role, await self._spawn(role))
-            self._slots.append(slot)
             while True:
-                await self._run(slot, await self._jobs[role].get())
-        except WorkerError as failure:
-            self._give_up(failure)
-        except Exception as error:  # an owner that ends unnoticed would leave the jobs of its role waiting for ever
-            logger.exception("the owner of a %s failed", role.name.lower())
-            self._give_up(WorkerError(f"the owner of a {role.name.lower()} failed: {type(error).__name__}: {error}"))
+                if slot.worker is None:
+                    await self._fill(slot)
+                job = await self._next_job(slot)
+                if job is None:
+                    self._vacate(slot)
+                else:
+                    await self._run(slot, job)
         finally:
-            if slot is not None:
-                self._slots.remove(slot)
-                slot.worker.kill()
+            self._slots.remove(slot)
+            slot.vacate()
+
+    async def _next_job(self, slot: Slot) -> _Job | None:
+        """Return the next job for a slot's worker; None if the worker ends before a job comes."""
+        jobs = self._jobs[slot.role]
+        if slot.current.ended.done():
+            return None
+        if not jobs.empty():
+            return jobs.get_nowait()
+        arrival = asyncio.create_task(jobs.get())
+        either: list[asyncio.Future[Any]] = [arrival, slot.current.ended]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return arrival.result() if arrival.done() else None
+        except asyncio.CancelledError:  # the pool closes, which fails the jobs in the queue
+            if arrival.done():
+                jobs.put_nowait(arrival.result())
+            raise
+        finally:
+            arrival.cancel()
 
     async def _run(self, slot: Slot, job: _Job) -> None:
-        """Run a job and hand its result or error to the caller. Raises errors that are not the job's."""
+        """Run a job and hand its result or error to the caller. An error that nobody foresaw also empties the slot."""
         if job.result.done():  # its caller is gone
             return
         running = asyncio.ensure_future(job.run(slot))
@@ -206,55 +267,92 @@ class WorkerPool:
             outcome = await running
             if not job.result.done():
                 job.result.set_result(outcome)
-        except (GenerationError, ScoringError) as error:
+        except ReasoningEnvError as error:
             _fail(job.result, error)
-        except WorkerError as error:
-            _fail(job.result, error)
-            raise
         except asyncio.CancelledError:
             owner = asyncio.current_task()
             if owner is None or owner.cancelling() or not job.result.cancelled():
-                _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
+                _fail(job.result, _closed())
                 raise
-            await self._replace(slot)  # the caller is gone, and the worker may still work on the job
-        except BaseException as error:
-            _fail(job.result, WorkerError(f"the worker pool failed: {type(error).__name__}: {error}"))
-            raise
+            self._vacate(slot)  # the caller is gone, and the worker may still work on the job
+        except Exception as error:
+            logger.exception("a job of a %s failed", slot.role.name.lower())
+            job_error = GenerationError if slot.role is Role.GENERATOR else ScoringError
+            _fail(job.result, job_error(f"the worker pool failed at this job: {type(error).__name__}: {error}"))
+            self._vacate(slot)
 
-    def _give_up(self, failure: WorkerError) -> None:
-        if self._failure is None:
-            logger.error("no worker processes any more: %s", failure)
-            self._failure = failure
-        self._fail_queued_jobs()
+    def _fail_queued_jobs(self, role: Role, error: WorkerError) -> None:
+        jobs = self._jobs[role]
+        while not jobs.empty():
+            _fail(jobs.get_nowait().result, error)
 
-    def _fail_queued_jobs(self) -> None:
-        for queue in self._jobs.values():
-            while not queue.empty():
-                _fail(queue.get_nowait().result, WorkerError(str(self._failure)))
+    # ---- replacing workers
 
-    async def _replace(self, slot: Slot) -> None:
-        slot.worker.kill()
-        self.stats.workers_replaced += 1
-        slot.worker = await self._spawn(slot.role)
+    async def _replace(self, slot: Slot) -> WorkerEnd:
+        """Put a fresh worker into a slot, for the job that runs there, and return how the slot's last worker ended.
 
-    async def _spawn(self, role: Role) -> Worker:
-        """Start a worker, and the fork server if it is gone. Raises WorkerError after three failures in a row."""
+        Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot's owner then goes on trying.
+        """
+        self._vacate(slot)
+        for pause_s in pauses():
+            try:
+                return await self._start_worker(slot)
+            except WorkerError:
+                if slot.failed_starts >= MAX_FAILED_STARTS:
+                    raise
+            await asyncio.sleep(pause_s)
+        raise AssertionError("pauses have no end")
+
+    async def _fill(self, slot: Slot) -> None:
+        """Put a worker into an empty slot, however many tries it takes."""
+        for pause_s in pauses():
+            with contextlib.suppress(WorkerError):
+                await self._start_worker(slot)
+                return
+            await asyncio.sleep(pause_s)
+
+    async def _start_worker(self, slot: Slot) -> WorkerEnd:
+        """Try once to put a worker into an empty slot, and start the fork server if it is gone. Raises WorkerError.
+
+        Returns how the slot's last worker ended.
+        """
         async with self._fork_server_lock:
-            for start, pause_s in enumerate(pauses(), start=1):
-                try:
-                    if self._fork_server is None:
-                        await self._start_fork_server()
-                    assert self._fork_server is not None
-                    worker = await self._fork_server.spawn(role)
-                    self._log_sandbox(worker.sandbox)
-                    return worker
-                except WorkerError as error:
+            try:
+                if self._fork_server is not None and not self._fork_server.is_usable:
                     await self._stop_fork_server()
-                    if start == 3:  # three failures in a row are no accident
-                        raise
-                    logger.warning("workers cannot be started (%s); trying again", error)
-                    await asyncio.sleep(pause_s)
-        raise AssertionError("unreachable")
+                if self._fork_server is None:
+                    await self._start_fork_server()
+                assert self._fork_server is not None
+                worker, end = await self._fork_server.spawn(slot.role, slot.last)
+            except WorkerError as error:
+                slot.failed_starts += 1
+                self._failures[slot.role] = error
+                self._outages[slot.role].note(
+                    f"a {slot.role.name.lower()} cannot be started, and is tried again: {error}"
+                )
+                if self._outage(slot.role) is not None:
+                    self._fail_queued_jobs(slot.role, error)
+                raise
+            slot.take(worker)
+            self._failures.pop(slot.role, None)
+        self._outages[slot.role].over(f"a {slot.role.name.lower()} was started")
+        self._log_sandbox(worker.sandbox)
+        return end
+
+    def _outage(self, role: Role) -> WorkerError | None:
+        """Return why a role is out of order; None while a worker lives or may soon be started."""
+        slots = self._slots_of(role)
+        if slots and all(slot.failed_starts >= MAX_FAILED_STARTS for slot in slots):
+            return self._failures.get(role)
+        return None
+
+    def _slots_of(self, role: Role) -> list[Slot]:
+        return [slot for slot in self._slots if slot.role is role]
+
+    def _vacate(self, slot: Slot) -> None:
+        if slot.worker is not None:
+            slot.vacate()
+            self.stats.workers_replaced += 1
 
     def _log_sandbox(self, line: str) -> None:
         """Log what restricts verifier workers, once."""
@@ -265,7 +363,11 @@ class WorkerPool:
     async def _start_fork_server(self) -> LibraryInfo:
         self._fork_server = launch(self._settings.checkout)
         self.stats.fork_servers_started += 1
-        return await self._fork_server.start(self._settings)
+        try:
+            return await self._fork_server.start(self._settings)
+        except BaseException:
+            await self._stop_fork_server()
+            raise
 
     async def _stop_fork_server(self) -> None:
         fork_server, self._fork_server = self._fork_server, None
@@ -288,6 +390,10 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the worker pool is closed")
 
 
 def _failed(spec: ProblemSpec, how: str) -> GenerationError:

@@ -7,6 +7,7 @@ the second length. The pool's side unpickles nothing, and its limits reject a fr
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import struct
 from dataclasses import dataclass
@@ -14,8 +15,15 @@ from enum import IntEnum
 from typing import Any
 
 FRAME = struct.Struct("!II")
-SPAWN = struct.Struct("!B")
-"""The fork server's one order: a worker's role. The worker's socket comes with it, and carries the worker's reply."""
+SPAWN = struct.Struct("!BI")
+"""The fork server's one order: a worker's role, and the process id of the worker that the new worker replaces (0 for
+none). The new worker's socket comes with the order, and carries the worker's reply."""
+OUT_OF_MEMORY_STATUS = 12
+"""Exit status of a worker that ran out of memory: ENOMEM."""
+FATAL_SIGNALS = frozenset({
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP)
+})  # fmt: skip
+"""Signals that a process raises by what it executes. Any other signal comes from outside: SIGKILL, SIGTERM, SIGHUP."""
 
 
 class ProtocolFault(Exception):
@@ -27,6 +35,38 @@ class Role(IntEnum):
     """Generates problems; never sees model text."""
     VERIFIER = 2
     """Scores answers."""
+
+
+@dataclass(frozen=True)
+class WorkerEnd:
+    """How a worker ended: its exit status, or the signal that ended it. Both are None if nobody knows.
+
+    The fork server knows, because it is the workers' parent. A worker that outlives its fork server is killed by the
+    system, so an unknown end comes from outside too.
+    """
+
+    status: int | None = None
+    signal: int | None = None
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether the worker was killed: by somebody, or by the kernel for the machine's lack of memory."""
+        return self.status is None and self.signal not in FATAL_SIGNALS
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the worker reached its memory limit."""
+        return self.status == OUT_OF_MEMORY_STATUS
+
+    def __str__(self) -> str:
+        if self.out_of_memory:
+            return "reached its memory limit"
+        if self.status is not None:
+            return f"exited with status {self.status}"
+        if self.signal is None:
+            return "ended together with the process that forks workers"
+        name = signal.Signals(self.signal).name if self.signal in set(signal.Signals) else f"signal {self.signal}"
+        return f"was killed from outside ({name})" if self.from_outside else f"ended by {name}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +88,7 @@ class FrameLimits:
 
 
 def encode_frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
-    """Return a frame as bytes. Raises TypeError or ValueError for a header that JSON cannot hold."""
+    """Return a frame as bytes. Raises TypeError, ValueError or RecursionError for a header that JSON cannot hold."""
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob
 

@@ -2,8 +2,8 @@
 
 Runs in the fork server and its workers only. The first defence are the guards in front of the verifiers, which keep
 model text away from `eval` and similar functions. The sandbox is the second. Code that runs in a verifier worker all
-the same cannot write a file, read a file outside the interpreter and its packages, open a socket, start a process or
-signal another process. No layer needs privileges.
+the same cannot write a file, read a file outside the interpreter and its packages, open a socket, start a process,
+signal another process, move another process to another core, or lock a file. No layer needs privileges.
 
 - Limits, for every worker: memory, size of files, open files, processor priority. A worker ends with the fork server.
 - Process limit: no child processes; root is exempt.
@@ -153,7 +153,8 @@ socket socketpair connect bind listen accept accept4 sendmsg sendmmsg recvmsg re
 fork vfork clone execve execveat
 kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal
 ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp
-setrlimit setpriority sched_setscheduler sched_setparam sched_setattr ioprio_set setsid setpgid
+setrlimit setpriority sched_setscheduler sched_setparam sched_setattr sched_setaffinity ioprio_set setsid setpgid
+migrate_pages move_pages flock sync syncfs
 creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat mknod mknodat
 chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat truncate ftruncate fallocate
 utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
@@ -196,8 +197,9 @@ def denied_conditions() -> list[Condition]:
         # A worker must end with its parent, so it must not reset the signal of its parent's death.
         Condition("prctl", 0, Prctl.SET_PDEATHSIG),
         # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
-        # TIOCSTI types into a terminal.
-        *(Condition("fcntl", 1, command) for command in (8, 10, 15)),
+        # TIOCSTI types into a terminal. F_SETLEASE, F_SETLK, F_SETLKW, F_OFD_SETLK and F_OFD_SETLKW make other
+        # processes wait for a file, such as a file of a package; F_NOTIFY watches a folder.
+        *(Condition("fcntl", 1, command) for command in (8, 10, 15, 1024, 6, 7, 37, 38, 1026)),
         *(Condition("ioctl", 1, request) for request in (0x8901, 0x8902, 0x5412)),
     ]
 
@@ -307,9 +309,12 @@ def _landlock(read_paths: Sequence[str]) -> Callable[[], object]:
     def apply() -> None:
         ctypes.set_errno(0)  # the package would report the error of an earlier call as its own
         ruleset = landlock.Ruleset(restrict_rules=every)
-        ruleset.allow(*folders, rules=read_folder)
-        ruleset.allow(*files, rules=read_file)
-        ruleset.apply()
+        try:
+            ruleset.allow(*folders, rules=read_folder)
+            ruleset.allow(*files, rules=read_file)
+            ruleset.apply()
+        finally:
+            os.close(ruleset._fd)
 
     return apply
 

@@ -17,8 +17,8 @@ from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from .fork_server import PoolSettings
-from .protocol import Frame, ProtocolFault
-from .worker import DeadlineExceeded, Slot, Worker, WorkerDied
+from .protocol import Frame, ProtocolFault, WorkerEnd
+from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +38,34 @@ class AnswerBatch:
         return self.answers[len(self.verdicts) :]
 
 
-class _BudgetSpent(ScoringError):
-    """The answers of a group take too much processor time. Another try would take as much."""
+@dataclass
+class _Trouble:
+    """What went wrong so far at the answer at a position.
+
+    `own_ends` counts workers that the answer ended, `kills` those that were killed from outside, and `faults` other
+    infrastructure errors.
+    """
+
+    position: int
+    own_ends: int = 0
+    kills: int = 0
+    faults: int = 0
+
+
+class _Hopeless(ScoringError):
+    """A group that another try would not score: it takes too much processor time, or JSON cannot hold its problem."""
+
+
+class _DiedBuilding(WorkerDied):
+    """A verifier worker died before it had built the task, so no answer is to blame."""
 
 
 class GroupScorer:
     """Scores batches of answers. `replace` gives a slot a fresh worker; `stats` are counted up."""
 
-    def __init__(self, settings: PoolSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[None]]) -> None:
+    def __init__(
+        self, settings: PoolSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[WorkerEnd]]
+    ) -> None:
         self._settings = settings
         self._stats = stats
         self._replace = replace
@@ -58,34 +78,58 @@ class GroupScorer:
     async def score(self, slot: Slot, batch: AnswerBatch) -> list[Verdict]:
         """Return a verdict on each answer of a batch.
 
-        When a worker dies, the present answer is tried again on a fresh worker. If that dies too, the answer is to
-        blame. An infrastructure error is tried again once.
+        When a worker dies, the present answer is tried again on a fresh worker, which tells how the first one ended. An
+        answer that ends two workers by itself scores 0. A kill from outside blames nobody: MAX_KILLS workers are tried.
+        Any other infrastructure error is tried again once.
+
+        Raises:
+            ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
+            WorkerError: No fresh worker can be started.
         """
-        died_at: int | None = None
-        failed = False
+        trouble = _Trouble(position=0)
         while batch.left:
             try:
-                await self._score_with(slot.worker, batch)
-                continue
-            except DeadlineExceeded:
-                self._stats.timeouts += 1
-                deadline_s = self._settings.scoring_deadline_s
-                batch.verdicts.append(Verdict(0.0, Reason.TIMEOUT, batch.left[0], deadline_s))
-            except (WorkerDied, ProtocolFault) as error:
-                if isinstance(error, ProtocolFault):
-                    self._stats.protocol_faults += 1
-                position = len(batch.verdicts)
-                if position == died_at:
-                    self._stats.crashes += 1
-                    batch.verdicts.append(Verdict(0.0, Reason.CRASH, batch.left[0]))
-                died_at = position
-            except ScoringError as error:
-                if failed or isinstance(error, _BudgetSpent):
-                    await self._replace(slot)
-                    raise
-                failed = True
-            await self._replace(slot)
+                await self._score_with(slot.current, batch)
+            except (DeadlineExceeded, ProtocolFault, WorkerDied, ScoringError) as error:
+                end = await self._replace(slot)
+                if trouble.position != len(batch.verdicts):
+                    trouble = _Trouble(len(batch.verdicts))
+                logger.debug("%r at an answer to %s; the verifier %s", error, batch.problem.spec, end)
+                self._judge_failure(batch, trouble, error, end)
         return batch.verdicts
+
+    def _judge_failure(self, batch: AnswerBatch, trouble: _Trouble, error: Exception, end: WorkerEnd) -> None:
+        """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
+        task = batch.problem.task
+        if isinstance(error, DeadlineExceeded):
+            self._stats.timeouts += 1
+            batch.verdicts.append(Verdict(0.0, Reason.TIMEOUT, batch.left[0], self._settings.scoring_deadline_s))
+        elif isinstance(error, ScoringError):
+            trouble.faults += 1
+            if trouble.faults == 2 or isinstance(error, _Hopeless):
+                raise error
+        elif isinstance(error, ProtocolFault):
+            self._stats.protocol_faults += 1
+            trouble.own_ends += 1
+            if trouble.own_ends == 2:
+                self._blame(batch, Reason.CRASH)
+        elif end.from_outside:
+            trouble.kills += 1
+            if trouble.kills == MAX_KILLS:
+                raise ScoringError(f"{task}: each of {MAX_KILLS} verifiers {end}")
+        elif isinstance(error, _DiedBuilding):
+            trouble.faults += 1
+            if trouble.faults == 2:
+                raise ScoringError(f"{task}: a verifier {end} while it built the task")
+        else:
+            trouble.own_ends += 1
+            if trouble.own_ends == 2:
+                self._blame(batch, Reason.OUT_OF_MEMORY if end.out_of_memory else Reason.CRASH)
+
+    def _blame(self, batch: AnswerBatch, reason: Reason) -> None:
+        """Score the present answer 0: two workers ended by what it does."""
+        self._stats.crashes += 1
+        batch.verdicts.append(Verdict(0.0, reason, batch.left[0]))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score the answers that are left, and add the verdicts.
@@ -95,7 +139,10 @@ class GroupScorer:
         spec = batch.problem.spec
         answers = batch.left
         request = {"task": spec.task, "params": dict(spec.params), "level": batch.problem.level}
-        worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
+        try:
+            worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise _Hopeless(f"{spec.task}: the problem cannot be sent to a worker: {error}") from error
         await self._await_task(worker, spec)
         for position, answer in enumerate(answers):
             reply = await self._await_verdict(worker, batch)
@@ -103,7 +150,10 @@ class GroupScorer:
             self._stats.scored += 1
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built its task. That time counts for no answer. Raises ScoringError."""
+        """Wait until a verifier worker has built its task. That time counts for no answer.
+
+        Raises ScoringError and _DiedBuilding.
+        """
         limit_s = self._settings.start_timeout_s
         try:
             header = (await worker.receive(limit_s)).header
@@ -111,9 +161,10 @@ class GroupScorer:
                 raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(header)[:200]}")
         except DeadlineExceeded:
             raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
-        except (WorkerDied, ProtocolFault) as error:
-            if isinstance(error, ProtocolFault):
-                self._stats.protocol_faults += 1
+        except WorkerDied as death:
+            raise _DiedBuilding from death
+        except ProtocolFault as error:
+            self._stats.protocol_faults += 1
             raise ScoringError(f"{spec.task}: a verifier worker failed before it had built the task") from error
         if "fault" in header:
             fault = str(header["fault"])[:500]
@@ -124,7 +175,7 @@ class GroupScorer:
 
         Raises:
             DeadlineExceeded: the answer exceeds its deadline.
-            _BudgetSpent: the batch exceeds its budget.
+            _Hopeless: the batch exceeds its budget.
             ScoringError: the machine gives the worker hardly any processor time.
         """
         deadline_s = self._settings.scoring_deadline_s
@@ -151,7 +202,7 @@ class GroupScorer:
         spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
         logger.warning("%s; the group is dropped, see scoring_budget_s", message)
-        raise _BudgetSpent(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
+        raise _Hopeless(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:

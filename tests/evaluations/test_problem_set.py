@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasoning_env.errors import WorkerError
+from reasoning_env.errors import ClosedError, WorkerError
 from reasoning_env.evaluations.plan import choose_eval_tasks
 from reasoning_env.evaluations.problem_set import EvaluationSet, set_fingerprint
 from reasoning_env.problems.giving_up import MAX_FAILURES
@@ -110,11 +110,17 @@ async def test_failing_problem_is_left_out(caplog: pytest.LogCaptureFixture) -> 
 
 
 async def test_error_is_not_kept() -> None:
-    workers = FakeWorkers(Mock(side_effect=[WorkerError("no workers at the moment"), make_problem("gcd")]))
+    workers = FakeWorkers(Mock(side_effect=[ClosedError("closed"), make_problem("gcd")]))
     evaluation_set = make_set(workers, ["gcd"], samples_per_task=1)
-    with pytest.raises(WorkerError):
+    with pytest.raises(ClosedError):
         await evaluation_set.problems()
     assert len(await evaluation_set.problems()) == 1
+
+
+async def test_killed_worker_changes_nothing() -> None:
+    workers = FakeWorkers(Mock(side_effect=[WorkerError("killed from outside"), make_problem("gcd")]))
+    assert len(await make_set(workers, ["gcd"], samples_per_task=1).problems()) == 1
+    assert [spec.attempt for spec in workers.specs] == [0, 0]
 
 
 async def test_cancelled_caller_leaves_others() -> None:

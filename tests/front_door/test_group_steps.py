@@ -98,8 +98,19 @@ async def test_scored_group_resets_failures(make_env: MakeEnv) -> None:
     assert await env.get_next_item()
 
 
-@pytest.mark.parametrize("error", [RefusedError("too long"), WorkerError("no workers any more")])
-async def test_fatal_error_ends_run(make_env: MakeEnv, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+async def test_workers_out_of_order(make_env: MakeEnv) -> None:
+    """Workers that cannot be started drop the group, and the run goes on."""
+    env: Any = await make_env()
+    item = await env.get_next_item()
+    env._run.steps.complete = AsyncMock(return_value=completions(item))
+    env._run.session.judge = AsyncMock(side_effect=WorkerError("no verifier can be started"))
+    assert await env.collect_trajectories(item) == (None, [])
+    assert env._run.session.metrics.dropped["scoring_failed"] == 1
+    assert await env.get_next_item()
+
+
+async def test_fatal_error_ends_run(make_env: MakeEnv, caplog: pytest.LogCaptureFixture) -> None:
+    error = RefusedError("too long")
     env: Any = await make_env()
     item = await env.get_next_item()
     env._run.steps.complete = AsyncMock(side_effect=error)

@@ -56,7 +56,11 @@ def test_text_reads_back(reference: Reference) -> None:
         (TEXT.replace("0.25:0.1", "nan:0.1"), "not at nan"),
         (TEXT.replace("5f1c0d9e8a7b6c5d", "5f1c"), "16 hexadecimal digits"),
         (TEXT.replace('{"min_value": 10}', "{"), "Expecting property name"),
-        (TEXT.replace('{"min_value": 10}', "[" * 100_000), "recursion"),
+        (TEXT.replace('{"min_value": 10}', "[" * 10_000), "nested at most 32 levels deep"),
+        (TEXT.replace("10", "[" * 32 + "]" * 32), "nested at most 32 levels deep"),
+        (TEXT.replace("10", '{"a":' * 32 + "1" + "}" * 32), "nested at most 32 levels deep"),
+        (TEXT.replace("10", '"' + "x" * 70_000 + '"'), "a reference has at most 65536 characters, not 70066"),
+        ("x" * 10_000_000, "a reference has at most 65536 characters, not 10000000"),
         (TEXT.replace('{"min_value": 10}', "[1]"), "a JSON object"),
     ],
 )
@@ -65,6 +69,11 @@ def test_bad_text_is_refused_in_a_line(text: str, problem: str) -> None:
         Reference.parse(text)
     assert problem in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_depth_within_the_bound() -> None:
+    text = TEXT.replace("10", "[" * 31 + "]" * 31)
+    assert Reference.parse(text).params["min_value"]
 
 
 def test_spec_of_a_reference() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 from collections import Counter
@@ -14,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.errors import ClosedError, GenerationError, WorkerError
+from reasoning_env.problems import stream as stream_module
 from reasoning_env.problems.stream import ProblemStream
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from tests.fake_workers import FakeWorkers, fails_where, no_luck
@@ -100,6 +102,11 @@ async def make_stream() -> AsyncIterator[MakeStream]:
     yield make
     for stream in made:
         await stream.close()
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "pauses", lambda: itertools.repeat(0.0))
 
 
 async def settle() -> None:
@@ -219,10 +226,41 @@ async def test_no_position_is_skipped(make_stream: MakeStream) -> None:
     assert stream.state() == before
 
 
-async def test_no_workers_left(make_stream: MakeStream) -> None:
-    workers = FakeWorkers(Mock(side_effect=WorkerError("no workers any more")))
-    with pytest.raises(WorkerError, match="no workers any more"):
+async def test_killed_worker_keeps_the_order(make_stream: MakeStream, no_pauses: None) -> None:
+    """Workers of some positions are killed, several times over."""
+    kills = Counter({1000: 1, 4000: 5})
+
+    def make(spec: ProblemSpec) -> Problem:
+        if kills[spec.seed]:
+            kills[spec.seed] -= 1
+            raise WorkerError("killed from outside")
+        return at_once(spec)
+
+    disturbed = make_stream(FakeWorkers(make))
+    assert await take(disturbed, 8) == await take(make_stream(), 8)
+    assert disturbed.stats.failures == 0
+
+
+async def test_closed_workers(make_stream: MakeStream) -> None:
+    workers = FakeWorkers(Mock(side_effect=ClosedError("the worker pool is closed")))
+    with pytest.raises(ClosedError, match="the worker pool is closed"):
         await make_stream(workers).next()
+
+
+async def test_closed_while_waiting(make_stream: MakeStream) -> None:
+    stream = make_stream(Held())
+    waiting = asyncio.create_task(stream.next())
+    await settle()
+    await stream.close()
+    with pytest.raises(ClosedError):
+        await waiting
+
+
+async def test_closed_before(make_stream: MakeStream) -> None:
+    stream = make_stream()
+    await stream.close()
+    with pytest.raises(ClosedError):
+        await stream.next()
 
 
 async def test_held_out_problem(make_stream: MakeStream) -> None:

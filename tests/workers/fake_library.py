@@ -23,6 +23,7 @@ DATASETS = {name: (dataset_cls, Config) for name, dataset_cls in GENERATING.item
 
 ACTS = '''\
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -39,6 +40,10 @@ def act(verb):
         raise KeyboardInterrupt
     if verb == "crash":
         os._exit(3)
+    if verb == "abort":
+        os.abort()
+    if verb == "killed":  # as the kernel or somebody else kills a worker
+        os.kill(os.getpid(), signal.SIGKILL)
     while verb == "hang":
         pass
     blocks = []
@@ -225,7 +230,8 @@ class Inspect(Base):
         return {**super().__getitem__(index), "question": json.dumps(report)}
 
 
-ACTING = {name: type(name, (Base,), {}) for name in ("ok", "raise", "exit", "crash", "memory", "noisy")}
+ACTS = ("ok", "raise", "exit", "crash", "abort", "killed", "memory", "noisy")
+ACTING = {name: type(name, (Base,), {}) for name in ACTS}
 GENERATING = {re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower(): cls for cls in Base.__subclasses__()}
 '''
 

@@ -55,6 +55,10 @@ HOSTILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "if ctypes.CDLL(None, use_errno=True).prctl(1, 0, 0, 0, 0):\n    raise OSError(ctypes.get_errno(), 'prctl')",
         (SECCOMP,),
     ),
+    "move the parent to another core": ("os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))", (SECCOMP,)),
+    "lock a file": ("fcntl.flock(kept, fcntl.LOCK_SH)", (SECCOMP,)),
+    "lock a part of a file": ("fcntl.lockf(kept, fcntl.LOCK_SH)", (SECCOMP,)),
+    "lease a file": ("fcntl.fcntl(kept, fcntl.F_SETLEASE, fcntl.F_RDLCK)", (SECCOMP,)),
     "start a thread": ("_thread.start_new_thread(int, ())", (SECCOMP,)),
 }
 """Python source by name, with the layers that must deny it, each of them alone."""

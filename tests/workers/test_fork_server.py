@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -28,6 +31,7 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S, until, wait_until
 
+from .fake_library import write_fake_library
 from .support import is_gone, library_info, make, running_pool, spec
 
 ROOT = Path(reasoning_env.__file__).parents[1]
@@ -295,18 +299,77 @@ async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_library_breaks_while_the_pool_runs(tmp_path: Path) -> None:
-    """The library breaks while the pool runs, then the fork server is killed."""
-    checkout = _package(tmp_path, __init__="", factory="DATASETS = {}")
-    async with running_pool(checkout) as pool:
-        (checkout / "reasoning_gym" / "__init__.py").write_text("raise ValueError('removed')")
-        workers = pool.worker_pids
+async def test_fork_server_killed_over_and_over(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    for _ in range(5):
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
-        await until(lambda: all(map(is_gone, workers)))
-        with pytest.raises(WorkerError, match="ValueError: removed"):
-            await make(pool)
-        with pytest.raises(WorkerError):
-            await pool.score(make_problem(), ["1"])
+        await until(lambda: pool._fork_server is not None and pool._fork_server.is_usable)
+    assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
+
+
+async def test_broken_library_fails_jobs(broken: WorkerPool) -> None:
+    with pytest.raises(WorkerError, match="ValueError: removed"):
+        await make(broken)
+    with pytest.raises(WorkerError, match="ValueError: removed"):
+        await broken.score(make_problem(), ["1"])
+
+
+async def test_broken_library_is_told(broken: WorkerPool, caplog: pytest.LogCaptureFixture) -> None:
+    fault = broken.fault or ""
+    assert fault.startswith("no generator is alive: ") and "ValueError: removed" in fault
+    assert len(fault.splitlines()) == 1
+
+
+async def test_library_that_is_mended(broken: WorkerPool, mended: Path) -> None:
+    mended.rename(mended.with_name("__init__.py"))
+    await until(lambda: len(broken.worker_pids) == 2)
+    assert broken.fault is None
+    assert (await make(broken, seed=7)).answer == "7"
+
+
+@pytest.fixture
+def mended(tmp_path: Path) -> Path:
+    """The package's sound `__init__.py` under another name."""
+    return tmp_path / "reasoning_gym" / "mended"
+
+
+@pytest.fixture
+async def broken(tmp_path: Path, mended: Path) -> AsyncIterator[WorkerPool]:
+    """A pool whose library broke while it ran, after which the fork server was killed. Nothing can be started."""
+    checkout = write_fake_library(tmp_path)
+    package = checkout / "reasoning_gym"
+    async with running_pool(checkout) as pool:
+        (package / "__init__.py").rename(mended)
+        (package / "__init__.py").write_text("raise ValueError('removed')")
+        os.kill(_fork_server_pid(pool), signal.SIGKILL)
+        await until(lambda: "removed" in (pool.fault or ""))
+        yield pool
+
+
+async def test_no_descriptor_left(pool: WorkerPool, temp_folder: Path) -> None:
+    problem = await make(pool, seed=3)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 8, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        for worker in pool.worker_pids:
+            os.kill(worker, signal.SIGKILL)
+        await until(lambda: pool.worker_pids == ())
+        with contextlib.suppress(OSError):
+            while True:  # what the workers left
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        with pytest.raises(WorkerError, match="Too many open files"):
+            await pool.score(problem, ["3"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
+    await until(lambda: pool.fault is None)
+    assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
+    assert pool.stats.fork_servers_started == 1
 
 
 def _fork_server_pid(pool: WorkerPool) -> int:

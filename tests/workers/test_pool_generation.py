@@ -9,10 +9,11 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.errors import ClosedError, GenerationError, WorkerError
 from reasoning_env.records import Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool, read_problem
 from reasoning_env.workers.protocol import Frame, ProtocolFault
@@ -75,12 +76,26 @@ async def test_task_that_raises(pool: WorkerPool) -> None:
 
 async def test_task_that_ends_its_worker(pool: WorkerPool) -> None:
     replaced = 0
-    for task, workers in (("crash", 2), ("memory", 2), ("huge", 1)):
+    for task, workers in (("crash", 2), ("abort", 2), ("memory", 2), ("huge", 1)):
         replaced += workers
         with pytest.raises(GenerationError, match=f"^{task}, seed 1: "):
             await make(pool, task)
         assert (await make(pool, "ok", seed=2)).answer == "2"
         assert pool.stats.workers_replaced == replaced
+
+
+async def test_generator_killed_from_outside(pool: WorkerPool) -> None:
+    with pytest.raises(WorkerError, match=r"^killed, seed 1: each of 3 generators was killed from outside"):
+        await make(pool, "killed")
+    assert (await make(pool, "ok", seed=2)).answer == "2"
+
+
+async def test_idle_worker_is_replaced(pool: WorkerPool) -> None:
+    workers = pool.worker_pids
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+    await until(lambda: len(pool.worker_pids) == 2 and not set(pool.worker_pids) & set(workers))
+    assert pool.fault is None
 
 
 async def test_idle_workers_die(pool: WorkerPool) -> None:
@@ -159,7 +174,7 @@ async def test_close_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
     assert pool.queued_jobs == 2
     await pool.close()
     results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(result) for result in results] == [WorkerError] * 3
+    assert [type(result) for result in results] == [ClosedError] * 3
     assert pool.queued_jobs == 0
 
 
@@ -167,8 +182,9 @@ async def test_closed_pool_refuses_jobs(pool: WorkerPool) -> None:
     problem = await make(pool)
     await pool.close()
     for refused in (make(pool), pool.score(problem, ["1"])):
-        with pytest.raises(WorkerError):
+        with pytest.raises(ClosedError):
             await refused
+    assert pool.fault == "the worker pool is closed"
 
 
 async def test_close_without_start() -> None:
@@ -177,16 +193,22 @@ async def test_close_without_start() -> None:
     assert pool.worker_pids == ()
 
 
-async def test_failure_of_an_owner(
+async def test_unforeseen_error(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = pool.worker_pids[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_generate", AsyncMock(side_effect=RuntimeError("unforeseen")))
+        with pytest.raises(GenerationError, match="RuntimeError: unforeseen"):
+            await make(pool)
+    assert (await make(pool, "ok", seed=2)).answer == "2"
+    assert worker not in pool.worker_pids
+
+
+async def test_unforeseen_error_is_logged(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(*_: Any) -> None:
-        raise RuntimeError("unforeseen")
-
-    monkeypatch.setattr(pool, "_generate", fail)
-    for _ in range(2):
-        with pytest.raises(WorkerError):
-            await make(pool)
+    monkeypatch.setattr(pool, "_generate", AsyncMock(side_effect=RuntimeError("unforeseen")))
+    with pytest.raises(GenerationError):
+        await make(pool)
     assert "unforeseen" in caplog.text
 
 

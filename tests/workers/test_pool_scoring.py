@@ -79,12 +79,52 @@ async def test_file_over_the_limit(fake_library: Path) -> None:
         assert pool.stats.workers_replaced == 0
 
 
-async def test_worker_dies_twice(pool: WorkerPool) -> None:
+async def test_worker_ends_twice(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    verdicts = await pool.score(problem, ["3", "crash", "4", "memory", "number 0.5 0"])
-    died = (0.0, Reason.CRASH)
-    assert _shape(verdicts) == [RIGHT, died, WRONG, died, (0.5, Reason.SCORED)]
-    assert (pool.stats.crashes, pool.stats.workers_replaced) == (2, 4)
+    verdicts = await pool.score(problem, ["3", "crash", "4", "memory", "abort", "number 0.5 0"])
+    crash, memory = (0.0, Reason.CRASH), (0.0, Reason.OUT_OF_MEMORY)
+    assert _shape(verdicts) == [RIGHT, crash, WRONG, memory, crash, (0.5, Reason.SCORED)]
+    assert (pool.stats.crashes, pool.stats.workers_replaced) == (3, 6)
+
+
+async def test_killed_worker_is_no_score(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    with pytest.raises(ScoringError, match=r"^ok: each of 3 verifiers was killed from outside \(SIGKILL\)$"):
+        await pool.score(problem, ["3", "killed"])
+    assert pool.stats.crashes == 0
+    assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+
+
+async def test_kills_at_several_answers(pool: WorkerPool, tmp_path: Path) -> None:
+    answers = [f"once {tmp_path / str(number)} killed" for number in range(4)]
+    verdicts = await pool.score(await make(pool, seed=3), answers)
+    assert _shape(verdicts) == [(0.75, Reason.SCORED)] * 4
+
+
+async def test_crash_after_a_kill(pool: WorkerPool, tmp_path: Path) -> None:
+    verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
+    assert _shape(verdicts) == [(0.75, Reason.SCORED), (0.0, Reason.CRASH)]
+
+
+async def test_fork_server_killed_while_scoring(pool: WorkerPool, tmp_path: Path) -> None:
+    problem, marker = await make(pool, seed=3), tmp_path / "marker"
+    scoring = asyncio.create_task(pool.score(problem, [f"once {marker} hang", "3"]))
+    await until(marker.exists)
+    assert pool._fork_server is not None
+    pool._fork_server.process.kill()
+    assert _shape(await scoring) == [(0.75, Reason.SCORED), RIGHT]
+
+
+async def test_problem_outside_json(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    nested: Any = []
+    for _ in range(100_000):
+        nested = [nested]
+    for params in ({"odd": {1, 2}}, {"deep": nested}):
+        odd = replace(problem, spec=problem.spec.with_request(params=params))
+        with pytest.raises(ScoringError, match=r"^ok: the problem cannot be sent to a worker"):
+            await pool.score(odd, ["3"])
+        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
 
 
 async def test_worker_dies_once(pool: WorkerPool, tmp_path: Path) -> None:

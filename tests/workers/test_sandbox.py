@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import pytest_asyncio
 
 from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
+from reasoning_env.workers.sandbox import DENIED_CALLS, denied_conditions
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, Run, run_probes, run_python
 from .support import make, running_pool
@@ -79,6 +81,82 @@ async def test_sandbox_off(fake_library: Path) -> None:
         problem = await make(pool)
         outcomes = {name: await _execute(pool, problem, source) for name, (source, _) in UNGUARDED.items()}
     assert outcomes == dict.fromkeys(UNGUARDED, RAN)
+
+
+def _numbers() -> dict[str, int]:
+    """The numbers of the calls of the table that this system has, by name."""
+    seccomp = pytest.importorskip("pyseccomp")
+    names = [*DENIED_CALLS.split(), *(condition.call for condition in denied_conditions()), *ANSWERED_OTHERWISE]
+    numbers = {name: seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) for name in names}
+    return {name: number for name, number in numbers.items() if number >= 0}
+
+
+CALL = """
+import ctypes
+call = ctypes.CDLL(None, use_errno=True).syscall
+arguments = [ctypes.c_long(argument) for argument in {arguments}]
+if call(ctypes.c_long({number}), *arguments) >= 0 or ctypes.get_errno() != {error}:
+    raise ValueError(ctypes.get_errno())
+raise PermissionError
+"""
+"""Source that makes a system call. The verdict is DENIED only if the call fails with exactly this error."""
+ANSWERED_OTHERWISE = {
+    "clone3": ([-1] * 6, errno.ENOSYS),
+    "openat2": ([-1] * 6, errno.ENOSYS),
+    "sendto": ([-1, 0, 0, 0, 1, 0], errno.EPERM),
+    "prlimit64": ([0, 0, 1, 0, 0, 0], errno.EPERM),
+}
+"""Calls that the filter treats by rules of their own, with their arguments and errors."""
+
+
+COUNT_DESCRIPTORS = """
+found = []
+for descriptor in range(64):
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        continue
+    found.append(descriptor)
+if len(found) == 4:
+    raise PermissionError
+raise ValueError(found)
+"""
+
+
+def _table() -> dict[str, str]:
+    """Source for each row of the table of denied calls. Invalid arguments keep an undenied call harmless."""
+    numbers = _numbers()
+    rows = {name: (name, [-1] * 6, errno.EPERM) for name in DENIED_CALLS.split()}
+    for condition in denied_conditions():
+        arguments = [-1] * 6
+        arguments[condition.argument] = int(condition.value)
+        rows[f"{condition.call} {condition.value:#x}"] = (condition.call, arguments, errno.EPERM)
+    for name, (arguments, error) in ANSWERED_OTHERWISE.items():
+        rows[name] = (name, arguments, error)
+    return {
+        row: CALL.format(number=numbers[name], arguments=arguments, error=error)
+        for row, (name, arguments, error) in rows.items()
+        if name in numbers
+    }
+
+
+@on_linux
+@on_one_loop
+async def test_every_call_of_the_table(sandboxed: WorkerPool, missing: dict[str, str]) -> None:
+    if SECCOMP in missing:
+        pytest.skip(missing[SECCOMP])
+    table = _table()
+    verdicts = await sandboxed.score(await make(sandboxed), [f"python {source}" for source in table.values()])
+    outcomes = {row: (verdict.score, verdict.reason) for row, verdict in zip(table, verdicts, strict=True)}
+    assert {row: outcome for row, outcome in outcomes.items() if outcome != DENIED} == {}
+    assert len(outcomes) > 100
+
+
+@on_linux
+@on_one_loop
+async def test_no_descriptor_is_left_open(sandboxed: WorkerPool) -> None:
+    """The standard descriptors and the socket to the pool: the ruleset of Landlock is closed."""
+    assert await _execute(sandboxed, await make(sandboxed), COUNT_DESCRIPTORS) == DENIED
 
 
 @on_one_loop
