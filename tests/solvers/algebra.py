@@ -45,8 +45,9 @@ def advanced_geometry(question: str) -> Solution:
     if "angle" not in question:
         raise UnsolvedError("neither angle, orthocenter nor incircle")
     angle = math.degrees(math.acos((ab**2 + bc**2 - ca**2) / (2 * ab * bc)))
-    wrong = (f"{180 - angle:.3f}°", f"{angle + 1:.3f}°", f"{angle + 0.002:.3f}°")
-    return Solution(f"{angle:.3f}°", (f"{angle:.2f}°",), wrong)
+    near = [f"{other:.3f}°" for other in (180 - angle, angle + 1, angle + 0.002)]
+    text = f"{angle:.3f}°"
+    return Solution(text, (f"{angle:.2f}°",), tuple(other for other in near if other != text))
 
 
 def _orthocenter(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> tuple[Fraction, Fraction]:
