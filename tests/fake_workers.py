@@ -15,12 +15,17 @@ def is_the_answer(problem: Problem, answer: str) -> Verdict:
     return Verdict(float(answer == problem.answer), Reason.SCORED, answer, 0.001)
 
 
+def ask(spec: ProblemSpec) -> Problem:
+    """Make a problem whose question no other seed has: an evaluation asks no question twice."""
+    return problem_of(spec, f"What is 1 + 1? Think of {spec.seed}, too.")
+
+
 def no_luck(spec: ProblemSpec) -> Problem:
     raise GenerationError(f"{spec.task}, position {spec.index}: no luck")
 
 
 def fails_where(
-    condition: Callable[[ProblemSpec], bool], make: Callable[[ProblemSpec], Problem] = problem_of
+    condition: Callable[[ProblemSpec], bool], make: Callable[[ProblemSpec], Problem] = ask
 ) -> Callable[[ProblemSpec], Problem]:
     return lambda spec: no_luck(spec) if condition(spec) else make(spec)
 
@@ -30,7 +35,7 @@ class FakeWorkers:
 
     def __init__(
         self,
-        make: Callable[[ProblemSpec], Problem] = problem_of,
+        make: Callable[[ProblemSpec], Problem] = ask,
         verify: Callable[[Problem, str], Verdict] = is_the_answer,
     ) -> None:
         self.specs: list[ProblemSpec] = []

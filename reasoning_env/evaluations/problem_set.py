@@ -20,13 +20,16 @@ from ..runtime.concurrency import cancel_all
 
 logger = logging.getLogger(__name__)
 
+MAX_REPEATS = 100
+"""Draws in a row that the set asks already, after which a task has no other questions: 99 % of them are in the set."""
+
 
 class EvaluationSet:
-    """The fixed set of problems of a seed, generated on demand.
+    """The fixed set of problems of a seed, generated on demand. No question comes twice in a task.
 
     `params` holds the parameters, by task, that are not the library's defaults. `level` is the difficulty, in [0, 1],
     of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out, with a
-    warning.
+    warning. So are the problems of a task after its last different question.
     """
 
     library_seeds = False
@@ -52,9 +55,10 @@ class EvaluationSet:
         self._level = level
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
-        # Parameters can leave a task with few questions: short words, for example.
+        self._exhausted: set[str] = set()
+        # Parameters and levels can leave a task with few questions: short words, for example.
         self._many_questions = frozenset(
-            task for task, facts in FACTS.items() if not facts.few_questions and task not in params
+            task for task, facts in FACTS.items() if not facts.few_questions and task not in params and level is None
         )
 
     async def stream(
@@ -62,7 +66,8 @@ class EvaluationSet:
     ) -> AsyncIterator[Problem]:
         """Yield the problems of `tasks` (None for all) that are not `done`, each as soon as it is generated.
 
-        `done` holds tasks with numbers. The first problem of each task is generated first, then the second of each.
+        `done` holds tasks with numbers. The first problem of each task is generated first, then the second of each. In
+        tasks with few questions, problems that are done are generated too if others follow, which must not repeat them.
         """
         generations = [
             self._generation(task, number)
@@ -116,14 +121,44 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        for attempt in range(MAX_FAILURES):
+        """Generate a problem that asks nothing that a problem with a lower number asks; None if that fails."""
+        failures = 0
+        repeats = 0
+        while failures < MAX_FAILURES and repeats < MAX_REPEATS:
             try:
-                spec = self._spec(task, number, attempt)
-                return await generate_in_the_end(self._generator, spec, self._deadline_s)
+                spec = self._spec(task, number, failures + repeats)
+                problem = await generate_in_the_end(self._generator, spec, self._deadline_s)
             except GenerationError as error:
+                failures += 1
                 logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
-        logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)
+                continue
+            asked = await self._asked_before(task, number)
+            if task in self._exhausted:
+                return None
+            if _hash_words(problem.question) not in asked:
+                return problem
+            repeats += 1
+        if failures == MAX_FAILURES:
+            logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)
+        else:
+            self._exhausted.add(task)
+            logger.warning(
+                "the evaluation set has %d problems of %s instead of %d: the task has hardly any other question here",
+                len(await self._asked_before(task, number)),
+                task,
+                self.samples_per_task,
+            )
         return None
+
+    async def _asked_before(self, task: str, number: int) -> frozenset[str]:
+        """Return hashes of the questions of a task's lower numbers; empty where questions do not repeat."""
+        if task in self._many_questions or number == 0:
+            return frozenset()
+        earlier = [self._generation(task, other) for other in range(number)]
+        # Unlike awaiting them, waiting for generations does not cancel them when this one is cancelled.
+        await asyncio.wait(earlier)
+        problems = [generation.result() for generation in earlier]
+        return frozenset(_hash_words(problem.question) for problem in problems if problem is not None)
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))

@@ -81,14 +81,14 @@ async def test_fingerprint_ignores_order() -> None:
 async def test_stream_skips_done_problems() -> None:
     class StuckAtFirst(FakeWorkers):
         async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
-            if (spec.task, spec.index) == ("chain_sum", 0):
+            if (spec.task, spec.index) == ("survo", 0):
                 await asyncio.Event().wait()
             return await super().generate(spec, deadline_s)
 
-    evaluation_set = make_set(workers := StuckAtFirst())
-    stream = evaluation_set.stream(done={("gcd", 1)})
+    evaluation_set = make_set(workers := StuckAtFirst(), ("count_bits", "sudoku", "survo"))
+    stream = evaluation_set.stream(done={("sudoku", 1)})
     come = [await anext(stream) for _ in range(7)]
-    assert {(problem.task, problem.spec.index) for problem in come}.isdisjoint({("chain_sum", 0), ("gcd", 1)})
+    assert {(problem.task, problem.spec.index) for problem in come}.isdisjoint({("survo", 0), ("sudoku", 1)})
     assert len(workers.specs) == 7
     await evaluation_set.close()
 
@@ -137,6 +137,55 @@ async def test_cancelled_caller_leaves_others() -> None:
 )
 def test_chosen_tasks_are_spread_evenly(limit: int, chosen: str) -> None:
     assert choose_eval_tasks("abcdefghij", limit) == tuple(chosen)
+
+
+# ---------------------------------------------------------------------------- no question twice
+
+
+def one_of(questions: int) -> Callable[[ProblemSpec], Problem]:
+    return lambda spec: problem_of(spec, f"question {spec.seed % questions}")
+
+
+async def test_no_question_twice() -> None:
+    problems = await build(one_of(12), [FEW], samples_per_task=9)
+    assert [problem.spec.index for problem in problems] == list(range(9))
+    assert len({problem.question for problem in problems}) == 9
+
+
+async def test_questions_depend_on_lower_numbers_alone() -> None:
+    few = await build(one_of(12), [FEW], samples_per_task=4)
+    assert few == (await build(one_of(12), [FEW], samples_per_task=9))[:4]
+
+
+async def test_resumed_set_repeats_nothing() -> None:
+    whole = await build(one_of(12), [FEW], samples_per_task=9)
+    resumed = make_set(FakeWorkers(one_of(12)), [FEW], samples_per_task=9)
+    done = {(FEW, number) for number in range(5)}
+    rest = [problem async for problem in resumed.stream(done=done)]
+    assert sorted(rest, key=lambda problem: problem.spec.index) == whole[5:]
+
+
+async def test_small_pool_ends_early(caplog: pytest.LogCaptureFixture) -> None:
+    problems = await build(one_of(5), [FEW], samples_per_task=9)
+    assert len({problem.question for problem in problems}) == len(problems) == 5
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the evaluation set has 5 problems of {FEW} instead of 9: the task has hardly any other question here"
+    ]
+
+
+async def test_level_leaves_few_questions() -> None:
+    problems = await build(one_of(12), [VAST], samples_per_task=9, level=0.0)
+    assert len({problem.question for problem in problems}) == 9
+
+
+async def test_cancelled_generation_leaves_earlier() -> None:
+    evaluation_set = make_set(FakeWorkers(), [FEW])
+    stream = evaluation_set.stream()
+    generation = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    generation.cancel()
+    assert len(await evaluation_set.problems()) == 3
 
 
 # ---------------------------------------------------------------------------- what the set asks
