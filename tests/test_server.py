@@ -411,7 +411,6 @@ class Bridged:
         (0, "chain_sun", "did you mean chain_sum"),
         (1, "exam", "'exam' is not a valid Split"),
         (2, "77", "its question comes out differently here; the reference was altered"),
-        (3, "1.0", "its question comes out differently here; the reference was altered"),
         (3, "1.5", "a level lies between 0 and 1, not at 1.5"),
         (4, "0.1.9", "it was made by reasoning-gym 0.1.9, and this is 0.1.25"),
         (5, "0" * 16, "its question comes out differently here"),

@@ -325,19 +325,26 @@ class WorkerPool:
                 assert self._fork_server is not None
                 worker, end = await self._fork_server.spawn(slot.role, slot.last)
             except WorkerError as error:
-                slot.failed_starts += 1
-                self._failures[slot.role] = error
-                self._outages[slot.role].note(
-                    f"a {slot.role.name.lower()} cannot be started, and is tried again: {error}"
-                )
-                if self._outage(slot.role) is not None:
-                    self._fail_queued_jobs(slot.role, error)
+                self._note_failed_start(slot, error)
                 raise
+            except Exception as error:  # an owner that ends would leave the jobs of its role waiting for ever
+                logger.exception("a %s cannot be started", slot.role.name.lower())
+                failure = WorkerError(f"a worker cannot be started: {type(error).__name__}: {error}")
+                self._note_failed_start(slot, failure)
+                raise failure from error
             slot.take(worker)
             self._failures.pop(slot.role, None)
         self._outages[slot.role].over(f"a {slot.role.name.lower()} was started")
         self._log_sandbox(worker.sandbox)
         return end
+
+    def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
+        """Count and log a failed start. Fail the queued jobs of a role that is out of order."""
+        slot.failed_starts += 1
+        self._failures[slot.role] = failure
+        self._outages[slot.role].note(f"a {slot.role.name.lower()} cannot be started, and is tried again: {failure}")
+        if self._outage(slot.role) is not None:
+            self._fail_queued_jobs(slot.role, failure)
 
     def _outage(self, role: Role) -> WorkerError | None:
         """Return why a role is out of order; None while a worker lives or may soon be started."""

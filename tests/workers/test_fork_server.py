@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -305,6 +305,20 @@ async def test_fork_server_killed_over_and_over(pool: WorkerPool) -> None:
         os.kill(_fork_server_pid(pool), signal.SIGKILL)
         await until(lambda: pool._fork_server is not None and pool._fork_server.is_usable)
     assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
+
+
+async def test_unforeseen_error_at_a_start(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(fork_server_module.ForkServer, "spawn", AsyncMock(side_effect=RuntimeError("unforeseen")))
+        for worker in pool.worker_pids:
+            os.kill(worker, signal.SIGKILL)
+        with pytest.raises(WorkerError, match="RuntimeError: unforeseen"):
+            await make(pool)
+    await until(lambda: pool.fault is None)
+    assert (await make(pool, seed=7)).answer == "7"
+    assert "unforeseen" in caplog.text
 
 
 async def test_broken_library_fails_jobs(broken: WorkerPool) -> None:
