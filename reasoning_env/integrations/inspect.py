@@ -29,12 +29,16 @@ def _bridge(**settings: Any) -> Bridge:
 
 
 @task
-def reasoning_gym(tasks: str = "all", preset: str | None = None, limit: int | None = None, seed: int = 123) -> Task:
+def reasoning_gym(
+    tasks: str | list[str] = "all", preset: str | None = None, limit: int | None = None, seed: int = 123
+) -> Task:
     """Make the task: `limit` problems of each task of `tasks`, or of a preset.
 
-    `tasks` are names, globs or categories, joined by commas.
+    `tasks` are names, globs or categories, joined by commas or as a list: the command line of Inspect makes a list of a
+    value with commas.
     """
-    chosen: dict[str, Any] = {"tasks": tasks, "eval_preset": preset, "eval_seed": seed}
+    names = tasks if isinstance(tasks, str) else ",".join(tasks)
+    chosen: dict[str, Any] = {"tasks": names, "eval_preset": preset, "eval_seed": seed}
     if limit is not None:
         chosen["num_eval_samples_per_task"] = limit
     bridge = _bridge(**chosen)

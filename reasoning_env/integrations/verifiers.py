@@ -3,11 +3,13 @@
 The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
     vf-eval reasoning-gym-taskset -n 8 -r 4 --env.taskset.tasks gcd,chain_sum \\
+        --client.base-url http://localhost:8000/v1 --client.api-key-var OPENAI_API_KEY \\
         --env.agent.harness.id null --env.agent.runtime.type subprocess --no-push
 
-Without the last three options, the command line of verifiers needs a paid runtime and uploads the run. Rewards are
-computed in other processes than `load`, and no process sees a whole group, so levels are fixed or random. With the
-variable `REASONING_JUDGE_URL`, all reward processes share the processes of a `judge` server.
+Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
+options, the command line of verifiers needs a paid runtime and uploads the run. Rewards are computed in other processes
+than `load`, and no process sees a whole group, so levels are fixed or random. With the variable `REASONING_JUDGE_URL`,
+all reward processes share the processes of a `judge` server.
 """
 
 from __future__ import annotations

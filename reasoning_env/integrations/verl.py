@@ -6,6 +6,8 @@
     reward.custom_reward_function.path=pkg://reasoning_env.integrations.verl
     reward.custom_reward_function.name=compute_score
 
+The reward manager `remote` calls no coroutines: with it, the name is `compute_score_blocking`.
+
 Levels are fixed or random, because verl reads the rows once and no process sees a whole group. verl has no reward of
 None, so an infrastructure error is retried and then raised. With the variable `REASONING_JUDGE_URL`, all reward workers
 of a node share the processes of a `judge` server; otherwise each reward worker has a pool of its own.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import time
 from functools import cache
 from typing import Any
 
@@ -23,8 +26,10 @@ import pandas
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
+from reasoning_env.records import Verdict
 
 DATA_SOURCE = "reasoning_gym"
+NOT_JUDGED = "a completion could not be judged; the log above says why"
 RETRY_PAUSES_S = (1.0, 5.0, 30.0)
 """The last pause is longer than the restart of a judge takes."""
 
@@ -45,10 +50,27 @@ async def compute_score(
     for pause_s in (*RETRY_PAUSES_S, None):
         [verdict] = await judge().ajudge(ground_truth, [solution_str])
         if verdict is not None:
-            return {"score": verdict.score, "reason": verdict.reason.value, "correct": float(verdict.correct)}
+            return _score(verdict)
         if pause_s is not None:
             await asyncio.sleep(pause_s)
-    raise ScoringError("a completion could not be judged; the log above says why")
+    raise ScoringError(NOT_JUDGED)
+
+
+def compute_score_blocking(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
+) -> dict[str, Any]:
+    """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
+    for pause_s in (*RETRY_PAUSES_S, None):
+        [verdict] = judge().judge(ground_truth, [solution_str])
+        if verdict is not None:
+            return _score(verdict)
+        if pause_s is not None:
+            time.sleep(pause_s)
+    raise ScoringError(NOT_JUDGED)
+
+
+def _score(verdict: Verdict) -> dict[str, Any]:
+    return {"score": verdict.score, "reason": verdict.reason.value, "correct": float(verdict.correct)}
 
 
 def write_parquet(path: str, rows: int | None, **settings: Any) -> None:

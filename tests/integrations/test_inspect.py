@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +20,9 @@ from demo.policy import ScriptedPolicy
 from reasoning_env.errors import ScoringError
 from reasoning_env.integrations import inspect as adapter
 from reasoning_gym_testing import InferenceServer
+from tests.waiting import PATIENCE_S
+
+from .shown import shown_commands
 
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -47,6 +53,25 @@ def test_every_sample_is_scored(tmp_path: Path, skill: float) -> None:
     log = evaluate(tmp_path, skill, tasks="gcd,chain_sum", limit=3)
     assert len(log.samples) == 6
     assert {sample.scores["judged"].value for sample in log.samples} == {skill}
+
+
+def test_shown_command_scores_samples(tmp_path: Path) -> None:
+    [shown] = shown_commands("inspect eval")
+    shown[shown.index("--model") + 1] = "openai-api/rig/rig"
+    with InferenceServer(ScriptedPolicy(1.0, seed=1)) as server:
+        ended = subprocess.run(
+            [Path(sys.executable).with_name(shown[0]), *shown[1:], "--log-dir", tmp_path, "-M", "stream=true"],
+            env={**os.environ, "RIG_API_KEY": "x", "RIG_BASE_URL": f"{server.url}/v1", "PYTHONPATH": str(Path.cwd())},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    [path] = tmp_path.glob("*.eval")
+    log = inspect_ai.log.read_eval_log(str(path))
+    assert log.status == "success", log.error
+    assert [sample.scores["judged"].value for sample in log.samples] == [1.0] * 10
 
 
 def test_means_are_by_task(tmp_path: Path) -> None:

@@ -30,16 +30,15 @@ ROOT = Path(reasoning_env.__file__).parent.parent
 
 
 def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
-    """Run the command that the page shows, with the rig as its model, and return the traces of its episodes."""
+    """Run the command that the page shows, at the rig's address, and return the traces of its episodes."""
     [shown] = shown_commands("vf-eval")
-    command = [
-        *(Path(sys.executable).with_name(shown[0]), *shown[1:]),
-        *("--client.base-url", f"{server.url}/v1", "--client.api-key-var", "RIG_KEY", "-o", output),
-    ]
+    address = shown.index("--client.base-url") + 1
+    shown[address] = f"{server.url}/v1"
+    command = [Path(sys.executable).with_name(shown[0]), *shown[1:], "-o", output]
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "RIG_KEY": "x", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "OPENAI_API_KEY": "x", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -75,6 +77,33 @@ def test_columns_of_rows(rows: Any) -> None:
     assert set(rows.columns) >= {"data_source", "prompt", "ability", "reward_model", "extra_info"}
     assert set(rows["ability"]) <= {"gcd", "chain_sum"}
     assert all(prompt[-1]["role"] == "user" for prompt in rows["prompt"])
+
+
+def test_blocking_function_scores_in_verls_processes(rows: Any) -> None:
+    row = rows.iloc[0]
+    function = get_custom_reward_fn(
+        OmegaConf.create(
+            {
+                "reward": {
+                    "custom_reward_function": {
+                        "path": "pkg://reasoning_env.integrations.verl",
+                        "name": "compute_score_blocking",
+                        "reward_kwargs": {},
+                    }
+                }
+            }
+        )
+    )
+    completions = [f"<answer>{answers(rows)[0]}</answer>", "no answer"]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        scores = [
+            executor.submit(
+                adapter.compute_score_blocking, row["data_source"], text, row["reward_model"]["ground_truth"]
+            ).result()["score"]
+            for text in completions
+        ]
+    assert scores == [1.0, 0.0]
+    assert function(row["data_source"], completions[0], row["reward_model"]["ground_truth"])["score"] == 1.0
 
 
 async def test_reward_manager_scores_rows(rows: Any) -> None:
