@@ -20,6 +20,7 @@ from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..records import Sampling, Split
 from ..results import EvaluationResult
+from ..runtime.text import counted
 from ..session import Session
 from ..settings import SYSTEM_PROMPT
 from .config import ReasoningGymEnvConfig
@@ -179,7 +180,8 @@ def describe(session: Session[Any], sampling: Sampling) -> str:
     elif not session.settings.system_prompt:
         prompt = "the question alone"
     return (
-        f"{problems:,} problems of {len(plan.tasks)} tasks{protocol}, {completions:,} completions, at most "
+        f"{counted(problems, 'problem')} of {counted(len(plan.tasks), 'task')}{protocol}, "
+        f"{counted(completions, 'completion')}, at most "
         f"{_in_millions(completions * most)} tokens of completions; prompt: {prompt}; temperature "
         f"{sampling.temperature:g}, top_p {sampling.top_p:g}; at most {most:,} tokens a completion"
         f"{'' if sampling.max_completion_tokens else ', prompt included'}"

@@ -12,7 +12,7 @@ from ..reports.comparison import Comparison, compare, rank, read_scores
 from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
-from ..runtime.text import visible
+from ..runtime.text import counted, visible
 from .options import CommandParser
 
 
@@ -76,10 +76,11 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
         "TO": "+.3f",
         "BETTER": "d",
         "WORSE": "d",
-        "P": ".3f",
+        "P": ">6",
     }
     tasks = comparison.tasks if whole or width() == UNLIMITED else comparison.tasks[:MOST]
-    Table(columns, [astuple(difference) for difference in (comparison.overall, *tasks)]).print()
+    rows = [(*astuple(difference)[:-1], p_value(difference.p)) for difference in (comparison.overall, *tasks)]
+    Table(columns, rows).print()
     if len(tasks) < len(comparison.tasks):
         print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --all shows all tasks")
     different = comparison.different
@@ -88,8 +89,13 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
         print(f"\nLeft out, since the two evaluations ask different questions: {', '.join(different[:MOST])}{more}")
     missing = comparison.unpaired - 2 * len(different)
     if missing:
-        print(f"\nLeft out, since only one evaluation has a score: {missing} problems")
+        print(f"\nLeft out, since only one evaluation has a score: {counted(missing, 'problem')}")
     print()
+
+
+def p_value(p: float) -> str:
+    """Return a p-value to three digits; a value below is written as a bound, since it is never 0."""
+    return "< .001" if p < 0.001 else f"{p:.3f}"
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -104,7 +110,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
     forms.add_argument(
-        "--markdown", action="store_true", help="rank the evaluations and the models published beside them"
+        "--markdown",
+        action="store_true",
+        help="rank the evaluations and the models published beside them, among those over the same tasks",
     )
     forms.add_argument(
         "--html", type=Path, metavar="FILE", help="write a page: intervals by task, problems and both answers"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..metrics.outcomes import RIGHT
 from ..runtime.terminal import UNLIMITED, print_table, width
+from ..runtime.text import counted
 from .folder import PublishedMeans, Results
 from .summary import Row
 
@@ -52,7 +53,9 @@ SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: 
 
 def _title(results: Results, overall: Row) -> str:
     preset = f", {results['preset']}" if results["preset"] else ""
-    title = f"{results['model']}{preset}: {overall['problems']} problems of {overall['tasks']} tasks"
+    title = (
+        f"{results['model']}{preset}: {counted(overall['problems'], 'problem')} of {counted(overall['tasks'], 'task')}"
+    )
     fingerprint = results["fingerprint"]
     return f"{title}, set {fingerprint[:12]}" if fingerprint else title
 

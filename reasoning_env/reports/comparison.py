@@ -19,7 +19,7 @@ from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..metrics.intervals import bootstrap_interval, sign_test
 from ..problems.references import without_release
 from ..runtime.terminal import Table
-from ..runtime.text import visible
+from ..runtime.text import counted, visible
 from ..settings import ReasoningSettings, decides
 from ..storage.reading import describe
 from .runs import StoredRun
@@ -259,9 +259,14 @@ def _explain(first: RunScores, second: RunScores) -> str:
 
 @dataclass(frozen=True)
 class RankedModel:
-    """A row of the ranking. `comparable_tasks` and `all_tasks` are scores by the library's verifier, as published."""
+    """A row of the ranking. `comparable_tasks` and `all_tasks` are scores by the library's verifier, as published.
+
+    `asked` names the preset and the tasks whose problems the model was given. Scores are ranked only among rows that
+    are equal in this.
+    """
 
     model: str
+    asked: str
     comparable_tasks: float | None
     all_tasks: float | None
     score: float | None = None
@@ -271,16 +276,17 @@ class RankedModel:
     problems: int | None = None
 
     @classmethod
-    def of(cls, folder: str, results: Results) -> RankedModel:
+    def of(cls, folder: str, results: Results, asked: str) -> RankedModel:
         comparable = results.get("comparable")
         overall = results["overall"]
         name = f"{results['model']} ({visible(folder)})"
         plain = None if comparable is None else comparable.get("library_score")
         if overall is None:
-            return cls(name, plain, None)
+            return cls(name, asked, plain, None)
         low, high = overall.get("mean_score_interval", (None, None))
         return cls(
             model=name,
+            asked=asked,
             comparable_tasks=plain,
             all_tasks=overall.get("library_score"),
             score=overall.get("mean_score"),
@@ -291,22 +297,41 @@ class RankedModel:
         )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The preset and the tasks that a model was given."""
+
+    preset: str | None
+    tasks: frozenset[str]
+
+    def __str__(self) -> str:
+        words = counted(len(self.tasks), "task")
+        if len(self.tasks) == 1:
+            words = next(iter(self.tasks))
+        return visible(words if self.preset is None else f"{self.preset}, {words}")
+
+
 def rank(evaluations: Sequence[RunScores]) -> Table:
-    """Return a row for each evaluation and for each model published beside an evaluation, the best first."""
-    rows: dict[str, RankedModel] = {}
+    """Return a row for each evaluation and for each model published beside an evaluation.
+
+    Rows over the same tasks stand together, the most tasks first, and in a group the best first: a score over a few
+    tasks says nothing about a score over all.
+    """
+    groups: defaultdict[Asked, dict[str, RankedModel]] = defaultdict(dict)
     for evaluation in evaluations:
-        if evaluation.results is None:
+        results = evaluation.results
+        if results is None:
             continue
-        row = RankedModel.of(evaluation.path.name, evaluation.results)
-        rows[row.model] = row
-        for model, means in evaluation.results.get("published", {}).items():
-            rows.setdefault(model, RankedModel(model, means.get("comparable"), means["overall"]))
-    best_first = sorted(
-        rows.values(),
-        key=lambda row: (-(row.comparable_tasks or 0.0), -(row.all_tasks or 0.0), -(row.score or 0.0)),
-    )
+        asked = Asked(results["preset"], frozenset(results["tasks"]))
+        row = RankedModel.of(evaluation.path.name, results, str(asked))
+        groups[asked][row.model] = row
+        for model, means in results.get("published", {}).items():
+            published = Asked(results["preset"], frozenset(means["tasks"]))
+            published_row = RankedModel(model, str(published), means.get("comparable"), means["overall"])
+            groups[published].setdefault(model, published_row)
     columns = {
         "MODEL": "",
+        "ASKED": "",
         "COMPARABLE TASKS": ".3f",
         "ALL TASKS": ".3f",
         "SCORE": ".3f",
@@ -315,4 +340,10 @@ def rank(evaluations: Sequence[RunScores]) -> Table:
         "RIGHT": ".3f",
         "PROBLEMS": "d",
     }
-    return Table(columns, [astuple(row) for row in best_first])
+    rows: list[RankedModel] = []
+    for asked in sorted(groups, key=lambda asked: (-len(asked.tasks), str(asked), sorted(asked.tasks))):
+        rows += sorted(
+            groups[asked].values(),
+            key=lambda row: (-(row.comparable_tasks or 0.0), -(row.all_tasks or 0.0), -(row.score or 0.0)),
+        )
+    return Table(columns, [astuple(row) for row in rows])

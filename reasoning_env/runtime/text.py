@@ -13,3 +13,8 @@ def visible(text: str, limit: int | None = None) -> str:
     if cut.isprintable():
         return cut
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun: `1 task`, `2,000 tasks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

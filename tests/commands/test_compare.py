@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.commands.compare import compare_command
+from reasoning_env.commands.compare import compare_command, p_value
 from reasoning_env.errors import ConfigError
 from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write_evaluation
 
@@ -30,7 +30,9 @@ def write(tmp_path: Path) -> Write:
             for task, problems in tasks.items()
             for index, problem in enumerate(problems)
         ]
-        return write_evaluation(tmp_path / name, *groups, results={**RESULTS, "settings": {}, **results})
+        rows = {task: row() for task in tasks}
+        document = {**RESULTS, "settings": {}, "tasks": rows, "published": {}, **results}
+        return write_evaluation(tmp_path / name, *groups, results=document)
 
     return write
 
@@ -144,19 +146,34 @@ def ranked(*paths: Path, form: str, capsys: pytest.CaptureFixture[str]) -> list[
 
 
 def test_ranking_has_published_models(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    models = {"lab/good": published(0.8, comparable=0.9), "lab/poor": published(0.2, comparable=0.1)}
+    models = {
+        "lab/good": published(0.8, comparable=0.9, tasks={"task": 0.8}),
+        "lab/poor": published(0.2, comparable=0.1, tasks={"task": 0.2}),
+    }
     more = {"published": models, "comparable": row(library_score=0.5)}
     folder = write("a", {"task": [1.0]}, overall=row(mean_score=0.25, library_score=0.5), **more)
     lines = ranked(folder, form="--markdown", capsys=capsys)
-    assert [line.split(" | ")[:3] for line in lines[2:]] == [
-        ["| lab/good", "0.900", "0.800"],
-        ["| m (a)", "0.500", "0.500"],
-        ["| lab/poor", "0.100", "0.200"],
+    assert [line.split(" | ")[:4] for line in lines[2:]] == [
+        ["| lab/good", "task", "0.900", "0.800"],
+        ["| m (a)", "task", "0.500", "0.500"],
+        ["| lab/poor", "task", "0.100", "0.200"],
     ]
     assert ranked(folder, form="--csv", capsys=capsys)[:2] == [
-        "model,comparable_tasks,all_tasks,score,from,to,right,problems",
-        "lab/good,0.9,0.8,,,,,",
+        "model,asked,comparable_tasks,all_tasks,score,from,to,right,problems",
+        "lab/good,task,0.9,0.8,,,,,",
     ]
+
+
+def test_few_tasks_are_not_ranked_above_many(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    few = write("few", {"gcd": [1.0]}, overall=row(mean_score=0.9))
+    many = write("many", {"gcd": [0.0], "lcm": [0.5]}, overall=row(mean_score=0.2))
+    lines = ranked(few, many, form="--csv", capsys=capsys)
+    assert [line.split(",")[:2] for line in lines[1:]] == [["m (many)", "2 tasks"], ["m (few)", "gcd"]]
+
+
+@pytest.mark.parametrize(("p", "shown"), [(0.0004, "< .001"), (0.0, "< .001"), (0.001, "0.001"), (0.5, "0.500")])
+def test_p_value_is_never_zero(p: float, shown: str) -> None:
+    assert p_value(p) == shown
 
 
 @pytest.mark.parametrize("differs", ["task", "problem"])

@@ -398,10 +398,15 @@ function compare() {
   against(pair);
 }
 
+const pValue = (p) => (p < 0.001 ? "< .001" : f3(p));
+
+// A change is coloured where its interval leaves 0 out.
+const direction = (row) => (row.low > 0 ? "up" : row.high < 0 ? "down" : "");
+
 // From -1 to 1, or as far as the widest of these intervals reaches: the interval, and a point for the change.
 function spread(row, reach) {
   const at = (value) => `${50 + (50 * value) / reach}%`;
-  const kind = row.low > 0 ? "up" : row.high < 0 ? "down" : "";
+  const kind = direction(row);
   return h("span", { class: `spread ${kind}`, title: `${signed(row.change)}, 95 %: ${signed(row.low)} to ${signed(row.high)}` },
     h("i", { class: "span", style: { left: at(row.low), width: `${(50 * (row.high - row.low)) / reach}%` } }), h("i", { class: "point", style: { left: at(row.change) } }));
 }
@@ -449,8 +454,8 @@ function against(place) {
     h("div", { class: "cards" },
       unlike(compared),
       h("div", { class: "card wide" }, h("h2", {}, "Differences by task"), h("div", { class: "note" }, `B − A with its 95 % interval, on an axis from ${signed(-reach)} to ${signed(reach)}; coloured where the interval leaves 0 out. p: sign test over the problems. Click a row to read.`), table([name,
-        ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", difference(row.change)]],
-        ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => f3(row.p)],
+        ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", h("span", { class: direction(row) }, signed(row.change))]],
+        ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => pValue(row.p)],
       ], byTask, 1, (row) => browse({ task: row.task, run: "" }))),
       card(D.compared === "accuracy" ? "Accuracy of tasks" : "Mean scores of tasks", "A point is a task: above the line, B is better. Click a point to read its rollouts.", chart((c) => ({
         legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
