@@ -35,7 +35,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from reasoning_env.verifiers import preload
-from reasoning_env.verifiers.readings import expected_form, plain_reading
+from reasoning_env.verifiers.readings import readings
 from reasoning_env.verifiers.scoring import GUARDS, verify
 from reasoning_env.workers.sandbox import code_paths
 
@@ -229,7 +229,7 @@ class Fuzzer:
         def check(case: tuple[bytes, str]) -> None:
             entry, text = case
             plainly = partial(verify, bench.task, bench.dataset, text, pickle.loads(entry), strict=False)
-            for scored in (plainly, partial(self._score_reading, bench, text, entry)):
+            for scored in (plainly, *self._score_readings(bench, text, entry)):
                 score, took = self._score(scored, hostile=True)
                 self.slowest_s = max(self.slowest_s, took)
                 assert not self._tripwire.events, f"{self._tripwire.events[0]} for {text!r}"
@@ -238,11 +238,10 @@ class Fuzzer:
 
         self._run(bench.task, attacks(bench), check, examples)
 
-    def _score_reading(self, bench: Bench, text: str, entry: bytes) -> float:
-        """Return the strict score of a text in the expected form; of the text itself without such a form."""
-        plain = plain_reading(text, strip_full_stop=True)
-        read = expected_form(plain, bench.task, pickle.loads(entry)) or text
-        return verify(bench.task, bench.dataset, read, pickle.loads(entry), strict=True)
+    def _score_readings(self, bench: Bench, text: str, entry: bytes) -> list[Callable[[], float]]:
+        """Return the strict scorings of a text and of its readings."""
+        texts = dict.fromkeys((text, *readings(text, bench.task, pickle.loads(entry))))
+        return [partial(verify, bench.task, bench.dataset, read, pickle.loads(entry), strict=True) for read in texts]
 
     def _score(self, score: Callable[[], float], *, hostile: bool = False) -> tuple[float | str, float]:
         """Return the score, or the name of what was raised, and the CPU seconds."""

@@ -35,15 +35,25 @@ class AnswerForm(StrEnum):
     """Other forms in which an answer is accepted, because it says the same."""
 
     VALUE = "value"
-    """A number, fraction, list or board in another notation, whichever the expected answer is."""
+    """A number, fraction, list, sequence or board in another notation, whichever the expected answer is."""
     OPTION = "option"
-    """A word to choose from, in any case and in quotes; or a value."""
+    """A word to choose from, in any case; or a value."""
     EXPRESSION = "expression"
     """An expression with other signs of mathematics."""
     FACTORS = "factors"
     """Factors with another sign of multiplication between them."""
     DURATION = "duration"
     """A duration in any case, and without a comma after the days."""
+    DIGITS = "digits"
+    """Digits in a base, with the base named or not."""
+    COMPLEX = "complex"
+    """A complex number with a sign of multiplication before `i`."""
+    SOLUTIONS = "solutions"
+    """Numbers in brackets or not, with the name of the variable before them or not."""
+    LETTER_VALUES = "letter values"
+    """Letters with their digits, with another sign between the two, or as a dictionary."""
+    CLAIMS = "claims"
+    """Claims on lines, or with semicolons or full stops between them."""
     EXACT = "exact"
     """No other form: the question asks for the exact output of a program."""
 
@@ -82,7 +92,7 @@ class TaskFacts:
     reads_as: AnswerForm = AnswerForm.VALUE
     """Other forms in which its answers are accepted."""
     word_separator: str = ""
-    """Text between the words of its expected answer; "" where the answer is no list of words."""
+    """Text between the elements of its expected answer; "" where the answer is no sequence of words or moves."""
     option_key: str = ""
     """The key of the metadata that holds the chosen option; "" where the answer is the option itself."""
     ends_in_full_stop: bool = False
@@ -103,7 +113,7 @@ FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel
 SPREAD_FAST = "many rotten oranges spread as fast on a large grid as on a small one"
 
 FACTS: Mapping[str, TaskFacts] = {
-    "ab": TaskFacts(few_questions=True),
+    "ab": TaskFacts(word_separator=" ", few_questions=True),
     "acre": TaskFacts(
         reads_as=AnswerForm.OPTION, options=3, even_options=("on", "off", "undetermined"), built_for_each_seed=True
     ),
@@ -126,7 +136,7 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "arc_agi": TaskFacts(built_from=("use_train", "use_eval", "board_format_opts")),
-    "base_conversion": TaskFacts(few_questions=True),
+    "base_conversion": TaskFacts(reads_as=AnswerForm.DIGITS, few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(
         reads_as=AnswerForm.EXACT,
@@ -140,7 +150,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),
         ),
     ),
-    "bitwise_arithmetic": TaskFacts(),
+    "bitwise_arithmetic": TaskFacts(reads_as=AnswerForm.DIGITS),
     "boxnet": TaskFacts(few_questions=True),
     "caesar_cipher": TaskFacts(
         few_questions=True,
@@ -203,7 +213,9 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "color_cube_rotation": TaskFacts(reads_as=AnswerForm.OPTION),
-    "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan counts as equal to any number"),
+    "complex_arithmetic": TaskFacts(
+        reads_as=AnswerForm.COMPLEX, few_questions=True, pays_for="nan counts as equal to any number"
+    ),
     "composite": TaskFacts(),
     "count_bits": TaskFacts(),
     "count_primes": TaskFacts(scores_without_params=True),
@@ -225,7 +237,7 @@ FACTS: Mapping[str, TaskFacts] = {
         reads_as=AnswerForm.OPTION, options=2, even_options=TRUE_OR_FALSE, few_questions=True, pays_for=BOTH
     ),
     "cryptarithm": TaskFacts(
-        word_separator=",",
+        reads_as=AnswerForm.LETTER_VALUES,
         levels=(
             FieldLevels(
                 ("min_words", "max_words"),
@@ -368,6 +380,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "knights_knaves": TaskFacts(
+        reads_as=AnswerForm.CLAIMS,
         option_key="solution",
         options=4,
         ends_in_full_stop=True,
@@ -483,8 +496,8 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "palindrome_generation": TaskFacts(few_questions=True),
     "palindrome_partitioning": TaskFacts(),
-    "path_star": TaskFacts(),
-    "polynomial_equations": TaskFacts(few_questions=True),
+    "path_star": TaskFacts(word_separator=" "),
+    "polynomial_equations": TaskFacts(reads_as=AnswerForm.SOLUTIONS, few_questions=True),
     "polynomial_multiplication": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
     "pool_matrix": TaskFacts(
         levels=(
@@ -519,6 +532,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "quantum_lock": TaskFacts(
+        word_separator=" \u2192 ",
         few_questions=True,
         levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
     ),
@@ -553,9 +567,12 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "rubiks_cube": TaskFacts(
-        few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
+        word_separator=" ",
+        few_questions=True,
+        levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),),
     ),
     "rush_hour": TaskFacts(
+        word_separator=" ",
         few_questions=True,
         scores_without_params=True,
         pays_for="moves through other cars, and cars that are not there",
@@ -586,6 +603,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "shortest_path": TaskFacts(
         reads_as=AnswerForm.OPTION,
+        word_separator=" ",
         frequent_answer=True,
         levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
     ),
@@ -660,6 +678,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "time_intervals": TaskFacts(reads_as=AnswerForm.DURATION, pays_for="a duration of zero is near most durations"),
     "tower_of_hanoi": TaskFacts(
+        word_separator="\n",
         few_questions=True,
         levels=(
             FieldLevels(("min_disks", "max_disks"), ((3, 6), (5, 8), (7, 10), (9, 13), (12, 16)), FEWER_PEGS),

@@ -1,77 +1,24 @@
-"""Read an answer as the verifier expects: without wrappers, and in the form of the expected answer.
+"""Read an answer as the verifier expects: without decoration, and in the form of the expected answer.
 
-A reading has the content of the answer. Nothing is searched for: only a wrapper around the whole answer is taken off,
-and text beside the answer still counts against the answer. An answer gets the form of the expected answer only if both
-have the same content.
+A reading has the content of the answer. Nothing is searched for: only decoration of the whole answer is taken off, and
+text beside the answer still counts against the answer. An answer gets the form of the expected answer only if both have
+the same content; a notation that the verifier reads on its own (such as `7/32`) may have any content.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import gcd
 
 from ..library_facts import AnswerForm, facts
+from .decoration import undecorated
 from .entries import Entry
-from .grammars.expressions import ExpressionError, parse_list
-
-
-@dataclass(frozen=True)
-class Wrapper:
-    """Text around an answer.
-
-    `pattern` matches the whole text, and the group `inner` is the answer. `example` is a text that matches, and
-    `reading` the answer in the example. With `has_braces`, all braces of the answer must be closed. With `keeps_blanks`
-    only newlines are stripped from the answer, since blanks may belong to the first line.
-    """
-
-    pattern: re.Pattern[str]
-    example: str
-    reading: str
-    has_braces: bool = False
-    keeps_blanks: bool = False
-
-    def match(self, text: str) -> str | None:
-        """Return the answer in a text; None for a text without this wrapper."""
-        match = self.pattern.fullmatch(text)
-        if match is None or not match["inner"].strip():
-            return None
-        if self.has_braces and not _has_whole_braces(match["inner"]):
-            return None
-        return match["inner"].strip("\n") if self.keeps_blanks else match["inner"].strip()
-
-
-WRAPPERS: Mapping[str, Wrapper] = {
-    "code fence": Wrapper(
-        re.compile(r"(?s)(?P<fence>`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)"),
-        "```python\n  1 2\n3 4\n```",
-        "  1 2\n3 4",
-        keeps_blanks=True,
-    ),
-    "display mathematics": Wrapper(re.compile(r"(?s)\\\[(?P<inner>(?:(?!\\[\[\]]).)*)\\\]"), r"\[ 16 \]", "16"),
-    "inline mathematics": Wrapper(re.compile(r"(?s)\\\((?P<inner>(?:(?!\\[()]).)*)\\\)"), r"\( 16 \)", "16"),
-    "two dollars": Wrapper(re.compile(r"\$\$(?P<inner>[^$]*)\$\$"), "$$16$$", "16"),
-    "dollar": Wrapper(re.compile(r"\$(?P<inner>[^$]*)\$"), "$16$", "16"),
-    "LaTeX command": Wrapper(
-        re.compile(r"(?s)\\(?:boxed|text|textbf|mathrm|mathbf)\{(?P<inner>.*)\}"),
-        r"\boxed{{1, 2}}",
-        "{1, 2}",
-        has_braces=True,
-    ),
-    # A power is written with the sign of bold, but with no blank beside the sign: 2**3 stays.
-    "bold": Wrapper(
-        re.compile(r"(?s)(?P<mark>\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)"),
-        "**16**",
-        "16",
-    ),
-    "backticks": Wrapper(re.compile(r"(?P<ticks>`{1,2})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
-}
-"""Wrappers of answers, by name. The first that matches is taken off."""
-MAX_WRAPPERS = 5
-"""Number of wrappers that are taken off; a box in display mathematics in bold has three."""
+from .literals import LiteralError, parse_literal
 
 SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("\\times", "\\cdot", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
@@ -84,24 +31,50 @@ SIGNS: Mapping[str, str] = {
 
 NUMBER = re.compile(r"[-+]?(?:\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE][-+]?\d{1,2})?", re.ASCII)
 """A decimal number: `16`, `-1.50`, `.5`, `1.6e1`."""
-THOUSANDS = re.compile(r"(?<=\d)(?:,|\{,\}|\\,)(?=\d{3}(?!\d))")
-"""The separator in `1,234`, `1{,}234` and `1\\,234`, all of which become `1234`; there is none in `1,2345`."""
+THOUSANDS = r"(?P<comma>,|\{,\}|\\,|[\u00a0\u2009\u202f])"
+"""The separator in `1,234`, `1{,}234`, `1\\,234`, and with a narrow blank; there is none in `1,2345` or `0,123`."""
+RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+"""The superscripts of `-0123456789`."""
 NAMED_NUMBER = re.compile(
-    r"(?:[A-Za-z]\w{0,20}\s*=\s*)?[$\u20ac\u00a3]?(?P<number>[-+]?[\d.]{1,400}(?:[eE][-+]?\d{1,2})?)"
-    r"(?:\s*(?P<unit>[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
+    r"(?:\\?[$\u20ac\u00a3])?(?P<sign>[-+]?)\s?"
+    rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
+    r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,2}))?"
+    r"(?:\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?10(?:(?:\^|\*\*)[({]?(?P<power>-?\d{1,2})[)}]?"
+    rf"|(?P<raised>[{RAISED}]{{1,3}})))?"
+    r"(?:\s{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
     re.ASCII,
 )
-"""A number with its variable, currency or unit: `x = 16`, `$16`, `16 legs`."""
-FRACTION = re.compile(r"\\[dt]?frac\{(-?\d{1,50})\}\{(\d{1,50})\}|(-?\d{1,50})\s*/\s*(\d{1,50})", re.ASCII)
-r"""A fraction of whole numbers: `\frac{3}{4}`, `3 / 4`."""
+"""A number with its currency, power of ten or unit: `$16`, `1.6 \\times 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
+COUNT = r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}})\s?"
+FRACTIONS = tuple(
+    re.compile(pattern.replace("UP", COUNT.format(name="up")).replace("DOWN", COUNT.format(name="down")), re.ASCII)
+    for pattern in (r"\\[dt]?frac\s?\{UP\}\s?\{DOWN\}", "\\{?UP(?:[/\u00f7\u2044\u2215]|\\\\div|\\\\over)DOWN\\}?")
+)
+r"""A fraction of whole numbers: `\frac{3}{4}`, `3 / 4`, `3 \u00f7 4`."""
 LATEX_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
 r"""A fraction of expressions: `\frac{8}{3 - 1}` becomes `((8)/(3 - 1))`."""
-TIMES = re.compile(r"\s*(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s*")
+EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
+"""An expression of numbers and its value: `3 * 4 = 12`."""
+DIGITS_IN_BASE = re.compile(
+    r"\(?(?P<sign>-?)(?:0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})\)?"
+    r"(?:_\{?(?P<base>\d{1,2})\}?|(?P<lowered>[\u2080-\u2089]{1,2})|\s?\(?(?:in )?base[- ]?(?P<named>\d{1,2})\)?)"
+)
+"""Digits with their base: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`."""
+LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
+BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
+PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
+IMAGINARY = re.compile(r"\s?[*\u22c5\u00b7]\s?(?=[ijIJ]\b)")
+"""The sign before an imaginary unit: that in `2*i`."""
+TIMES = re.compile(r"\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?")
 r"""The sign between factors: `2 x 3`, `2*3` and `2 \times 3` have the factors `2` and `3`."""
-DAYS_BEFORE_CLOCK = re.compile(r"(days?)\s+(?=\d)")
-"""Days without a comma: `3 days 04:05` becomes `3 days, 04:05`."""
-COMMA = re.compile(r"\s*,\s*")
-"""The comma of a list of words with any blanks: `cold ,cord` becomes `cold, cord`."""
+DAYS_BEFORE_CLOCK = re.compile(r"(days?)(?:,? and|,)?\s{0,2}(?=\d)")
+"""Days before a clock: `3 days 04:05` and `3 days and 04:05` become `3 days, 04:05`."""
+ARROW = re.compile(r"->|=>|[\u2192\u27f6\u21d2]|[,;\n]")
+"""The sign between the elements of a sequence."""
+SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?=\s?")
+"""The name before a solution: `x = `, `x_1 = `."""
+LETTER_VALUE = re.compile(r"([A-Z])\s?(?:=|:|->|\u2192)\s?(\d)")
+"""A letter and its digit: `A = 1`, `A: 1`."""
 
 CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
 """A cell of a board: the three in `12 _ 0.5`."""
@@ -109,81 +82,88 @@ SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
 """A cell of a board whose cells have one character: the three in `12_`."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """Text between the cells of an expected board: ` < ` in `1 < 2`."""
-OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"\u2500-\u257f-]*")
+OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"*\u2500-\u257f-]*")
 """Text between the cells of a board in another layout: `[[`, `, `, `], [` and `]]` in `[[1, 2], [3, 4]]`."""
 LONE_V = re.compile(r"(?<![\w\0])v(?![\w\0])")
 """A v beside no cell and no letter, which is a sign between rows: both in `v   v`, none in `1v2`."""
-MATRIX_LIMIT = re.compile(r"\\(?:begin|end)\{[a-z]{1,10}\}")
-r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`."""
+MATRIX_LIMIT = re.compile(r"\\(?:begin|end)\{[a-z]{1,10}\*?\}(?:\{[clr| ]{1,200}\})?|\\(?:left|right|hline)(?![a-z])")
+r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{array}{cc}`."""
+ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 
 
-# ---- without wrappers
+def readings(answer: str, task: str, entry: Entry) -> Iterator[str]:
+    """Yield the readings of an answer: with one decoration less each time, and each also in the expected form.
 
-
-def plain_reading(answer: str, *, strip_full_stop: bool) -> str:
-    """Return the answer without its wrappers and, with `strip_full_stop`, without a full stop at its end.
-
-    CRLF becomes a newline, Unicode's minus a hyphen, and trailing blanks go. Takes linear time.
+    Readings may come twice. All take linear time together.
     """
-    text = "\n".join(line.rstrip() for line in answer.replace("\r\n", "\n").split("\n")).strip()
-    text = text.replace("\N{MINUS SIGN}", "-")
-    for _ in range(MAX_WRAPPERS):
-        inner = _unwrap(text, strip_full_stop=strip_full_stop)
-        if inner == text:
-            break
-        text = inner
-    return text
+    strip_full_stop = not _ends_in_full_stop(task, entry)
+    for said in undecorated(answer, strip_full_stop=strip_full_stop):
+        yield said
+        yield from expected_forms(said, task, entry)
 
 
-def _unwrap(text: str, *, strip_full_stop: bool) -> str:
-    for wrapper in WRAPPERS.values():
-        inner = wrapper.match(text)
-        if inner is not None:
-            return inner
-    if strip_full_stop and text.endswith(".") and not text.endswith("..") and len(text) > 1:
-        return text[:-1].rstrip()
-    return text
+def _ends_in_full_stop(task: str, entry: Entry) -> bool:
+    """Tell whether right answers to an entry may end in a full stop of their own."""
+    return facts(task).ends_in_full_stop or str(entry.get("answer")).endswith(".")
 
 
-def _has_whole_braces(text: str) -> bool:
-    """Tell whether each brace is closed: those of `{a}{b}` are, those of `a}{b` are not."""
-    depth = 0
-    for brace in re.findall("[{}]", text):
-        depth += 1 if brace == "{" else -1
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-# ---- in the form of the expected answer
-
-
-def expected_form(said: str, task: str, entry: Entry) -> str | None:
-    """Return an answer in the form of the expected answer; None for an answer of another kind or content.
+def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
+    """Yield an answer in the form of the expected answer; nothing for an answer of another kind.
 
     A number of the same value, a list with the same elements, and a fraction or an option in another spelling become
-    the expected answer. The cells of a board, right or wrong, are put into the expected layout.
+    the expected answer. The cells of a board and the elements of a sequence, right or wrong, are put into the expected
+    layout. A list or dictionary in Python's notation becomes JSON.
     """
     row = facts(task)
-    match row.reads_as:
-        case AnswerForm.EXPRESSION:
-            return _expression(said)
-        case AnswerForm.FACTORS:
-            return _factors(said)
-        case AnswerForm.DURATION:
-            return DAYS_BEFORE_CLOCK.sub(r"\1, ", said.casefold())
-        case AnswerForm.EXACT:
-            return None
-    if entry.get("answer") is None:
-        return None
+    forms: tuple[str | None, ...]
     question = str(entry["question"])
-    right = str(entry["answer"])
-    if row.reads_as is AnswerForm.OPTION and said.strip("\"'").casefold() == right.casefold():
-        return right
-    if _is_same_number(said, right, question) or _is_same_fraction(said, right) or _is_same_list(said, right):
-        return right
-    words = _words(said, row.word_separator) if row.word_separator else None
-    return words or _board(said, right)
+    match row.reads_as:
+        case AnswerForm.EXACT:
+            forms = ()
+        case AnswerForm.EXPRESSION:
+            forms = (_expression(said),)
+        case AnswerForm.FACTORS:
+            forms = (_factors(said),)
+        case AnswerForm.DURATION:
+            forms = (DAYS_BEFORE_CLOCK.sub(r"\1, ", said.casefold()),)
+        case AnswerForm.CLAIMS:
+            forms = (_claims(said),)
+        case AnswerForm.LETTER_VALUES:
+            forms = (_letter_values(said),)
+        case AnswerForm.SOLUTIONS:
+            forms = (_solutions(said),)
+        case AnswerForm.DIGITS:
+            forms = (_digits(said, str(entry["answer"]), question),)
+        case AnswerForm.COMPLEX:
+            forms = (IMAGINARY.sub("", said),)
+        case _:
+            forms = _values(said, row.reads_as, row.word_separator, entry)
+    for form in forms:
+        if form is not None:
+            yield form
+
+
+def _values(said: str, reads_as: AnswerForm, separator: str, entry: Entry) -> tuple[str | None, ...]:
+    right = str(entry.get("answer"))
+    question = str(entry["question"])
+    if reads_as is AnswerForm.OPTION and said.casefold() == right.casefold():
+        return (right,)
+    if separator:
+        sequence = _sequence(said, separator)
+        return (sequence, sequence.casefold() if sequence and reads_as is AnswerForm.OPTION else None)
+    if entry.get("answer") is None:
+        return (_json(said),)
+    if NUMBER.fullmatch(right.removesuffix("\N{DEGREE SIGN}")):
+        return (_number(said, right, question),)
+    if _fraction(right) is not None:
+        return (right if _fraction(said) == _fraction(right) else None,)
+    if right[:1] == "(":
+        return (_point(said),)
+    if right[:1] == "{":
+        return (_json(said),)
+    if right[:1] == "[":
+        return (right if _is_same_list(said, right) else _json(said),)
+    return (_board(said, right),)
 
 
 def _expression(said: str) -> str:
@@ -194,68 +174,167 @@ def _expression(said: str) -> str:
 
 
 def _factors(said: str) -> str | None:
-    """Return whole numbers with the expected sign between the factors; None for other factors."""
-    factors = TIMES.split(said)
-    if not all(re.fullmatch("[0-9]+", factor) for factor in factors):
+    """Return whole numbers with the expected sign between the factors; None for other factors.
+
+    The product may stand before the factors: `12 = 2 x 2 x 3`.
+    """
+    product, equals, factors = said.partition("=") if "=" in said else ("", "", said)
+    numbers = TIMES.split(factors.strip())
+    if not all(re.fullmatch("[0-9]{1,40}", number) for number in numbers) or len(numbers) > 200:
         return None
-    return " \N{MULTIPLICATION SIGN} ".join(factors)
+    if equals and (not re.fullmatch("[0-9]{1,40}", product.strip()) or int(product) != _product(numbers)):
+        return None
+    return " \N{MULTIPLICATION SIGN} ".join(numbers)
 
 
-def _is_same_number(said: str, right: str, question: str) -> bool:
-    if not NUMBER.fullmatch(right):
-        return False
-    match = NAMED_NUMBER.fullmatch(THOUSANDS.sub("", said))
-    if match is None or not NUMBER.fullmatch(match["number"]):
-        return False
-    return Fraction(match["number"]) == Fraction(right) and _is_asked_for(match["unit"], question)
+def _product(numbers: Sequence[str]) -> int:
+    product = 1
+    for number in numbers:
+        product *= int(number)
+    return product
+
+
+# ---- numbers
+
+
+def _number(said: str, right: str, question: str) -> str | None:
+    """Return the expected answer for a number of the same value, else the number in a plain notation.
+
+    The verifier may accept the plain notation of a number that is not exactly the expected one. None for other text.
+    """
+    said = _without_question(said, question)
+    degrees = "\N{DEGREE SIGN}" if right.endswith("\N{DEGREE SIGN}") else ""
+    value = Fraction(right.removesuffix("\N{DEGREE SIGN}"))
+    parts = _fraction(said)
+    if parts is not None:
+        above, below = map(int, parts)
+        if below < 2 or gcd(above, below) != 1:
+            return None
+        return right if Fraction(above, below) == value else f"{above}/{below}"
+    plain = _plain_number(said, question)
+    if plain is None:
+        return None
+    return right if Fraction(plain) == value else plain + degrees
+
+
+def _plain_number(said: str, question: str) -> str | None:
+    """Return a number without separators, currency and unit; None for text that is no number."""
+    match = NAMED_NUMBER.fullmatch(said)
+    if match is None:
+        return None
+    exponent = int(match["exponent"] or 0) + int(match["power"] or 0)
+    if match["raised"]:
+        try:
+            exponent += int("".join("-0123456789"[RAISED.index(digit)] for digit in match["raised"]))
+        except ValueError:
+            return None
+    unit = match["unit"]
+    if unit == "%" and "percent" not in question:
+        exponent -= 2
+    elif not _is_asked_for(unit, question):
+        return None
+    digits = re.sub(r"[^\d.]", "", match["digits"])
+    return match["sign"] + digits + (f"e{exponent}" if exponent else "")
 
 
 def _is_asked_for(unit: str | None, question: str) -> bool:
     """Tell whether the words after a number are the question's own, in singular or plural."""
-    words = {word.removesuffix("s") for word in re.findall(r"[a-z]+", question.casefold())} - {"not", "no", "or"}
-    return all(word.removesuffix("s") in words for word in (unit or "").casefold().split())
+    if unit == "\N{DEGREE SIGN}":
+        return unit in question or "degree" in question
+    words = {word.removesuffix("s") for word in re.findall(r"[a-z]+", question.casefold())} - {"not", "no", "or", "and"}
+    return unit == "%" or all(word.removesuffix("s") in words for word in (unit or "").casefold().split())
 
 
-def _is_same_fraction(said: str, right: str) -> bool:
-    """Tell whether two fractions have the same numerator and denominator: questions ask for reduced fractions."""
-    parts = _fraction(said)
-    return parts is not None and parts == _fraction(right)
+def _without_question(said: str, question: str) -> str:
+    """Return the value after the question's whole expression: `12` of `3 * 4 = 12`, where 3 * 4 is asked."""
+    match = EQUATION.fullmatch(said)
+    if match is None:
+        return said
+    left = _squeezed(match["left"])
+    asked = _squeezed(question)
+    start = asked.find(left)
+    if start < 0 or not re.search(r"\D", left[1:]):
+        return said
+    before = asked[start - 1 : start]
+    after = asked[start + len(left) : start + len(left) + 2]
+    is_whole = not re.match(r"[\d.+*/()-]", before) and re.match(r"=|\?|\.(?!\d)|$", after)
+    return match["right"].strip() if is_whole else said
+
+
+def _squeezed(text: str) -> str:
+    return re.sub("[\u00d7\u22c5]", "*", re.sub(r"\s+", "", text)).replace("\N{DIVISION SIGN}", "/")
 
 
 def _fraction(text: str) -> list[str] | None:
-    """Return numerator and denominator as written; None for text that is no fraction."""
-    match = FRACTION.fullmatch(text.strip("$"))
-    return None if match is None else [part for part in match.groups() if part]
+    """Return numerator and denominator as written, without separators; None for text that is no fraction.
+
+    Questions ask for reduced fractions, so `6/8` is not `3/4`.
+    """
+    text = text.strip("$").strip()
+    match = next(filter(None, (pattern.fullmatch(text) for pattern in FRACTIONS)), None)
+    return None if match is None else [match["up"].replace(",", ""), match["down"].replace(",", "")]
+
+
+def _digits(said: str, right: str, question: str) -> str | None:
+    """Return digits without their base; None for digits in another base than the question asks for.
+
+    Hexadecimal digits keep or get the prefix `0x` where the expected answer has a prefix.
+    """
+    asked = question.rpartition(" to ")[2].split()
+    base = BASES.get(asked[0], asked[0].removeprefix("base-")) if asked else ""
+    prefix = ""
+    if "0x" in right:
+        base = "16"
+        prefix = "0x"
+    match = DIGITS_IN_BASE.fullmatch(said)
+    if match is None:
+        return said[2:] if PREFIXES.get(said[:2]) == base else None
+    lowered = (match["lowered"] or "").translate(LOWERED)
+    if base != (match["base"] or match["named"] or lowered):
+        return None
+    return match["sign"] + prefix + match["digits"]
+
+
+# ---- lists and sequences
+
+
+def _json(said: str) -> str | None:
+    """Return a list or dictionary of Python in JSON; None for other text, and for JSON."""
+    if said[:1] not in ("[", "{", "("):
+        return None
+    try:
+        json.loads(said)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return None
+    try:
+        return json.dumps(parse_literal(said))
+    except (LiteralError, RecursionError):
+        return None
 
 
 def _is_same_list(said: str, right: str) -> bool:
-    if not right.startswith("["):
-        return False
     elements = _elements(said)
+    if elements is None and "," in said and said[:1] not in "[({":
+        elements = _elements(f"[{said}]")
     return elements is not None and elements == _elements(right)
 
 
-def _elements(text: str) -> list[object] | None:
-    """Return the elements of a list, with the values of numbers, quoted or not; None for text that is no list."""
-    value: object
+def _elements(text: str) -> object | None:
+    """Return a list or dictionary with the values of numbers, quoted or not; None for other text."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            value = parse_list(text)
-        except ExpressionError:
-            return None
-    if not isinstance(value, (list, tuple)):
-        return None
-    try:
-        return [_value(element) for element in value]
-    except RecursionError:
+        value = parse_literal(text)
+        return _value(value) if isinstance(value, (list, dict)) else None
+    except (LiteralError, RecursionError):
         return None
 
 
 def _value(element: object) -> object:
-    if isinstance(element, (list, tuple)):
+    if isinstance(element, list):
         return [_value(inner) for inner in element]
+    if isinstance(element, dict):
+        return {key: _value(inner) for key, inner in element.items()}
     if isinstance(element, bool) or element is None:
         return repr(element)
     if isinstance(element, int):
@@ -264,15 +343,78 @@ def _value(element: object) -> object:
     return Fraction(text) if NUMBER.fullmatch(text) else element
 
 
-def _words(said: str, separator: str) -> str | None:
-    """Return a list of words with the expected separator between the words; None for a list of other elements."""
-    if not said.startswith("["):
-        return COMMA.sub(separator, said)
+def _sequence(said: str, separator: str) -> str | None:
+    """Return the elements of a sequence with the expected separator; None for text that is no sequence.
+
+    Elements stand in a list, between commas, semicolons or arrows, or on lines; where the expected separator is no
+    comma and no newline, also between blanks. Each may have quotes.
+    """
     try:
-        words = json.loads(said)
-    except (ValueError, RecursionError):
+        items = parse_literal(said) if said[:1] in ("[", "(") else None
+    except LiteralError:
+        items = None
+    if items is None:
+        bracketed = re.fullmatch(r"(?s)\[([^\[\]]*)\]|\(([^()]*)\)|\{([^{}]*)\}", said)
+        inner = next(filter(None, bracketed.groups()), "") if bracketed else said
+        items = [_unquoted(item.strip()) for item in _split(inner, separator)]
+    if not isinstance(items, list) or not all(isinstance(item, (str, int)) for item in items):
         return None
-    return separator.join(words) if all(isinstance(word, str) for word in words) else None
+    words = [str(item).strip() for item in items]
+    if len(words) > 1 and not words[-1]:
+        words.pop()
+    return separator.join(words) if all(words) else None
+
+
+def _split(text: str, separator: str) -> list[str]:
+    if separator == "\n":
+        return [line.rstrip(",;.") for line in text.split("\n") if line.strip()]
+    text = re.sub(r"[,;]\s*\n", "\n", text)
+    items = ARROW.split(text)
+    if "," in separator:
+        return items
+    return [word for item in items for word in item.split()] + [""] * (not items[-1].strip())
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1] if len(word) > 2 and word[0] == word[-1] and word[0] in "\"'`" else word
+
+
+def _claims(said: str) -> str | None:
+    """Return claims with commas between them, which stood on lines or between semicolons or full stops."""
+    return ", ".join(claim for claim in (part.strip() for part in re.split(r"[;\n]|\.(?=\s)", said)) if claim)
+
+
+def _letter_values(said: str) -> str | None:
+    """Return letters and digits as `A=1,B=2`, from pairs in a dictionary, on lines or between commas or semicolons."""
+    said = said.strip("{} \n")
+    parts = [part.strip().replace('"', "").replace("'", "") for part in re.split(r"[,;\n]", said)]
+    matches = [LETTER_VALUE.fullmatch(part) for part in parts if part]
+    pairs = [f"{match[1]}={match[2]}" for match in matches if match]
+    return ",".join(pairs) if len(pairs) == len(matches) > 0 else None
+
+
+def _solutions(said: str) -> str | None:
+    """Return the numbers of `x = 1 or x = 2`, `[1, 2]`, `{1, 2}` or lines with commas between; None for other text."""
+    said = said.strip()
+    if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
+        said = said[1:-1]
+    said = re.sub(rf"^{SOLUTION_NAME.pattern}", "", said)
+    parts = [part.strip() for part in re.split(r"[,;\n]|\b(?:and|or)\b", said)]
+    values = [SOLUTION_NAME.sub("", part, count=1).strip("\"'") for part in parts if part]
+    return ", ".join(values) if values and all(NUMBER.fullmatch(value) for value in values) else None
+
+
+def _point(said: str) -> str | None:
+    """Return two numbers as `(x, y)`; None for other text."""
+    match = re.fullmatch(
+        r"(?:[A-Za-z]\s?=?\s?)?[(\[]?\s?([^\s,()\[\]]{1,100})\s?,\s?([^\s,()\[\]]{1,100})\s?[)\]]?", said
+    )
+    if match is None or not all(NUMBER.fullmatch(number) for number in match.groups()):
+        return None
+    return f"({match[1]}, {match[2]})"
+
+
+# ---- boards
 
 
 def _board(said: str, right: str) -> str | None:
@@ -280,8 +422,11 @@ def _board(said: str, right: str) -> str | None:
     expected = _layout(right)
     if expected is None:
         return None
-    rows = _rows(said, expected.cell)
-    if rows is None or [len(row) for row in rows] != expected.lengths:
+    for text in dict.fromkeys((said, said.replace(";", "\n"))):
+        rows = _rows(text, expected.cell)
+        if rows is not None and [len(row) for row in rows] == expected.lengths:
+            break
+    else:
         return None
     in_order = iter([cell for row in rows for cell in row])
     return re.sub(CELL, lambda match: next(in_order), right)
@@ -311,9 +456,11 @@ def _layout(right: str) -> _Layout | None:
 
 def _rows(said: str, cell: str) -> list[list[str]] | None:
     """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix. None for other text."""
-    said = MATRIX_LIMIT.sub("\n", said).replace("\\\\", "\n")
-    inner = re.findall(r"\[([^\[\]]*)\]", said)
-    lines = inner if re.match(r"\[\s*\[", said) else said.split("\n")
+    said = _joined_lines(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)))
+    if re.match(r"[\[(]\s*[\[(]", said):
+        lines = re.findall(r"[\[(]([^\[\]()]*)[\])]", said)
+    else:
+        lines = said.split("\n")
     rows = []
     for line in lines:
         signs = LONE_V.sub(" ", re.sub(cell, "\0", line))
@@ -326,3 +473,16 @@ def _rows(said: str, cell: str) -> list[list[str]] | None:
         if cells:
             rows.append(cells)
     return rows
+
+
+def _joined_lines(said: str) -> str:
+    """Return a list of lines as lines; other text as it is."""
+    if not re.match(r"\[\s*[\"']", said):
+        return said
+    try:
+        lines = parse_literal(said)
+    except LiteralError:
+        return said
+    if len(lines) < 2 or not all(isinstance(line, str) for line in lines):
+        return said
+    return "\n".join(lines)

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..library_facts import facts
 from . import formulas, moves, numbers, structures, words
 from .entries import Correction, Dataset, Entry, Guard
 from .partial_credit import FORM_SCORE, above_guessing, guesses
-from .readings import expected_form, plain_reading
+from .readings import readings
 
 GUARDS: Mapping[str, Guard] = {
     "binary_matrix": structures.score_binary_matrix,
@@ -130,19 +129,17 @@ class Scorer:
         return best
 
     def _forms(self, answer: str) -> Iterator[str]:
-        """Yield the forms to score: the answer, its plain reading, the reading in the expected form, the tagged answer.
+        """Yield the forms to score: the answer, its readings, the tagged answer.
 
         A reading is made only when the forms before it were not right, and left out where it equals one of them.
         """
         yield answer
         if self.lenient:
-            entry = pickle.loads(self.entry)
-            plain = plain_reading(answer, strip_full_stop=not _ends_in_full_stop(self.task, entry))
-            if plain != answer:
-                yield plain
-            expected = expected_form(plain, self.task, entry)
-            if expected is not None and expected not in (answer, plain):
-                yield expected
+            seen = {answer}
+            for reading in readings(answer, self.task, pickle.loads(self.entry)):
+                if reading not in seen:
+                    seen.add(reading)
+                    yield reading
         if self.with_tags:
             yield f"<answer>{answer}</answer>"
 
@@ -165,8 +162,3 @@ class Scorer:
             raise
         except BaseException:
             return 0.0
-
-
-def _ends_in_full_stop(task: str, entry: Entry) -> bool:
-    """Tell whether right answers to an entry may end in a full stop of their own."""
-    return facts(task).ends_in_full_stop or str(entry.get("answer")).endswith(".")

@@ -1,108 +1,59 @@
-"""Right answers to every task, in the forms in which honest models write them, earn full marks.
-
-A form that a question rules out is an exception. The table of exceptions quotes the question.
-"""
+"""Right answers to every task earn full marks in the forms in which honest models write them."""
 
 from __future__ import annotations
 
-import pickle
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
-from itertools import islice
-from typing import Any
 
 import pytest
-import reasoning_gym
 
-from reasoning_env.library_facts import FACTS, facts
-from reasoning_env.verifiers import Scorer
-
-from .honest_forms import KINDS, honest_forms, kind_of
+from .form_scores import SLOW, TASKS, Answered, Measured, answered_problems, measure, total, wrong_forms_paid
+from .honest_forms import KINDS, FormClass, kind_of
 
 SEED = 91_000
-TASKS = sorted(FACTS.keys() - {"composite", "boxnet", "rush_hour"})
-"""All tasks whose entries hold a right answer."""
-SLOW = frozenset({"futoshiki", "knight_swap", "puzzle24", "sokoban", "zebra_puzzles"})
-
-EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    ("jugs", "Python"): "Reply as a JSON-parsable list of moves",
+COUNT = 6
+LIMITS: Mapping[FormClass, float] = {FormClass.CORE: 0.01, FormClass.DECORATION: 0.05}
+"""The largest share of the pairs of task and form that may be refused, by class."""
+REFUSED: Mapping[tuple[str, str], str] = {
+    ("boxnet", "a hyphen as list mark"): "a hyphen before text with parentheses may be the sign of a function",
 }
-"""Words of the question that rule out a form of the answer, by task and form."""
+"""Forms that are refused, by task and form, with the reason."""
 
 
 @cache
-def _problems(task: str) -> list[tuple[Any, Any, str]]:
-    """Return a few entries of a task, each with its dataset and right answer."""
-    dataset = reasoning_gym.create_dataset(task, seed=SEED, size=30)
-    answered = ((entry, _right_answer(entry)) for entry in dataset)
-    found = ((dataset, entry, answer) for entry, answer in answered if answer and "Integral(" not in answer)
-    return list(islice(found, 2 if task in SLOW else 6))
+def _problems(task: str) -> list[Answered]:
+    return answered_problems(task, SEED, COUNT)
 
 
-def _right_answer(entry: Any) -> str:
-    """Return the expected answer, or the example's where many answers are right."""
-    metadata = entry["metadata"]
-    return str(entry["answer"] or metadata.get("example_answer") or metadata.get("example_correct_answer") or "")
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of the library's generators touch files."""
-    monkeypatch.chdir(tmp_path)
+@cache
+def _measured(task: str) -> Measured:
+    return measure(task, _problems(task))
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_right_answers_in_honest_forms(task: str) -> None:
-    unpaid = {}
-    for dataset, entry, answer in _problems(task):
-        ends_in_full_stop = answer.endswith(".") or facts(task).ends_in_full_stop
-        scorer = Scorer(task, dataset, pickle.dumps(entry), strict=True, lenient=True, with_tags=False)
-        for name, text in honest_forms(task, answer, entry["question"]).items():
-            if (task, name) in EXCEPTIONS or (name == "a full stop" and ends_in_full_stop):
-                continue
-            if scorer.score(text.strip()) < 0.99:
-                unpaid[name] = text
-    assert unpaid == {}
+def test_right_answers_paid(task: str) -> None:
+    assert _measured(task).pairs[FormClass.CORE] > 20
+    refused = {refusal.form: refusal.text for refusal in _measured(task).refusals}
+    assert {form: text for form, text in refused.items() if (task, form) not in REFUSED} == {}
 
 
-def _spoilt(answer: str) -> str:
-    """Return an answer with another last digit, or another last letter."""
-    for pattern, others in ((r"\d(?=\D*$)", "17"), (r"[^\W\d_](?=[\W\d_]*$)", "qz")):
-        found = re.search(pattern, answer)
-        if found:
-            other = others[0] if found[0] != others[0] else others[1]
-            return answer[: found.start()] + other + answer[found.end() :]
-    return answer + "?"
+@pytest.mark.parametrize("form_class", FormClass)
+def test_share_refused(form_class: FormClass) -> None:
+    measured = total(map(_measured, TASKS))
+    assert measured.pairs[form_class] > 2500
+    assert measured.share_refused(form_class) <= LIMITS[form_class]
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_wrong_answers_in_honest_forms(task: str) -> None:
-    paid = {}
-    for dataset, entry, answer in _problems(task)[:2]:
-        wrong = _spoilt(answer)
-        bare = Scorer(task, dataset, pickle.dumps(entry), strict=True, with_tags=False)
-        if _score(bare, wrong) >= 0.99:
-            continue  # this answer is right too, or the verifier takes it for right
-        scorer = replace(bare, lenient=True)
-        forms = honest_forms(task, wrong, entry["question"])
-        paid.update({name: text for name, text in forms.items() if _score(scorer, text) >= 0.99})
-    assert paid == {}
+def test_wrong_answers_unpaid(task: str) -> None:
+    assert wrong_forms_paid(task, _problems(task)[: 1 if task in SLOW else 2]) == {}
 
 
-def _score(scorer: Scorer, answer: str) -> float:
-    try:
-        return scorer.score(answer)
-    except Exception:  # verifiers raise anything
-        return 0.0
-
-
-@pytest.mark.parametrize(("task", "form"), sorted(EXCEPTIONS))
-def test_exceptions_quote_question(task: str, form: str) -> None:
-    assert any(EXCEPTIONS[task, form] in entry["question"] for _, entry, _ in _problems(task))
-    assert form in KINDS[kind_of(task)][0]
+@pytest.mark.parametrize(("task", "form"), sorted(REFUSED))
+def test_refusals_in_table(task: str, form: str) -> None:
+    assert form in {refusal.form for refusal in _measured(task).refusals}
 
 
 def test_every_task_has_kind() -> None:
     assert sorted(" ".join(tasks for _, tasks in KINDS.values()).split()) == TASKS
+    assert kind_of("gcd") == "number"

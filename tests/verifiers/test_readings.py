@@ -1,177 +1,266 @@
-"""Readings of honest forms: text around an answer goes, text beside an answer stays."""
+"""An answer becomes the expected answer in other notations of the same content, and in no other case."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from reasoning_env.verifiers.readings import WRAPPERS, expected_form, plain_reading
-from tests.workers.hostile import TABLES
+from reasoning_env.verifiers.readings import expected_forms, readings
 
-TEXTS = [text for table in TABLES.values() for text in table.values()]
-FORMS = (
-    "```\n{}\n```",
-    "```json\n{}\n```",
-    "\\boxed{{{}}}",
-    "$\\boxed{{{}}}$",
-    "**{}**",
-    "__{}__",
-    "`{}`",
-    "**`{}`**",
-    "\\[{}\\]",
-    "\\[\n\\boxed{{{}}}\n\\]",
-    "$${}$$",
-    "${}$",
-    "\\({}\\)",
-    "\\boxed{{\\text{{{}}}}}",
-)
-PLAIN = st.text(st.characters(codec="ascii", exclude_characters="`*_\\{}$~.\r\n"), min_size=1).filter(str.strip)
+LEGS = "How many legs do 3 cows and 2 hens have in total?"
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
-def test_example_of_wrapper(name: str) -> None:
-    wrapper = WRAPPERS[name]
-    assert wrapper.match(wrapper.example) == wrapper.reading
-    assert [other for other in WRAPPERS if WRAPPERS[other].match(wrapper.example) is not None] == [name]
-
-
-@given(PLAIN, st.sampled_from(FORMS))
-def test_wrappers_are_taken_off(answer: str, form: str) -> None:
-    assert plain_reading(form.format(answer.strip()), strip_full_stop=True) == answer.strip()
-
-
-@pytest.mark.parametrize(
-    ("answer", "reading"),
-    [
-        ("\N{MINUS SIGN}5", "-5"),
-        ("1 2 \r\n3 4\t\r\n", "1 2\n3 4"),
-        ("42.", "42"),
-        ("**2*x**3 + x**2**", "2*x**3 + x**2"),
-        ("```\n 1 2\n 3 4\n```", " 1 2\n 3 4"),
-        ("\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
-    ],
-)
-def test_plain_reading(answer: str, reading: str) -> None:
-    assert plain_reading(answer, strip_full_stop=True) == reading
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "2**3**2",
-        "**4** or **5**",
-        "`4` `5`",
-        "\\boxed{4} \\boxed{5}",
-        "it is \\boxed{4}",
-        "```\n4\n``` 5",
-        "4...",
-        ".",
-        "``",
-        "****",
-        "\\boxed{}",
-        "```\n\n```",
-        "4, `5`",
-        "__init__ and __x__",
-        "**2** **3**",
-        "*4*",
-        "$4$ $5$",
-        "\\[4\\] \\[5\\]",
-        "\\text{4} or 5",
-    ],
-)
-def test_text_beside_answer(answer: str) -> None:
-    assert plain_reading(answer, strip_full_stop=True) == answer
-
-
-def test_full_stop_stays() -> None:
-    assert plain_reading("**The end.**", strip_full_stop=False) == "The end."
-
-
-def _reads_a_part(text: str) -> bool:
-    """Tell whether the reading of a text is a part of the text, so that it says nothing new."""
-    lines = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n"))
-    return plain_reading(text, strip_full_stop=True) in lines.replace("\N{MINUS SIGN}", "-")
-
-
-def test_reading_of_hostile_text() -> None:
-    assert [text for text in TEXTS if not _reads_a_part(text)] == []
-
-
-@given(st.text(st.sampled_from("`*_\\boxed{}$~.\r\n- 5")))
-def test_reading_of_any_text(text: str) -> None:
-    assert _reads_a_part(text)
-
-
-@pytest.mark.parametrize("piece", ["`", "*", "_", "\\boxed{", "```\n", "{}", "**a", "$\\boxed{a}", "~~~x\n", "\n", "."])
-def test_plain_reading_in_linear_time(piece: str) -> None:
-    """Quadratic work would run into the time limit of the tests."""
-    for text in (piece * (200_000 // len(piece)), "**" + piece * (100_000 // len(piece)) + "**"):
-        plain_reading(text, strip_full_stop=True)
-
-
-# ------------------------------------------------------------------ the expected form
-
-QUESTION = "How many legs do 3 cows and 2 hens have in total?"
-
-
-def entry(answer: str | None, question: str = QUESTION) -> dict[str, Any]:
+def entry(answer: str | None, question: str = LEGS) -> dict[str, Any]:
     return {"question": question, "answer": answer, "metadata": {}}
 
 
-@pytest.mark.parametrize("said", ["16", "16.0", "+16", "016", "x = 16", "16 legs", "16 Leg", "$16", "1.6e1", "16."])
-def test_same_number(said: str) -> None:
-    assert expected_form(said, "leg_counting", entry("16")) == "16"
+def is_read(said: str, task: str, right: str, question: str = LEGS) -> bool:
+    """Tell whether an answer has the right answer among its readings."""
+    return right in readings(said, task, entry(right, question))
+
+
+# ---- numbers
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "17",
-        "-16",
-        "160",
-        "1,6",
-        "16 or 17",
-        "16 not legs",
-        "16 wheels",
-        "16 17",
-        "16 + 0",
-        "0x10",
-        "1_6",
-        "\u0661\u0666",
+        *(
+            "16",
+            "16.0",
+            "+16",
+            "+ 16",
+            "016",
+            "x = 16",
+            "16 legs",
+            "16 Leg",
+            "$16",
+            "1.6e1",
+            "16.",
+            "(16)",
+            "*16*",
+            '"16"',
+        ),
+        *("= 16", "1.6 \\times 10^{1}", "1.6 \u00d7 10\u00b9", "0.16*10**2", "16 \\text{ legs}", "\u20ac16", "1600%"),
+    ],
+)
+def test_same_number(said: str) -> None:
+    assert is_read(said, "leg_counting", "16")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("17", "-16", "- 16", "160", "1,6", "16 or 17", "16 not legs", "16 wheels", "16 17", "16 + 0", "0x10", "1_6"),
+        *(
+            "\u0661\u0666",
+            "16!",
+            "16%",
+            ">16",
+            "\u2260 16",
+            "not 16",
+            "32/2",
+            "16/1",
+            "16^1",
+            "4^2",
+            "16 \u00b1 1",
+            "16, 17",
+        ),
+        *(
+            "16 and 16",
+            "0,016",
+            "1.6 \\times 10",
+            "1.6 x 101",
+            "16\u00b0",
+            "16?",
+            "~16",
+            "-(16)",
+            "16 legs or 17",
+            "16_7",
+        ),
+        *("12 + 4 = 16", "3 = 16", "3 cows = 16", "[16]", "{16}", "16; 16", "$16 $17", "x = 15 = 16", "16 = x"),
     ],
 )
 def test_other_number(said: str) -> None:
-    assert expected_form(said, "leg_counting", entry("16")) is None
+    assert not is_read(said, "leg_counting", "16")
+
+
+@pytest.mark.parametrize(("said", "right"), [("- 5", "-5"), ("\u22125", "-5"), ("\u2212 5.0", "-5")])
+def test_sign(said: str, right: str) -> None:
+    assert is_read(said, "chain_sum", right)
 
 
 @pytest.mark.parametrize(
     ("said", "same"),
-    [("1,234,567", True), ("1{,}234{,}567", True), ("1\\,234\\,567", True), ("1,2345,67", False), ("1,234567", False)],
+    [
+        ("1,234,567", True),
+        ("1{,}234{,}567", True),
+        ("1\\,234\\,567", True),
+        ("1\u202f234\u202f567", True),
+        ("1,2345,67", False),
+        ("1,234567", False),
+        ("1234,567", False),
+        ("1,234{,}567", False),
+    ],
 )
 def test_thousands(said: str, same: bool) -> None:
-    assert (expected_form(said, "lcm", entry("1234567")) is not None) == same
+    assert is_read(said, "lcm", "1234567") == same
 
 
-@pytest.mark.parametrize(("said", "same"), [("3 / 4", True), ("\\frac{3}{4}", True), ("6/8", False), ("0.75", False)])
+@pytest.mark.parametrize(("said", "same"), [("40%", True), ("40 %", True), ("40\\%", True), ("4%", False)])
+def test_percent_asked_for(said: str, same: bool) -> None:
+    assert is_read(said, "gsm_symbolic", "40", "What percentage of the puppies have spots?") == same
+
+
+def test_percent_of_probability() -> None:
+    assert is_read("21.875%", "coin_flip", "0.21875")
+    assert "31.7e-2" in readings("31.7\\%", "coin_flip", entry("0.317382812"))
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("859 + 467 = 1326", True),
+        ("$859 + 467 = 1326$", True),
+        ("467 = 1326", False),
+        ("59 + 467 = 1326", False),
+        ("859 + 46 = 1326", False),
+        ("859 + 467 = 1325 = 1326", False),
+        ("859 + 467 != 1326", False),
+    ],
+)
+def test_question_restated(said: str, same: bool) -> None:
+    assert is_read(said, "chain_sum", "1326", "State the final answer to: 859 + 467 =") == same
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        *(
+            ("3 / 4", True),
+            ("\\frac{3}{4}", True),
+            ("\\dfrac{ 3 }{ 4 }", True),
+            ("3\u20444", True),
+            ("3 \u00f7 4", True),
+        ),
+        *(
+            ("$\\boxed{$\\frac{3}{4}$}$", True),
+            ("6/8", False),
+            ("0.75", False),
+            ("3/4/1", False),
+            ("3/4 or 1/4", False),
+        ),
+        *(("4/3", False), ("1 - 3/4", False), ("-3/4", False), ("\\frac{3}{4} \\frac{1}{2}", False)),
+    ],
+)
 def test_fraction(said: str, same: bool) -> None:
-    assert (expected_form(said, "dice", entry("3/4")) is not None) == same
+    assert is_read(said, "dice", "3/4") == same
 
 
-def test_option() -> None:
-    assert expected_form("'TRUE'", "ransom_note", entry("True")) == "True"
-    assert expected_form("not true", "ransom_note", entry("True")) is None
+def test_fraction_with_separators() -> None:
+    assert is_read("1,951/4,320", "dice", "1951/4320")
+    assert not is_read("19,51/4,320", "dice", "1951/4320")
 
 
-def test_option_as_number() -> None:
-    assert expected_form("5.0", "shortest_path", entry("5")) == "5"
+def test_fraction_of_decimal() -> None:
+    assert is_read("\\frac{7}{32}", "coin_flip", "0.21875")
+    assert not is_read("\\frac{14}{64}", "coin_flip", "0.21875")
+    assert "7/33" in readings("\\frac{7}{33}", "coin_flip", entry("0.21875"))
+
+
+BASE_7 = "Now, convert the base-6 number 2541 to base-7"
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        *(("651_7", True), ("651_{7}", True), ("(651)_7", True), ("651\u2087", True), ("\\text{651}_{7}", True)),
+        *(("651 (base 7)", True), ("651 in base 7", True), ("651_6", False), ("651\u2086", False), ("0x651", False)),
+        *(("651_", False), ("651 7", False), ("6517", False), ("651 base 8", False), ("651_7 or 650_7", False)),
+    ],
+)
+def test_base(said: str, same: bool) -> None:
+    assert is_read(said, "base_conversion", "651", BASE_7) == same
+
+
+def test_prefix_of_base() -> None:
+    assert is_read("0x3a0", "base_conversion", "3a0", "Now, convert the base-6 number 25 to hexadecimal")
+    assert is_read("0xbb9b1_{16}", "bitwise_arithmetic", "0xbb9b1")
+
+
+@pytest.mark.parametrize(
+    "said", ["16.91", "16.91 degrees", "16.91^\\circ", "$16.91^{\\circ}$", "(16.91\u00b0)", "16.910\u00b0"]
+)
+def test_degrees(said: str) -> None:
+    assert is_read(said, "advanced_geometry", "16.91\u00b0", "find the measure (in degrees) of angle ABC")
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        *(("(-4.1,2)", True), ("\\left(-4.1, 2\\right)", True), ("-4.1, 2", True), ("H = (-4.1, 2)", True)),
+        *(("H(-4.1, 2)", True), ("[-4.1, 2]", True), ("(-4.1, 2), 1", False), ("(2, -4.1)", False)),
+    ],
+)
+def test_point(said: str, same: bool) -> None:
+    assert is_read(said, "advanced_geometry", "(-4.1, 2)") == same
+
+
+@pytest.mark.parametrize("said", ["-5.0 + 20.0*i", "z = -5.0 + 20.0 \\cdot i", "$-5.0 + 20.0i$"])
+def test_complex(said: str) -> None:
+    assert "-5.0 + 20.0i" in (
+        reading.replace("0 i", "0i") for reading in readings(said, "complex_arithmetic", entry("-5.0 + 20.0i"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        *(("x = -0.04, x = 0.0", True), ("x = -0.04 or x = 0.0", True), ("x_1 = -0.04, x_2 = 0.0", True)),
+        *(("[-0.04, 0.0]", True), ("\\{-0.04, 0.0\\}", True), ("-0.04\n0.0", True), ('"-0.04, 0.0"', True)),
+        *(("-0.04; 0.0", True), ('["-0.04", "0.0"]', True), ("x = -0.04, 0.0", True), ("-0.04, 0.0, none", False)),
+        *(("-0.04, not 0.0", False), ("-0.04 0.0", False), ("-0.04, 0.1", False), ("-0.04, 0.0 and 1", False)),
+    ],
+)
+def test_solutions(said: str, same: bool) -> None:
+    assert is_read(said, "polynomial_equations", "-0.04, 0.0") == same
+
+
+# ---- options and texts
+
+
+@pytest.mark.parametrize(
+    "said", ["'TRUE'", "true", "**True**", "\\boxed{\\textbf{True}}", "- True", "\u201cTrue\u201d."]
+)
+def test_option(said: str) -> None:
+    assert is_read(said, "ransom_note", "True")
+
+
+@pytest.mark.parametrize(
+    "said", ["not true", "True or False", "True?", "un-True", "True, False", '"True" or "False"', "T"]
+)
+def test_other_option(said: str) -> None:
+    assert not is_read(said, "ransom_note", "True")
 
 
 def test_word_that_is_no_option() -> None:
-    assert expected_form("HELLO", "bf", entry("hello")) is None
-    assert expected_form("HELLO", "emoji_mystery", entry("hello")) is None
+    assert not is_read("HELLO", "bf", "hello")
+    assert not is_read("HELLO", "emoji_mystery", "hello")
+
+
+def test_exact_output() -> None:
+    assert not is_read("042", "bf", "42")
+    assert is_read('"042"', "bf", "042")
+
+
+def test_quotation_that_is_right_as_written() -> None:
+    right = '"It is late," he said.'
+    assert is_read(right, "emoji_mystery", right)
+    assert is_read("\u201cIt\u2019s late.\u201d", "emoji_mystery", "It\u2019s late.")
+
+
+# ---- lists
 
 
 @pytest.mark.parametrize(
@@ -180,6 +269,11 @@ def test_word_that_is_no_option() -> None:
         ("[1,'2', 3.50]", True),
         ("[\n  1,\n  2,\n  3.5\n]", True),
         ("(1, 2, 3.5)", True),
+        ("x = [1, 2, 3.5]", True),
+        ("np.array([1, 2, 3.5])", True),
+        ("\\left[1, 2, 3.5\\right]", True),
+        ("[1,\\ 2,\\ 3.5]", True),
+        ("1, 2, 3.5", True),
         ("[1, 2]", False),
         ("[2, 1, 3.5]", False),
         ("[[1, 2, 3.5]]", False),
@@ -188,11 +282,123 @@ def test_word_that_is_no_option() -> None:
         ("[NaN, 2, 3.5]", False),
         ("[1, 2, 1e400]", False),
         ("[True, 2, 3.5]", False),
+        ("[1 2 3.5]", False),
+        ("[1, 2, 3.5] [1]", False),
+        ("not [1, 2, 3.5]", False),
         ("1", False),
     ],
 )
 def test_list(said: str, same: bool) -> None:
-    assert (expected_form(said, "number_filtering", entry("['1', '2', '3.5']")) is not None) == same
+    assert is_read(said, "number_filtering", "['1', '2', '3.5']") == same
+
+
+@pytest.mark.parametrize(
+    ("said", "reading"),
+    [
+        ("['fill A', 'pour A->B']", '["fill A", "pour A->B"]'),
+        ("```python\n{0: 1, 1: 2}\n```", '{"0": 1, "1": 2}'),
+        ("{'a': None, 'b': True}", '{"a": null, "b": true}'),
+    ],
+)
+def test_python_notation(said: str, reading: str) -> None:
+    assert reading in readings(said, "jugs", entry(None))
+
+
+def test_quoted_number_in_object() -> None:
+    """In JSON a number in quotes is another value."""
+    assert '{"s": 5}' not in readings("{'s': '5'}", "codeio", entry('{"s": 5}'))
+
+
+# ---- sequences
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("b,a", "b , a", "b,\na", '["b", "a"]', "['b', 'a']", "[b, a]", "(b, a)", "b; a", "b\na", "b, a,", "'b', 'a'"),
+        *(
+            '"b", "a"',
+            "`b`, `a`",
+            "**b**, **a**",
+            "- b\n- a",
+            "1. b\n2. a",
+            "\u201cb\u201d, \u201ca\u201d",
+            "b \u2192 a",
+        ),
+        "\\boxed{\\text{b},\\ \\text{a}}",
+    ],
+)
+def test_words(said: str) -> None:
+    assert is_read(said, "word_sequence_reversal", "b, a")
+
+
+@pytest.mark.parametrize("said", ["a, b", "b, a, c", "b, not a", "b a", "ba", "b,, a", "b, a or a, b", "- a\n- b"])
+def test_other_words(said: str) -> None:
+    assert not is_read(said, "word_sequence_reversal", "b, a")
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "said"),
+    [
+        ("word_ladder", "COLD,CORD", "COLD -> CORD"),
+        ("shortest_path", "down left", "down, left"),
+        ("shortest_path", "down left", '["down", "left"]'),
+        ("shortest_path", "down left", "Down \\rightarrow Left"),
+        ("shortest_path", "infeasible", "Infeasible"),
+        ("ab", "#A B#", "`#A` `B#`"),
+        ("ab", "#A B#", "#A, B#"),
+        ("ab", "#A B#", "\\boxed{\\#A\\ B\\#}"),
+        ("ab", "#A B#", "['#A', 'B#']"),
+        ("path_star", "12 3 45", "12 \\to 3 \\to 45"),
+        ("path_star", "12 3 45", "\\boxed{12\\ 3\\ 45}"),
+        ("quantum_lock", "C \u2192 A", "\\text{C} \\rightarrow \\text{A}"),
+        ("rubiks_cube", "R' U D'", "R\u2019, U, D\u2032"),
+        ("rush_hour", "F+1 K-12", "['F+1', 'K-12']"),
+        ("tower_of_hanoi", "Move disk 1\nMove disk 2", "1. Move disk 1\n2. Move disk 2"),
+        ("tower_of_hanoi", "Move disk 1\nMove disk 2", '["Move disk 1", "Move disk 2"]'),
+        ("cryptarithm", "A=1,B=2", "A: 1, B: 2"),
+        ("cryptarithm", "A=1,B=2", "{'A': 1, 'B': 2}"),
+        ("cryptarithm", "A=1,B=2", "- **A** = 1\n- **B** = 2"),
+    ],
+)
+def test_sequence(task: str, right: str, said: str) -> None:
+    assert is_read(said, task, right)
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "said"),
+    [
+        ("shortest_path", "down left", "not down left"),
+        ("shortest_path", "down left", "down, left or down, down"),
+        ("path_star", "12 3 45", "12 345"),
+        ("path_star", "12 3 45", "12 3 45 6"),
+        ("cryptarithm", "A=1,B=2", "A: 1, B: 2 or 3"),
+        ("cryptarithm", "A=1,B=2", "A: 1, B: 2, A: 2"),
+        ("ab", "#A B#", "#A B# or B#"),
+    ],
+)
+def test_other_sequence(task: str, right: str, said: str) -> None:
+    assert not is_read(said, task, right)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ann is an angel; Bob is a devil",
+        "Ann is an angel\nBob is a devil",
+        "- **Ann** is an angel\n- **Bob** is a devil",
+    ],
+)
+def test_claims(said: str) -> None:
+    assert "Ann is an angel, Bob is a devil" in readings(said, "knights_knaves", entry(None))
+
+
+def test_duration() -> None:
+    for said in ("3 Days 04:05", "3 days and 04:05", "**3 days, 04:05**"):
+        assert is_read(said, "time_intervals", "3 days, 04:05")
+
+
+# ---- boards
 
 
 @pytest.mark.parametrize(
@@ -202,36 +408,55 @@ def test_list(said: str, same: bool) -> None:
         "12\n34",
         "1 2\n\n3 4",
         "[[1, 2], [3, 4]]",
+        "((1, 2), (3, 4))",
         "| 1 | 2 |\n|---|---|\n| 3 | 4 |",
         "[1 2]\n[3 4]",
+        "[[1 2]\n [3 4]]",
+        "[1 2; 3 4]",
+        '["1 2", "3 4"]',
         "1 & 2 \\\\ 3 & 4",
         "\\begin{bmatrix}\n1 & 2 \\\\\n3 & 4\n\\end{bmatrix}",
+        "\\left[\\begin{array}{cc} 1 & 2 \\\\ 3 & 4 \\end{array}\\right]",
+        "$$\\left(\\begin{array}{c|c}\n1 & 2 \\\\ \\hline\n3 & 4\n\\end{array}\\right)$$",
         "1 < 2\n---\n3   4",
+        "**1** 2\n3 **4**",
+        "x = np.array([[1, 2],\n              [3, 4]])",
     ],
 )
 def test_board_layouts(said: str) -> None:
-    assert expected_form(said, "sudoku", entry("1 2\n3 4")) == "1 2\n3 4"
+    assert is_read(said, "sudoku", "1 2\n3 4")
 
 
-@pytest.mark.parametrize("said", ["1 2 3 4", "1 2\n3", "1 2\n3 4\n5 6", "1 x\n3 4", "12 1\n3 4", "", "one 1 2\n3 4"])
-def test_board_of_another_shape(said: str) -> None:
-    assert expected_form(said, "sudoku", entry("1 2\n3 4")) is None
+@pytest.mark.parametrize(
+    "said",
+    ["1 2 3 4", "1 2\n3", "1 2\n3 4\n5 6", "1 x\n3 4", "12 1\n3 4", "", "one 1 2\n3 4", "1 2\n3 4 or 5", "3 4\n1 2"],
+)
+def test_other_board(said: str) -> None:
+    assert not is_read(said, "sudoku", "1 2\n3 4")
 
 
 def test_lone_v_is_sign() -> None:
-    board = entry("1 < 2\n\u2228\n2   1")
+    board = "1 < 2\n\u2228\n2   1"
     forms = [
         "1<2\nv v\n2 1",
         '[["1", "<", "2"], ["v", "", "v"], ["2", "", "1"]]',
         "1&<&2\\\\v&&v\\\\2&&1",
         "|1|<|2|\n|v||\n|2||1|",
     ]
-    assert [expected_form(form, "futoshiki", board) for form in forms] == ["1 < 2\n\u2228\n2   1"] * 4
-    assert expected_form("1v2\n2 1", "futoshiki", board) is None
+    assert all(is_read(form, "futoshiki", board) for form in forms)
+    assert not is_read("1v2\n2 1", "futoshiki", board)
 
 
 def test_board_with_signs() -> None:
-    assert expected_form("2 1\n1 2", "futoshiki", entry("1 < 2\n\u2228\n2   1")) == "2 < 1\n\u2228\n1   2"
+    assert "2 < 1\n\u2228\n1   2" in readings("2 1\n1 2", "futoshiki", entry("1 < 2\n\u2228\n2   1"))
+
+
+def test_row_with_blanks_of_latex() -> None:
+    assert is_read("\\boxed{1\\ 2\\ 3}", "spiral_matrix", "1 2 3")
+    assert not is_read("\\boxed{1\\ 23}", "spiral_matrix", "1 2 3")
+
+
+# ---- expressions
 
 
 @pytest.mark.parametrize(
@@ -240,40 +465,74 @@ def test_board_with_signs() -> None:
         ("3 \u00d7 [4 \u00f7 2]", "3 * (4 / 2)"),
         ("\\frac{8}{3 - 1} \\times 2", "((8)/(3 - 1)) * 2"),
         ("2\\cdot3", "2*3"),
+        ("\\left(2 + 3\\right) \\times 4", "(2 + 3) * 4"),
     ],
 )
 def test_expression(said: str, reading: str) -> None:
-    assert expected_form(said, "countdown", entry(None)) == reading
+    assert reading in readings(said, "countdown", entry(None))
 
 
-def test_factors() -> None:
-    forms = ["2*3*7", "2 x 3 x 7", "2 \\times 3 \\times 7", "2\u00b73\u00b77"]
-    assert {expected_form(said, "prime_factorization", entry("2")) for said in forms} == {"2 \u00d7 3 \u00d7 7"}
-    assert expected_form("9**9", "prime_factorization", entry("2")) is None
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        *(("2*3*7", True), ("2 x 3 x 7", True), ("2 \\times 3 \\times 7", True), ("2\u00b73\u00b77", True)),
+        *(
+            ("42 = 2 \u00d7 3 \u00d7 7", True),
+            ("$42 = 2 \\cdot 3 \\cdot 7$", True),
+            ("43 = 2 \u00d7 3 \u00d7 7", False),
+        ),
+        *(("2**3", False), ("2 * 3 * 7 * 1", False), ("42 = 2 * 21 = 2 * 3 * 7", False)),
+    ],
+)
+def test_factors(said: str, same: bool) -> None:
+    assert is_read(said, "prime_factorization", "2 \u00d7 3 \u00d7 7") == same
 
 
-def test_words() -> None:
-    for said in ("b,a", "b , a", "b,\na", '["b", "a"]'):
-        assert expected_form(said, "word_sequence_reversal", entry("b, a")) == "b, a"
-    assert expected_form("COLD, CORD", "word_ladder", entry("COLD,CORD")) == "COLD,CORD"
-
-
-def test_duration() -> None:
-    assert expected_form("3 Days 04:05", "time_intervals", entry("3 days, 04:05")) == "3 days, 04:05"
-
-
-def test_exact_output() -> None:
-    assert expected_form("042", "bf", entry("42")) is None
+# ---- cost
 
 
 def test_deep_list() -> None:
     deep = "[" * 900 + "]" * 900
-    assert expected_form(deep, "list_functions", entry("[1]")) is None
+    assert [*expected_forms(deep, "list_functions", entry("[1]"))] == []
 
 
-@pytest.mark.parametrize("piece", ["1", "1 ", "[", "[[1],", "1,", "a = ", "\\frac{1}", "{", "1\n", "'", "\\\\", "| "])
-@pytest.mark.parametrize("right", ["16", "[1, 2]", "1 2\n3 4", "1/2", "a, b"])
-def test_expected_form_in_linear_time(piece: str, right: str) -> None:
+CASES = (
+    *(("leg_counting", right) for right in ("16", "[1, 2]", "1 2\n3 4", "1/2", "(1, 2)")),
+    *(("advanced_geometry", "16\N{DEGREE SIGN}"), ("base_conversion", "12"), ("complex_arithmetic", "1 + i")),
+    *(("countdown", "1 + 2"), ("cryptarithm", "A=1"), ("jugs", None), ("knights_knaves", "Ann is an angel")),
+    *(("polynomial_equations", "1.0"), ("prime_factorization", "2"), ("shortest_path", "up"), ("word_sorting", "a, b")),
+    *(("time_intervals", "3 days"), ("tower_of_hanoi", "Move disk 1")),
+)
+PIECES = (
+    *(
+        "1",
+        "1 ",
+        "[",
+        "[[1],",
+        "1,",
+        "a = ",
+        "\\frac{1}",
+        "{",
+        "1\n",
+        "'",
+        "\\\\",
+        "| ",
+        " ",
+        "\n",
+        "a,",
+        ";",
+        "1*",
+        "=1",
+    ),
+    *("\\ ", "A: 1,", "x = 1 or ", "-", "->", "1,111", "1/", "days ", ". ", "\\begin{array}{", "*"),
+)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_linear_time(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
-    for task in ("countdown", "leg_counting"):
-        expected_form(piece * (100_000 // len(piece)), task, entry(right))
+    long = piece * (30_000 // len(piece))
+    for said in (long, f"[{long}]"):
+        for task, right in CASES:
+            for _ in readings(said, task, entry(right)):
+                pass

@@ -1,0 +1,312 @@
+"""Take decoration off an answer: text around the whole answer, and marks of type, which say nothing.
+
+`DECORATIONS` holds every decoration with an example, the same for all tasks. Nothing is searched for: a decoration
+encloses or precedes the whole answer, or marks its parts. Text beside the answer stays, and counts against the answer.
+Each decoration takes linear time. Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+TakeOff = Callable[[str], str | None]
+"""Returns an answer without a decoration; None for an answer that does not have the decoration."""
+
+
+@dataclass(frozen=True)
+class Decoration:
+    """A decoration, with a text that has it and the reading of the text."""
+
+    take_off: TakeOff
+    example: str
+    reading: str
+
+
+MAX_DECORATIONS = 8
+"""Number of decorations that are taken off; quoted bold text with LaTeX's signs in a box in dollars has five."""
+FULL_STOP = "a full stop"
+PLAIN = re.compile("[A-Za-z0-9 ]*")
+"""Text without any decoration, for speed: most answers are words or numbers."""
+
+
+def undecorated(answer: str, *, strip_full_stop: bool) -> Iterator[str]:
+    """Yield an answer with clean lines, and then with one decoration less each time.
+
+    CRLF becomes a newline, Unicode's minus a hyphen, and trailing blanks go. Without `strip_full_stop`, a full stop at
+    the end belongs to the answer.
+    """
+    text = "\n".join(line.rstrip() for line in answer.replace("\r\n", "\n").split("\n")).strip()
+    text = text.replace("\N{MINUS SIGN}", "-")
+    yield text
+    for _ in range(MAX_DECORATIONS):
+        inner = _take_one_off(text, strip_full_stop=strip_full_stop)
+        if inner is None:
+            return
+        yield inner
+        text = inner
+
+
+def _take_one_off(text: str, *, strip_full_stop: bool) -> str | None:
+    if PLAIN.fullmatch(text):
+        return None
+    for name, decoration in DECORATIONS.items():
+        if name == FULL_STOP and not strip_full_stop:
+            continue
+        inner = decoration.take_off(text)
+        if inner is not None and inner.strip() and inner != text:
+            return inner
+    return None
+
+
+# ---- around the whole answer
+
+
+def _around(pattern: str, *, has_braces: bool = False, keeps_blanks: bool = False) -> TakeOff:
+    """Return the group `inner` of a pattern that matches the whole answer.
+
+    With `has_braces`, all braces of the inner text must be closed. With `keeps_blanks` only newlines are stripped,
+    since blanks may belong to the first line.
+    """
+    whole = re.compile(pattern)
+
+    def take_off(text: str) -> str | None:
+        match = whole.fullmatch(text)
+        if match is None:
+            return None
+        if has_braces and not _has_closed_braces(match["inner"]):
+            return None
+        return match["inner"].strip("\n") if keeps_blanks else match["inner"].strip()
+
+    return take_off
+
+
+QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"")
+
+
+def _has_closed_braces(text: str) -> bool:
+    """Tell whether each brace is closed, whether or not braces in quotes count: both `{a}` and `{"}"}` are closed."""
+    return _are_closed(text, "{", "}") or _are_closed(QUOTED.sub("", text), "{", "}")
+
+
+def _are_closed(text: str, opening: str, closing: str) -> bool:
+    """Tell whether each brace is closed: those of `{a}{b}` are, those of `a}{b` are not."""
+    depth = 0
+    for mark in text:
+        if mark == opening:
+            depth += 1
+        elif mark == closing:
+            depth -= 1
+            if depth < 0:
+                return False
+    return depth == 0
+
+
+QUOTES = (
+    ('"""', '"""'),
+    ("'''", "'''"),
+    ('"', '"'),
+    ("'", "'"),
+    ("\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"),
+    ("\N{LEFT SINGLE QUOTATION MARK}", "\N{RIGHT SINGLE QUOTATION MARK}"),
+    ("\N{DOUBLE LOW-9 QUOTATION MARK}", "\N{LEFT DOUBLE QUOTATION MARK}"),
+    ("\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}", "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"),
+    ("``", "''"),
+)
+"""The marks before and after a quotation, which has none of them inside: `"a" or "b"` is no quotation."""
+
+
+def _unquote(text: str) -> str | None:
+    for opening, closing in QUOTES:
+        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening) + len(closing):
+            inner = text[len(opening) : -len(closing)]
+            if opening not in inner and closing not in inner:
+                return inner.strip()
+    return None
+
+
+def _decode_string(text: str) -> str | None:
+    """Return the value of a string of JSON with escaped quotes or newlines."""
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, str) else None
+
+
+def _without_parentheses(text: str) -> str | None:
+    """Return the text within a pair of parentheses: `5` of `(5)`; None for `(5) or (6)`."""
+    if len(text) < 3 or text[0] != "(" or text[-1] != ")" or not _are_closed(text[1:-1], "(", ")"):
+        return None
+    return text[1:-1].strip()
+
+
+DENIALS = frozenset({"not", "no", "never", "except"})
+NAME = re.compile(r"([A-Za-z]\w{0,20}|[A-Za-z]\([A-Za-z]\))\s*=(?!=)", re.ASCII)
+
+
+def _without_name(text: str) -> str | None:
+    """Return the value of a variable or a function; None where several have values, or the name denies."""
+    match = NAME.match(text)
+    if match is None or match[1].casefold() in DENIALS:
+        return None
+    value = text[match.end() :].strip()
+    return value if "=" not in value or value[0] in "[{" else None
+
+
+def _without_full_stop(text: str) -> str | None:
+    return text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else None
+
+
+# ---- marks of its parts
+
+NUMBERED = re.compile(r"\s*(\d{1,5})[.)]\s+(\S.*)", re.ASCII)
+BULLETED = re.compile(r"\s*(?P<bullet>[*\u2022-])\s+(?P<item>\S.*)")
+
+
+def _without_line_numbers(text: str) -> str | None:
+    """Return several lines without their numbers, which count from 1."""
+    matches = [NUMBERED.fullmatch(line) for line in text.split("\n") if line.strip()]
+    items = [match[2] for number, match in enumerate(matches, 1) if match and int(match[1]) == number]
+    return "\n".join(items) if len(items) == len(matches) > 1 else None
+
+
+def _without_bullets(text: str) -> str | None:
+    """Return several lines without their bullets. Hyphens before nothing but numbers are signs."""
+    matches = [BULLETED.fullmatch(line) for line in text.split("\n") if line.strip()]
+    items = [match["item"] for match in matches if match]
+    if len(items) < len(matches) or len(items) < 2 or len({match["bullet"] for match in matches if match}) > 1:
+        return None
+    if text.lstrip()[0] == "-" and not any(re.match(r"[^\W\d]|[\"'`#*]", item) for item in items):
+        return None
+    return "\n".join(items)
+
+
+EMPHASIS = re.compile(
+    r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`)(?P<inner>[^\s*`](?:[^*`\n]*[^\s*`])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
+)
+"""A part in bold, italics or backticks, with blanks or punctuation on both sides, so that powers are none."""
+
+
+def _without_emphasis(text: str) -> str | None:
+    return EMPHASIS.sub(r"\g<inner>", text)
+
+
+LATEX_SIGNS: Mapping[str, str] = {
+    **dict.fromkeys((" ", ",", ";", ":", "quad", "qquad"), " "),
+    **dict.fromkeys(("!", "left", "right", "displaystyle", "hline"), ""),
+    **{sign: sign for sign in "#_%&${}"},
+    **dict.fromkeys(("times",), "\N{MULTIPLICATION SIGN}"),
+    **dict.fromkeys(("cdot",), "\N{DOT OPERATOR}"),
+    **dict.fromkeys(("div",), "\N{DIVISION SIGN}"),
+    **dict.fromkeys(("rightarrow", "to", "longrightarrow", "Rightarrow", "implies"), "\N{RIGHTWARDS ARROW}"),
+    **dict.fromkeys(("leftrightarrow", "Leftrightarrow", "iff"), "\N{LEFT RIGHT ARROW}"),
+    **dict.fromkeys(("land", "wedge"), "\N{LOGICAL AND}"),
+    **dict.fromkeys(("lor", "vee"), "\N{LOGICAL OR}"),
+    **dict.fromkeys(("neg", "lnot"), "\N{NOT SIGN}"),
+    "therefore": "\N{THEREFORE}",
+    "degree": "\N{DEGREE SIGN}",
+}
+"""Commands and escapes of LaTeX and the signs that they print. A row ends with two backslashes, which stay."""
+LATEX_PART = re.compile(
+    r"\\(?:text|texttt|textbf|textit|textrm|mathrm|mathbf|mathit|mathtt|operatorname|mbox)\{(?P<inner>[^{}\\]*)\}"
+    r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
+)
+
+
+def _without_latex_signs(text: str) -> str | None:
+    def printed(match: re.Match[str]) -> str:
+        if match["inner"] is not None:
+            return match["inner"]
+        if match["degree"]:
+            return "\N{DEGREE SIGN}"
+        return LATEX_SIGNS.get(match["prefix"] or match["sign"], match[0])
+
+    return LATEX_PART.sub(printed, text).strip() if "\\" in text else None
+
+
+PLAIN_CHARACTERS = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u2032\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u2033", '"'),
+        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f", " "),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", None),
+    }
+)
+
+
+def _plain_characters(text: str) -> str | None:
+    return text.translate(PLAIN_CHARACTERS).strip() if not text.isascii() else None
+
+
+LATEX_COMMANDS = (
+    "boxed|fbox|framebox|text|textbf|textit|texttt|textrm|textsf|emph|underline|mbox|mathrm|mathbf|mathit|mathtt|mathsf"
+    "|boldsymbol|bm|operatorname"
+)
+
+DECORATIONS: Mapping[str, Decoration] = {
+    "a code fence": Decoration(
+        _around(
+            r"(?s)(?P<fence>`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)", keeps_blanks=True
+        ),
+        "```python\n  1 2\n3 4\n```",
+        "  1 2\n3 4",
+    ),
+    "display mathematics": Decoration(_around(r"(?s)\\\[(?P<inner>(?:(?!\\[\[\]]).)*)\\\]"), r"\[ 16 \]", "16"),
+    "inline mathematics": Decoration(_around(r"(?s)\\\((?P<inner>(?:(?!\\[()]).)*)\\\)"), r"\( 16 \)", "16"),
+    "two dollars": Decoration(_around(r"\$\$(?P<inner>[^$]*)\$\$"), "$$16$$", "16"),
+    "a dollar": Decoration(_around(r"\$(?P<inner>[^$]*)\$"), "$16$", "16"),
+    "mathematics around a box": Decoration(
+        _around(r"(?s)(?:\$\$?|\\\(|\\\[)\s*(?P<inner>\\boxed\{.*\})\s*(?:\$\$?|\\\)|\\\])", has_braces=True),
+        r"$\boxed{$16$}$",
+        r"\boxed{$16$}",
+    ),
+    "a LaTeX command": Decoration(
+        _around(rf"(?s)\\(?:{LATEX_COMMANDS})\{{(?P<inner>.*)\}}", has_braces=True), r"\boxed{{1, 2}}", "{1, 2}"
+    ),
+    # A power is written with the sign of bold, but with no blank beside the sign: 2**3 stays.
+    "bold": Decoration(
+        _around(r"(?s)(?P<mark>\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)"),
+        "**16**",
+        "16",
+    ),
+    "italics": Decoration(
+        _around(r"(?P<mark>[*_])(?P<inner>(?!(?P=mark)|\s)(?:(?!(?P=mark))[^\n])*(?<!\s))(?P=mark)"), "*16*", "16"
+    ),
+    "backticks": Decoration(_around(r"(?P<ticks>`{1,3})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
+    "quotes": Decoration(_unquote, '"16"', "16"),
+    "a string of JSON": Decoration(_decode_string, r'"a \"b\""', 'a "b"'),
+    "parentheses": Decoration(_without_parentheses, "(16)", "16"),
+    "HTML": Decoration(
+        _around(r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span)>(?P<inner>(?:(?!</).)*)</(?P=tag)>"), "<b>16</b>", "16"
+    ),
+    "a heading": Decoration(_around(r"#{1,6}[^\S\n]+(?P<inner>[^\n]+)"), "## 16", "16"),
+    "a list mark": Decoration(_around(r"[*\u2022][^\S\n]+(?P<inner>[^\n]+)"), "* 16", "16"),
+    # A hyphen may be a sign before a number, a variable, a function or a parenthesis.
+    "a hyphen as list mark": Decoration(
+        _around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c]|\[[\"'\d\[])[^\n()*+/^]*)"), "- True", "True"
+    ),
+    "an equals sign": Decoration(_around(r"=\s*(?P<inner>[^=\s][^=]*)"), "= 16", "16"),
+    "a variable": Decoration(_without_name, "x = [1, 2]", "[1, 2]"),
+    "an array of numpy": Decoration(
+        _around(r"(?s)(?:(?:np|numpy)\.)?(?:array|matrix)\((?P<inner>[\[(].*[\])])(?:,\s?dtype=[\w.]{1,20})?\)"),
+        "np.array([1, 2])",
+        "[1, 2]",
+    ),
+    "a therefore sign": Decoration(
+        _around(r"(?s)(?:\N{THEREFORE}|\\therefore\b)\s*(?P<inner>.*)"), "\N{THEREFORE} P", "P"
+    ),
+    FULL_STOP: Decoration(_without_full_stop, "16.", "16"),
+    "numbered lines": Decoration(_without_line_numbers, "1. up\n2. down", "up\ndown"),
+    "bulleted lines": Decoration(_without_bullets, "- up\n- down", "up\ndown"),
+    "emphasis of parts": Decoration(_without_emphasis, "**Ann** is `one`", "Ann is one"),
+    "LaTeX's signs": Decoration(
+        _without_latex_signs, r"\text{A} \rightarrow \neg B", "A \N{RIGHTWARDS ARROW} \N{NOT SIGN}B"
+    ),
+    "Unicode's quotes and blanks": Decoration(_plain_characters, "R\u2019\u00a0U", "R' U"),
+}
+"""Decorations of answers, by name. The first that an answer has is taken off."""

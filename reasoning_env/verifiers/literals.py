@@ -1,0 +1,90 @@
+"""Read lists, dictionaries and numbers in JSON's or Python's notation, without Python's parser.
+
+Python's notation becomes JSON token by token, in linear time: `(1, 'a',)` becomes `[1, "a"]`, and `{0: None}` becomes
+`{"0": null}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+TOKEN = re.compile(
+    r"\s*(?:(?P<string>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.+-])"
+    r"|(?P<name>[A-Za-z]+)|(?P<sign>[\[\](){},:]))",
+    re.ASCII,
+)
+JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,200})(?:\.\d{1,200})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
+CONSTANTS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+OPENING = {"(": "[", "[": "[", "{": "{"}
+CLOSING = {")": "]", "]": "]", "}": "}"}
+
+
+class LiteralError(ValueError):
+    """The text is no literal of JSON or Python."""
+
+
+def parse_literal(text: str) -> Any:
+    """Return the value of a list, tuple, dictionary, text or number; tuples are lists, and keys are texts.
+
+    Numbers that JSON does not have, such as `+5` or `07`, stay texts. Raises LiteralError.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        pass  # perhaps in Python's notation
+    try:
+        return json.loads(_as_json(text.strip()), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise LiteralError("no list or dictionary of JSON or Python") from error
+
+
+def _no_number(name: str) -> Any:
+    raise LiteralError(f"{name} is no number")
+
+
+def _as_json(text: str) -> str:
+    parts: list[str] = []
+    position = 0
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        if match is None:
+            raise LiteralError("expected brackets, numbers, quoted texts, True, False or None")
+        position = match.end()
+        if match["string"]:
+            parts.append(_string(match["string"]))
+        elif match["number"]:
+            number = match["number"]
+            parts.append(number if JSON_NUMBER.fullmatch(number) else json.dumps(number))
+        elif match["name"]:
+            if match["name"] not in CONSTANTS:
+                raise LiteralError("a name has no value")
+            parts.append(CONSTANTS[match["name"]])
+        else:
+            _add_sign(parts, match["sign"])
+    return " ".join(parts)
+
+
+def _add_sign(parts: list[str], sign: str) -> None:
+    """Add a bracket, comma or colon. A comma before a closing bracket goes, and a number before a colon gets quotes."""
+    if sign in CLOSING:
+        if len(parts) > 1 and parts[-1] == "," and parts[-2] not in ("[", "{", ","):
+            parts.pop()
+        parts.append(CLOSING[sign])
+    elif sign == ":" and parts and JSON_NUMBER.fullmatch(parts[-1]):
+        parts[-1] = f'"{parts[-1]}"'
+        parts.append(":")
+    else:
+        parts.append(OPENING.get(sign, sign))
+
+
+def _string(token: str) -> str:
+    """Return a string of JSON. Python's escapes are those of JSON, and the single quote's."""
+    return '"' + re.sub(r"(?s)\\(.)|\"", _escaped, token[1:-1]) + '"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    if match[0] == '"':
+        return '\\"'
+    return "'" if match[1] == "'" else match[0]

@@ -1,0 +1,204 @@
+"""Decoration of the whole answer is taken off; text beside the answer stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.verifiers.decoration import DECORATIONS, FULL_STOP, undecorated
+from tests.workers.hostile import TABLES
+
+TEXTS = [text for table in TABLES.values() for text in table.values()]
+FORMS = (
+    "```\n{}\n```",
+    "```json\n{}\n```",
+    "\\boxed{{{}}}",
+    "$\\boxed{{{}}}$",
+    "**{}**",
+    "__{}__",
+    "*{}*",
+    "***{}***",
+    "`{}`",
+    "**`{}`**",
+    "\\[{}\\]",
+    "\\[\n\\boxed{{{}}}\n\\]",
+    "$${}$$",
+    "${}$",
+    "\\({}\\)",
+    "\\boxed{{\\text{{{}}}}}",
+    '"{}"',
+    "\u201c{}\u201d",
+    "({})",
+    "= {}",
+    "<b>{}</b>",
+)
+PLAIN = st.text(st.sampled_from("abcXYZ 0123456789:;-/+"), min_size=1).filter(
+    lambda text: text.strip() and text.strip()[0].isalnum()
+)
+
+
+def last(answer: str, *, strip_full_stop: bool = True) -> str:
+    """Return an answer without all its decoration."""
+    return [*undecorated(answer, strip_full_stop=strip_full_stop)][-1]
+
+
+@pytest.mark.parametrize("name", DECORATIONS)
+def test_example(name: str) -> None:
+    decoration = DECORATIONS[name]
+    assert decoration.take_off(decoration.example) == decoration.reading
+
+
+@pytest.mark.parametrize("name", DECORATIONS)
+def test_example_has_one_reading(name: str) -> None:
+    """An example shows its own decoration and no decoration that comes before it in the table."""
+    example = DECORATIONS[name].example
+    first = next(other for other in DECORATIONS if DECORATIONS[other].take_off(example) not in (None, example))
+    assert first == name
+
+
+@given(PLAIN, st.sampled_from(FORMS))
+def test_decoration_taken_off(answer: str, form: str) -> None:
+    assert answer.strip() in undecorated(form.format(answer.strip()), strip_full_stop=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("\N{MINUS SIGN}5", "-5"),
+        ("1 2 \r\n3 4\t\r\n", "1 2\n3 4"),
+        ("42.", "42"),
+        ("**2*x**3 + x**2**", "2*x**3 + x**2"),
+        ("```\n 1 2\n 3 4\n```", " 1 2\n 3 4"),
+        ("\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
+        ('**"16".**', "16"),
+        ('$\\boxed{\\text{"16"}}$', "16"),
+        ("***16***", "16"),
+        ("- [1, 2]", "[1, 2]"),
+        ("x = np.array([[1, 2], [3, 4]])", "[[1, 2], [3, 4]]"),
+        ("F(x) = x**2", "x**2"),
+        ("$\\therefore \\neg P$", "\N{NOT SIGN}P"),
+        ("16.91^{\\circ}", "16.91\N{DEGREE SIGN}"),
+        ("1. **Ann** is an angel\n2. **Bob** is a devil", "Ann is an angel\nBob is a devil"),
+        ('\\boxed{{"s": "}"}}', '{"s": "}"}'),
+    ],
+)
+def test_reading(answer: str, reading: str) -> None:
+    assert last(answer) == reading
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "2**3**2",
+        "2 ** 3 ** 2",
+        "(2)**x**(3)",
+        "\\boxed{4} \\boxed{5}",
+        "it is \\boxed{4}",
+        "```\n4\n``` 5",
+        "4...",
+        ".",
+        "``",
+        "****",
+        "\\boxed{}",
+        "```\n\n```",
+        "__init__ and __x__",
+        "$4$ $5$",
+        "\\[4\\] \\[5\\]",
+        '"4" or "5"',
+        '"4", "5"',
+        "'4' '5'",
+        "(4) or (5)",
+        "(4)(5)",
+        "- 4",
+        "- 4\n- 5",
+        "- sin(x)",
+        "- x",
+        "- (P)",
+        "- P",
+        "> 4",
+        "!= 4",
+        "== 4",
+        "not = 4",
+        "x = 4, y = 5",
+        "4 = 5",
+        "<b>4</b> <b>5</b>",
+        "#4",
+        "1. 4",
+        "1. 4\n3. 5",
+        "[4]",
+        "{4}",
+        "4!",
+        "\N{NOT EQUAL TO} 4",
+        "the answer is 4",
+    ],
+)
+def test_text_beside_answer(answer: str) -> None:
+    assert last(answer) == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [("**4** or **5**", "4 or 5"), ("\\text{4} or 5", "4 or 5"), ("`4` `5`", "4 5"), ("\\neq 4", "\\neq 4")],
+)
+def test_marks_of_parts(answer: str, reading: str) -> None:
+    """The marks of parts go, and all parts stay."""
+    assert last(answer) == reading
+
+
+def test_full_stop_stays() -> None:
+    assert last("**The end.**", strip_full_stop=False) == "The end."
+    assert FULL_STOP in DECORATIONS
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+@given(st.text(st.sampled_from("`*_$~\"'()=#.\r\n- 5ab")))
+def test_reading_says_nothing_new(text: str) -> None:
+    """The letters and digits of a reading stand in the answer in the same order."""
+    rest = iter(_letters(text))
+    assert all(letter in rest for letter in _letters(last(text)))
+
+
+def test_hostile_text() -> None:
+    assert [text for text in TEXTS if len(last(text)) > len(text)] == []
+
+
+PIECES = (
+    *("`", "*", "_", "\\boxed{", "```\n", "{}", "**a", "$\\boxed{a}", "~~~x\n", "\n", ".", '"', "'", "(", "()", "= "),
+    *(
+        "x = ",
+        "- a\n",
+        "1. a\n",
+        "* ",
+        "*a ",
+        " **a",
+        "\\text{a}",
+        "\\ ",
+        "\\",
+        "<b>",
+        "<b></",
+        "[",
+        "np.array([",
+        "],",
+    ),
+    *("\u201c", "\u00a0", " ", "^\\circ", "# ", '\\"', '{"', "$", "\\["),
+)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_linear_time(piece: str) -> None:
+    """Quadratic work would run into the time limit of the tests."""
+    long = piece * (200_000 // len(piece))
+    for text in (
+        long,
+        f"**{long}**",
+        f'"{long}"',
+        f"({long})",
+        f"np.array([{long}])",
+        f"$\\boxed{{{long}}}$",
+        f"1{long}1",
+    ):
+        last(text)
