@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.util
 import logging
 import os
 import signal
@@ -16,6 +17,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if __name__ == "__main__" and None in map(importlib.util.find_spec, ("pydantic", "rich")):
+    folder = Path(__file__).resolve().parent
+    named = folder / ".venv" / "bin" / "python"
+    remedy = f"{named} has them" if named.exists() else f"pip install {folder}"
+    raise SystemExit(f"{Path(__file__).stem}: its packages are not installed for {sys.executable}; {remedy}")
 
 if TYPE_CHECKING or not __package__:
     from reasoning_env.commands import main as command_line

@@ -23,12 +23,14 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
+from .arguments import Completion, check_problem, check_whole_number, read_completions, read_settings, read_verdicts
 from .errors import ClosedError, GenerationError, ScoringError, WorkerError
 from .judge_client import JudgeClient
-from .records import DropReason, Problem, Verdict
+from .records import Problem, Verdict
 from .runtime.concurrency import cancel_all
 from .session import Session
-from .settings import ReasoningSettings, make_settings
+from .settings import ReasoningSettings
+from .state import read_state
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +74,11 @@ class Bridge:
         **fields: Any,
     ) -> None:
         self.fits = fits
+        check_whole_number("instance", instance, least=0)
+        if state is not None:
+            read_state(state)
         self.session = Session(
-            settings or make_settings(ReasoningSettings, fields), prepare=self._return_if_fits, group_size=group_size
+            read_settings(Bridge, settings, fields), prepare=self._return_if_fits, group_size=group_size
         )
         self._instance = instance
         self._state = state
@@ -110,26 +115,34 @@ class Bridge:
         """Return the conversation that asks the problem's question. Each message has `role` and `content`."""
         return [dict(message) for message in self.session.messages(problem)]
 
-    def judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
+    def judge(self, problem: Problem | str, completions: Sequence[Completion]) -> list[Verdict | None]:
         """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
 
+        A completion is a text, a message with `content`, or None for a model that wrote nothing.
         All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated. A
         busy or absent server at `judge_url` is asked again for `judge_timeout_s`, and is then such an error.
         Raises:
 
+        - ConfigError: an argument is of another kind
         - InvalidReferenceError: the reference names no problem of this library
         - RuntimeError: the bridge is closed
         - ReasoningEnvError: the server at `judge_url` refuses the request, for its reference or its token
         """
-        return self._run(self._verdicts(problem, completions))
+        check_problem(problem)
+        return self._run(self._verdicts(problem, read_completions(completions)))
 
-    async def ajudge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
+    async def ajudge(self, problem: Problem | str, completions: Sequence[Completion]) -> list[Verdict | None]:
         """Do the same as `judge`, for callers with an event loop."""
-        return await self._wait(self._verdicts(problem, completions))
+        check_problem(problem)
+        return await self._wait(self._verdicts(problem, read_completions(completions)))
 
-    def observe(self, problem: Problem, verdicts: Sequence[Verdict | None]) -> None:
-        """Update curriculum and metrics with a group's verdicts. A group with a None is dropped and counted."""
-        self._run(self._observe(problem, list(verdicts)))
+    def observe(self, problem: Problem, verdicts: Sequence[Verdict | float | None]) -> None:
+        """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
+
+        A group with a None is dropped and counted. Raises ConfigError for an empty list and for other values.
+        """
+        given = read_verdicts(verdicts)
+        self._run(self._call(lambda: self.session.observe(problem, given)))
 
     def evaluation_problems(self) -> list[Problem]:
         """Return the fixed problems of the evaluation, which `next` never hands out."""
@@ -140,7 +153,11 @@ class Bridge:
         return self._run(self._call(self.session.state))
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue from the `state()` of an earlier run. Raises RuntimeError after the first problem was drawn."""
+        """Continue from the `state()` of an earlier run.
+
+        Raises ConfigError for another value, and RuntimeError after the first problem was drawn.
+        """
+        read_state(state)
         self._run(self._resume(state))
 
     def report(self) -> dict[str, float]:
@@ -213,13 +230,6 @@ class Bridge:
         except (GenerationError, ScoringError, WorkerError) as error:
             logger.warning("a group gets no scores, because it could not be judged: %s", error)
             return [None] * len(completions)
-
-    async def _observe(self, problem: Problem, verdicts: list[Verdict | None]) -> None:
-        given = [verdict for verdict in verdicts if verdict is not None]
-        if len(given) == len(verdicts):
-            self.session.observe(problem, given)
-        else:
-            self.session.drop(problem, DropReason.SCORING)
 
     async def _evaluation_problems(self) -> list[Problem]:
         await self._start()

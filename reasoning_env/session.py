@@ -2,14 +2,12 @@
 
 Every integration runs this loop:
 
-    session = Session(ReasoningSettings(tasks=["gcd", "chain_sum"], seed=1))
-    await session.start()
-    for step in range(100):
-        problem = await session.next()                             # drawn, generated, in flight
-        completions = await complete(session.messages(problem))    # yours
-        verdicts = await session.judge(problem, completions)       # in sandboxed processes
-        session.observe(problem, verdicts)                         # curriculum and metrics
-    await session.close()
+    async with Session(tasks=["gcd", "chain_sum"], seed=1) as session:
+        for step in range(100):
+            problem = await session.next()                             # drawn, generated, in flight
+            completions = await complete(session.messages(problem))    # yours
+            verdicts = await session.judge(problem, completions)       # in sandboxed processes
+            session.observe(problem, verdicts)                         # curriculum and metrics
 
 An infrastructure error is raised by `judge` and is never a score of 0. `state()` returns everything that decides the
 next problem; a session that begins with this state continues the earlier session.
@@ -20,27 +18,39 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
+from .arguments import Completion, check_problem, check_whole_number, read_completions, read_settings, read_verdicts
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
-from .library_facts import FACTS
+from .library_facts import FACTS, category
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
 from .problems.cache import ProblemCache
-from .problems.plan import TaskPlan, make_sampler, plan_tasks
+from .problems.plan import SelectedTasks, TaskPlan, make_sampler, plan_tasks
 from .problems.references import Reference
 from .problems.sampling import TaskSampler
-from .problems.selection import ALL_TASKS
+from .problems.selection import select_tasks
 from .problems.stream import ProblemStream
 from .prompts.messages import build_messages, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
-from .records import DropReason, Group, Problem, ProblemRequest, ProblemSpec, Rejection, Rollout, Split, Verdict
+from .records import (
+    DropReason,
+    Group,
+    Problem,
+    ProblemRequest,
+    ProblemSpec,
+    Rejection,
+    Rollout,
+    Split,
+    TaskInfo,
+    Verdict,
+)
 from .rewards import score_texts
 from .settings import ReasoningSettings
 from .state import read_state
@@ -57,6 +67,7 @@ class Session(Generic[T]):
     `async with session` starts and closes the session.
 
     Args:
+        settings: The settings; by default, made from the keywords `fields`.
         prepare: Returns the item that `next` hands out for a problem, such as the problem with its prompt, or None when
             prompt, expected answer and completion do not fit into the model's context. The problem is then counted and
             another is drawn; each task is warned about once. Called from several threads. Without `prepare`, `next`
@@ -77,20 +88,8 @@ class Session(Generic[T]):
 
     @overload
     def __init__(
-        self: Session[Problem],
-        settings: ReasoningSettings,
-        *,
-        pool: WorkerPool | None = None,
-        checkout: Path | None = None,
-        group_size: int = 8,
-        preamble: str = "",
-        thinking: Thinking | None = None,
-    ) -> None: ...
-
-    @overload
-    def __init__(
         self,
-        settings: ReasoningSettings,
+        settings: ReasoningSettings | None = None,
         *,
         prepare: Callable[[Problem], T | None],
         pool: WorkerPool | None = None,
@@ -98,11 +97,25 @@ class Session(Generic[T]):
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
+        **fields: Any,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Session[Problem],
+        settings: ReasoningSettings | None = None,
+        *,
+        pool: WorkerPool | None = None,
+        checkout: Path | None = None,
+        group_size: int = 8,
+        preamble: str = "",
+        thinking: Thinking | None = None,
+        **fields: Any,
     ) -> None: ...
 
     def __init__(
         self,
-        settings: ReasoningSettings,
+        settings: ReasoningSettings | None = None,
         *,
         prepare: Callable[[Problem], T | None] | None = None,
         pool: WorkerPool | None = None,
@@ -110,7 +123,10 @@ class Session(Generic[T]):
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
+        **fields: Any,
     ) -> None:
+        check_whole_number("group_size", group_size, least=1)
+        settings = read_settings(Session, settings, fields)
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
@@ -229,48 +245,60 @@ class Session(Generic[T]):
         return build_messages(self.system_prompt(problem.spec.split), problem.question)
 
     async def judge(
-        self, problem: Problem | str, completions: Sequence[str], *, thinking: Thinking | None = None
+        self, problem: Problem | str, completions: Sequence[Completion], *, thinking: Thinking | None = None
     ) -> list[Verdict]:
         """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
 
-        `thinking` has the formats in which the completions think, if they differ from the session's. Raises:
+        A completion is a text, a message with `content`, or None for a model that wrote nothing. `thinking` has the
+        formats in which the completions think, if they differ from the session's. Raises:
 
+        - ConfigError: an argument is of another kind
         - ScoringError: an infrastructure error persisted on a fresh worker
         - WorkerError: no worker can be started at the moment, or the session was closed (ClosedError)
         - InvalidReferenceError: the reference names no problem of this library
         - GenerationError: the problem of the reference cannot be generated
         """
+        check_problem(problem)
+        texts = read_completions(completions)
         if isinstance(problem, str):
             problem = await self.remake(problem)
         limit = self.settings.max_answer_bytes
-        return await score_texts(self.pool, problem, completions, limit, thinking or self.thinking)
+        return await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
 
     def observe(
         self,
         problem: Problem,
-        verdicts: Sequence[Verdict],
+        verdicts: Sequence[Verdict | float | None],
         *,
         rollouts: Sequence[Rollout] | None = None,
         done: bool = True,
     ) -> None:
-        """Update curriculum, sampling and metrics with the verdicts of a group.
+        """Update curriculum, sampling and metrics with the verdicts of a group, or with scores from 0 to 1.
+
+        A group with a None, a missing verdict, is dropped and counted. Raises ConfigError for an empty list and for
+        other values.
 
         `rollouts` are the judged rollouts with rewards and lengths, for the metrics. With `done=False`, the problem
         stays in flight until the method `done`.
         """
+        read = read_verdicts(verdicts)
+        judged = [verdict for verdict in read if verdict is not None]
+        if len(judged) < len(read):
+            self.drop(problem, DropReason.SCORING)
+            return
         if rollouts is None:
             rollouts = [
                 Rollout(
                     text="", tokens=(), masks=(), logprobs=None, finish_reason="", verdict=verdict, score=verdict.score
                 )
-                for verdict in verdicts
+                for verdict in judged
             ]
         group = Group(problem, (), tuple(rollouts))
         outcome = self.metrics.record_group(group)
         logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
         if self._sampler is not None:
             # Not the rewards: a penalty for length says nothing about the problem's difficulty.
-            self._sampler.observe(problem, [verdict.score for verdict in verdicts])
+            self._sampler.observe(problem, [verdict.score for verdict in judged])
         if done:
             self.done(problem)
 
@@ -430,12 +458,15 @@ class Session(Generic[T]):
 
 
 async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | None) -> None:
-    """Raise ConfigError when a task of the settings does not exist.
+    """Raise ConfigError for settings of tasks that are impossible: an unknown name, no task left, weights of 0.
 
-    The library takes seconds to load, and is only loaded for names that `library_facts` does not know.
+    The library takes seconds to load, and is only loaded where the tasks of `library_facts` do not suffice.
     """
-    patterns = [*settings.tasks, *settings.exclude_tasks, *settings.eval_tasks]
-    if all(any(fnmatchcase(task, pattern.lower()) for task in (*FACTS, ALL_TASKS)) for pattern in patterns):
+    known = [TaskInfo(task, category(task)) for task in FACTS]
+    with suppress(ConfigError):
+        SelectedTasks.of(settings, known)
+        if settings.eval_tasks:
+            select_tasks(known, settings.eval_tasks)
         return
     async with Session(settings, checkout=checkout):
         pass

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -43,6 +43,30 @@ the question, nothing else. A reply without exactly one pair of answer tags earn
 """The default for models that think in another format than <think> tags."""
 
 
+class DuplicateKeyError(ValueError):
+    """A key stands twice in a mapping of YAML; the text names the key and both lines."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's loader, which by itself drops all but the last value of a key."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                name = (key.tag, key.value)
+                if name in lines:
+                    raise DuplicateKeyError(f"the key {key.value!r} stands twice, in lines {lines[name]} and {line}")
+                lines[name] = line
+        return super().construct_mapping(node, deep)
+
+
+def load_yaml(text: str) -> Any:
+    """Return the content of YAML or JSON text. Raises yaml.YAMLError, and DuplicateKeyError for a double key."""
+    return yaml.load(text, _Loader)
+
+
 def _split_names(value: object) -> object:
     """Accept "a, b" for ["a", "b"]."""
     if isinstance(value, str):
@@ -60,7 +84,9 @@ def _parse_mapping(value: object) -> object:
         pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
         return {name.strip(): number.strip() for name, _, number in pairs}
     try:
-        parsed = yaml.safe_load(text) or {}
+        parsed = load_yaml(text) or {}
+    except DuplicateKeyError:
+        raise
     except yaml.YAMLError as error:
         raise ValueError(f"is neither YAML nor JSON: {' '.join(str(error).split())}") from error
     if not isinstance(parsed, dict):
@@ -73,7 +99,7 @@ def _parse_options(value: object) -> object:
     """Accept YAML or JSON text, and `name=value, name=value`, whose values are YAML: `false` is a boolean."""
     parsed = _parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
-        return {name: yaml.safe_load(text) if isinstance(text, str) else text for name, text in parsed.items()}
+        return {name: load_yaml(text) if isinstance(text, str) else text for name, text in parsed.items()}
     return parsed
 
 
@@ -87,18 +113,27 @@ def _check_blanks(value: object) -> None:
 
 
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
-Weights = Annotated[dict[str, float], BeforeValidator(_parse_mapping)]
+Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Weights = Annotated[dict[str, Weight], BeforeValidator(_parse_mapping)]
 TemplateOptions = Annotated[dict[str, Any], BeforeValidator(_parse_options)]
 TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parse_mapping)]
 
 
 class ReasoningSettings(BaseModel):
-    """Settings of tasks, workers, scoring, dumps and evaluation. Unknown names and values out of range raise.
+    """Settings of tasks, workers, scoring, dumps and evaluation.
 
-    The front door's config inherits them.
+    Unknown names and values out of range raise ConfigError in one line. The front door's config inherits them.
     """
 
     model_config = ConfigDict(extra="forbid")
+
+    if not TYPE_CHECKING:  # a type checker takes the fields as the arguments
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise _settings_error(error, type(self).model_fields, section="") from error
 
     tasks: NameList = Field(
         default_factory=list,
@@ -440,16 +475,26 @@ def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], se
     try:
         return settings_cls(**read)
     except ValidationError as error:
-        mistakes = [_config_error(mistake, fields, section) for mistake in error.errors()]
-    raise mistakes[0] if len(mistakes) == 1 else SeveralConfigErrors(mistakes)
+        raise _settings_error(error, fields, section) from error
+    except ConfigError as error:  # of a class that raises its own errors, which name no section
+        if isinstance(error.__cause__, ValidationError):
+            raise _settings_error(error.__cause__, fields, section) from error
+        raise
+
+
+def _settings_error(error: ValidationError, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:
+    """Return the mistakes that pydantic found as one error of ours."""
+    mistakes = [_config_error(mistake, fields, section) for mistake in error.errors()]
+    return mistakes[0] if len(mistakes) == 1 else SeveralConfigErrors(mistakes)
 
 
 def _read_text(value: object, field: FieldInfo) -> object:
-    """Read texts that pydantic refuses: `None` and `null` for optional settings, `1e6` for whole numbers."""
+    """Read texts that pydantic refuses: `none` and `null` for optional settings, `1e6` for whole numbers."""
     if not isinstance(value, str):
         return value
     allowed = _alternatives(field)
-    if value in ("None", "null") and type(None) in allowed:
+    is_word = "'none'" in (field.description or "")  # `none` is a value of Atropos' `reasoning_effort`
+    if value.lower() in ("none", "null") and type(None) in allowed and not (is_word and value.lower() == "none"):
         return None
     if int in allowed and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value) and float(value).is_integer():
         return int(float(value))
@@ -462,6 +507,9 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
     if isinstance(cause, ConfigError):  # of a check of several settings
         return cause
     name, *entry = mistake["loc"]
+    if mistake["type"] == "extra_forbidden":
+        remedy = did_you_mean(str(name), fields)
+        return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
     problem = str(cause) if cause is not None else _expected(mistake, fields[str(name)])
     if entry:
         problem = f"entry {'.'.join(map(repr, entry))} {problem}"
@@ -472,6 +520,8 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
 def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
     """Return what would have been right."""
     limits = mistake.get("ctx", {})
+    if mistake["input"] != mistake["input"] or str(mistake["input"]).strip().lower() in ("nan", "inf", "-inf"):
+        return "must be a number"
     match mistake["type"]:
         case "greater_than_equal":
             return f"must be at least {limits['ge']:g}"

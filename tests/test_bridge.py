@@ -24,6 +24,7 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.server import JudgeServer
+from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.three_completions import SCORES, three_completions
 from tests.waiting import PATIENCE_S
@@ -60,7 +61,31 @@ def scores(verdicts: Any) -> list[float]:
     ("fields", "text"),
     [
         ({"taks": ["gcd"]}, "taks: there is no such setting; did you mean tasks?"),
+        ({"juge_url": "x"}, "juge_url: there is no such setting; did you mean judge_url?"),
         ({"temperature": 3}, "temperature: must be at most 2; got 3"),
+        ({"complexity_level": 7}, "complexity_level: must be at most 1; got 7"),
+        ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
+        ({"group_size": 0}, "group_size: must be at least 1; got 0"),
+        ({"group_size": "8"}, "group_size: must be a whole number; got '8'"),
+        ({"instance": -1}, "instance: must be at least 0; got -1"),
+        (
+            {"task_weights": {"gcd": 2}},
+            "task_weights: have no effect without `task_sampling: weighted`; "
+            "set task_sampling, or take the weights out",
+        ),
+        (
+            {"settings": {"tasks": ["gcd"]}},
+            "settings: must be ReasoningSettings; got {'tasks': ['gcd']}; pass keywords, as in Bridge(tasks=['gcd'])",
+        ),
+        (
+            {"settings": ReasoningSettings(), "seed": 1},
+            "seed cannot stand beside `settings`; pass them to ReasoningSettings, or pass keywords to Bridge alone",
+        ),
+        (
+            {"state": {"stream": 1}},
+            "state: this is no state of a session: stream: Input should be a valid dictionary; "
+            "pass what `state()` returned",
+        ),
     ],
 )
 def test_wrong_setting_is_one_line(fields: dict[str, Any], text: str) -> None:
@@ -91,6 +116,65 @@ def test_judge_takes_a_reference(bridge: Bridge) -> None:
 def test_bad_reference_is_raised(bridge: Bridge) -> None:
     with pytest.raises(InvalidReferenceError):
         bridge.judge("nonsense", [WRONG])
+
+
+def test_other_forms_of_completions(bridge: Bridge) -> None:
+    problem = bridge.next()
+    text = right(problem)
+    forms: list[Any] = [
+        text,
+        {"role": "assistant", "content": text},
+        {"role": "assistant", "content": [{"type": "text", "text": text}]},
+        [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}],
+        None,
+        {"role": "assistant", "content": None},
+    ]
+    verdicts = bridge.judge(problem, forms)
+    assert scores(verdicts) == [1.0] * 4 + [0.0] * 2
+    assert verdicts[4] is not None and verdicts[4].reason == "no_answer"
+
+
+@pytest.mark.parametrize(
+    ("completions", "text"),
+    [
+        (
+            "<answer>1</answer>",
+            "completions: must be a list of texts; got '<answer>1</answer>'; for a single completion write [text]",
+        ),
+        (7, "completions: must be a list of texts; got 7; for a single completion write [text]"),
+        (["a", 7], "completions[1]: must be a text, a message with `content`, or None for no completion; got 7"),
+        (
+            [{"text": "a"}],
+            "completions[0]: must be a text, a message with `content`, or None for no completion; got {'text': 'a'}",
+        ),
+        ([[]], "completions[0]: must be a text, a message with `content`, or None for no completion; got []"),
+    ],
+)
+def test_wrong_completions_are_one_line(bridge: Bridge, completions: Any, text: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        bridge.judge(bridge.next(), completions)
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize("problem", [None, 7, {"question": "?"}])
+def test_wrong_problem_is_one_line(bridge: Bridge, problem: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^problem: must be a Problem, or the reference of a problem; got "):
+        bridge.judge(problem, [WRONG])
+
+
+def test_own_scores_are_observed(bridge: Bridge) -> None:
+    bridge.report()
+    bridge.observe(bridge.next(), [1.0, 0, 0.5, True])
+    assert bridge.report()["train/mean_score"] == 0.625
+
+
+@pytest.mark.parametrize("verdicts", [[], "text", 7, [2.0], [float("nan")], [-1], ["1"], {"a": 1}])
+def test_wrong_verdicts_are_one_line(bridge: Bridge, verdicts: Any) -> None:
+    problem = bridge.next()
+    with pytest.raises(ConfigError, match=r"^verdicts") as error:
+        bridge.observe(problem, verdicts)
+    assert "\n" not in str(error.value)
+    bridge.report()
 
 
 def test_many_threads_call_at_once(bridge: Bridge) -> None:

@@ -5,7 +5,6 @@ import math
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from pydantic import ValidationError
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint, make_settings
@@ -67,13 +66,13 @@ def test_settings_from_text() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
 def test_invalid_value(name: str, value: Any) -> None:
-    with pytest.raises(ValidationError) as refusal:
+    with pytest.raises(ConfigError, match=f"^{name}: ") as refusal:
         ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
-    assert {error["loc"][0] for error in refusal.value.errors()} == {name}
+    assert "\n" not in str(refusal.value)
 
 
 def test_unknown_setting() -> None:
-    with pytest.raises(ValidationError, match="taks"):
+    with pytest.raises(ConfigError, match=r"^taks: there is no such setting; did you mean tasks\b"):
         ReasoningSettings(taks=["gcd"])  # type: ignore[call-arg]
 
 
@@ -105,7 +104,7 @@ def test_none_as_text(text: str) -> None:
     ],
 )
 def test_conflicting_settings(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(fields))):
+    with pytest.raises(ConfigError, match=f"^{next(iter(fields))}: "):
         ReasoningSettings(**fields)
 
 

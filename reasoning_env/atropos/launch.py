@@ -18,18 +18,22 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from pydantic import BaseModel, BeforeValidator, Field
 
 from ..errors import ConfigError, did_you_mean
-from ..settings import make_settings
+from ..settings import DuplicateKeyError, load_yaml, make_settings
 from .config import ReasoningGymEnvConfig, check_url
 from .environment import EnvironmentClass
+
+
+def _as_list(value: object) -> object:
+    if value == []:
+        raise ValueError("must name a server at least; without `openai` the default server is asked")
+    return value if isinstance(value, list) else [value]
 
 
 class Sections(BaseModel):
     """Content of a file for `--config`; `openai` holds the settings of a server, or a list of settings."""
 
     env: dict[str, Any] = Field(default_factory=dict)
-    openai: Annotated[
-        list[dict[str, Any]], BeforeValidator(lambda value: value if isinstance(value, list) else [value])
-    ] = Field(default_factory=list)
+    openai: Annotated[list[dict[str, Any]], BeforeValidator(_as_list)] = Field(default_factory=list)
     slurm: bool = False
     testing: bool = False
 
@@ -66,9 +70,10 @@ def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, 
     The default of a server's URL is the variable OPENAI_BASE_URL, as for other clients.
     """
     defaults, default_servers = env_cls.config_init()
-    file = read_config_file(Path(options["config"])) if "config" in options else Sections()
+    file = read_config_files(options.get("config", ()))
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
-    sections = make_settings(Sections, {**dict(file), **switches})
+    chosen = make_settings(Sections, switches)
+    sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
     base = defaults.model_dump()
     if command == "process":
         base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
@@ -88,6 +93,24 @@ def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, 
     if isinstance(servers, list):
         differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
     return Launch(config, servers, sections.slurm, sections.testing, differing)
+
+
+def read_config_files(paths: str | Sequence[str]) -> Sections:
+    """Return the sections of several files, of which a later file wins, key by key.
+
+    Settings of one server are joined with those of one server of a later file. Raises ConfigError for a file that
+    cannot be read.
+    """
+    joined = Sections()
+    for path in [paths] if isinstance(paths, str) else paths:
+        file = read_config_file(Path(path))
+        given = {name: getattr(file, name) for name in file.model_fields_set}
+        if "env" in given:
+            given["env"] = {**joined.env, **file.env}
+        if len(joined.openai) == len(file.openai) == 1:
+            given["openai"] = [{**joined.openai[0], **file.openai[0]}]
+        joined = joined.model_copy(update=given)
+    return joined
 
 
 def read_config_file(path: Path) -> Sections:
@@ -110,7 +133,9 @@ def read_config_file(path: Path) -> Sections:
 def _read_yaml(path: Path) -> object:
     """Return the content of a YAML file; raises ConfigError if the file cannot be read, or is not YAML."""
     try:
-        return yaml.safe_load(path.read_text())
+        return load_yaml(path.read_text())
+    except DuplicateKeyError as error:
+        raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of both") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
     except UnicodeDecodeError as error:

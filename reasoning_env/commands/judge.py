@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ipaddress
+import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -120,7 +121,15 @@ async def _serve(
             await session.start()
         await runner.setup()
         site = web.TCPSite(runner, options.host, options.port)
-        await site.start()
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigError(
+                f"{options.host} cannot be listened at: {os.strerror(error.errno) if error.errno else error}",
+                setting="--port",
+                got=options.port,
+                remedy="choose another port, or 0 for a free port",
+            ) from error
         [(_, port, *_), *_] = runner.addresses
         print(f"judging on http://{options.host}:{port}", flush=True)
         await asyncio.Event().wait()

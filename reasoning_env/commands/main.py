@@ -14,6 +14,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
@@ -168,12 +169,25 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
     raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
 
 
+def _import_demo(folder: Path) -> Any:
+    """Return the module of the demo; raises ModuleNotFoundError for a package that the demo needs."""
+    installed = "reasoning_gym_demo"
+    try:
+        return importlib.import_module(f"{installed}.command")
+    except ModuleNotFoundError as error:
+        if error.name not in (installed, f"{installed}.command"):
+            raise
+    sys.path.insert(0, str(folder))
+    return importlib.import_module("demo.command")
+
+
 def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
     try:
-        demo = importlib.import_module("reasoning_gym_demo.command")  # the name under which the demo is installed
-    except ModuleNotFoundError:
-        sys.path.insert(0, str(environment_file.parent))
-        demo = importlib.import_module("demo.command")
+        demo = _import_demo(environment_file.parent)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the package {error.name} is missing", remedy="pip install 'reasoning-gym-environment[atropos]'"
+        ) from error
     check_names = functools.partial(_check_names, folder=environment_file.parent)
     return int(demo.main(list(argv), environment_file=environment_file, check_names=check_names))
 

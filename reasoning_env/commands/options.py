@@ -191,7 +191,8 @@ def option_parser(
         allow_abbrev=False,
     )
     group = parser.add_argument_group("the command")
-    group.add_argument("--config", metavar="FILE", help="a YAML file with settings; options win over it")
+    help_text_of_config = "a YAML file with settings; of several files the later ones win, and options win over all"
+    group.add_argument("--config", metavar="FILE", action="append", help=help_text_of_config)
     group.add_argument("--slurm", metavar="BOOL", help="take the inference servers from SLURM's list of nodes")
     group.add_argument("--testing", metavar="BOOL", help="use Atropos' mock server")
     group.add_argument(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ..errors import ConfigError, InvalidReferenceError
 from ..library_facts import COMPOSITE, gameable_tasks
 from ..metrics.stats import LibraryInfo
-from ..records import Split
+from ..records import Split, TaskInfo
 from ..settings import ReasoningSettings, fingerprint
 from .estimator import SignalEstimator
 from .references import Reference, hash_question
@@ -49,25 +49,43 @@ class Checker(Protocol):
     async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
 
 
+@dataclass(frozen=True)
+class SelectedTasks:
+    """What the settings select of the available tasks: fields as in `TaskPlan`."""
+
+    tasks: tuple[str, ...]
+    training_tasks: tuple[str, ...]
+    params: Mapping[str, Mapping[str, Any]]
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(cls, settings: ReasoningSettings, available: Sequence[TaskInfo]) -> SelectedTasks:
+        """Read the settings of tasks. Raises ConfigError for a setting that is impossible."""
+        # In name order, so that equal selections give equal problems, however the user wrote them.
+        tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
+        training_tasks = _choose_training_tasks(settings, tasks)
+        params = resolve_patterns(available, tasks, settings.task_params, "task_params")
+        weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
+        return cls(tasks, training_tasks, params, _weights(training_tasks, weights))
+
+
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
     """Read the settings of tasks. Raises ConfigError for a setting that is invalid or impossible."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
-    # In name order, so that equal selections give equal problems, however the user wrote them.
-    tasks = tuple(sorted(select_tasks(library.tasks, settings.tasks, settings.exclude_tasks)))
-    training_tasks = _choose_training_tasks(settings, tasks)
-    params = resolve_patterns(library.tasks, tasks, settings.task_params, "task_params")
-    await _check_params(params, settings, checker)
-    weights = resolve_patterns(library.tasks, training_tasks, settings.task_weights, "task_weights")
+    selected = SelectedTasks.of(settings, library.tasks)
+    _log_gameable(settings, selected)
+    training_tasks = selected.training_tasks
+    await _check_params(selected.params, settings, checker)
     fixed = sorted(set(training_tasks) - library.adjustable)
     if fixed and settings.complexity_mode is not None:
         logger.info("complexity_mode does not change these tasks, which have no levels: %s", ", ".join(fixed))
     return TaskPlan(
         available=tuple(task.name for task in library.tasks if task.name not in excluded),
-        tasks=tasks,
+        tasks=selected.tasks,
         training_tasks=training_tasks,
         adjustable=library.adjustable,
-        params=params,
-        weights=_weights(training_tasks, weights),
+        params=selected.params,
+        weights=selected.weights,
     )
 
 
@@ -76,13 +94,6 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
     reasons = gameable_tasks(strict=settings.strict_rewards) if settings.exclude_gameable else {}
     named = set(map(str.lower, settings.tasks))
     excluded = [name for name in tasks if name in reasons and name not in named]
-    if excluded:
-        logger.info(
-            "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
-            "all the same, name it in `tasks`",
-            "; ".join(f"{name} ({reasons[name]})" for name in excluded),
-            extra={"detail": True},
-        )
     if len(excluded) == len(tasks):
         raise ConfigError(
             "leaves no task to train on",
@@ -90,6 +101,18 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
             remedy="set it to false, or name the tasks in {tasks}",
         )
     return tuple(name for name in tasks if name not in excluded)
+
+
+def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks) -> None:
+    excluded = [name for name in selected.tasks if name not in selected.training_tasks]
+    if excluded:
+        reasons = gameable_tasks(strict=settings.strict_rewards)
+        logger.info(
+            "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
+            "all the same, name it in `tasks`",
+            "; ".join(f"{name} ({reasons[name]})" for name in excluded),
+            extra={"detail": True},
+        )
 
 
 async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:
@@ -126,15 +149,9 @@ async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: Reaso
 def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str, float]:
     """Return the weight of each task; 1 by default. A weight of 0 leaves a task out.
 
-    Raises ConfigError if a weight is negative or not finite, or all weights are 0.
+    Raises ConfigError if all weights are 0.
     """
-    weights = dict.fromkeys(tasks, 1.0)
-    for task, weight in set_by_user.items():
-        if not 0.0 <= weight < float("inf"):
-            raise ConfigError(
-                f"the weight of {task!r} must be a number from 0 upwards", setting="task_weights", got=weight
-            )
-        weights[task] = float(weight)
+    weights = {**dict.fromkeys(tasks, 1.0), **set_by_user}
     if not any(weights.values()):
         raise ConfigError(
             "every selected task has the weight 0", setting="task_weights", remedy="give a task a positive weight"

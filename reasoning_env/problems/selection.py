@@ -75,7 +75,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
 
 
 def _nearest(word: str, words: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(word.lower(), words, n=3, cutoff=0.4)
+    return difflib.get_close_matches(word.lower(), words, n=3, cutoff=0.55)
 
 
 def resolve_patterns(

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from reasoning_env.atropos.config import (
     BASE_RANGES,
@@ -14,6 +13,7 @@ from reasoning_env.atropos.config import (
     check_base_settings,
     set_log_levels,
 )
+from reasoning_env.errors import ConfigError
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
     "group_size": ([1, 64], [0, -1]),
@@ -88,7 +88,7 @@ def test_setting_as_text(name: str, text: str, value: Any) -> None:
     ("name", "value"), [("debug_logging", "perhaps"), ("startup_timeout_s", 0.0), ("shutdown_grace_s", -1)]
 )
 def test_invalid_setting(name: str, value: Any) -> None:
-    with pytest.raises(ValidationError, match=name):
+    with pytest.raises(ConfigError, match=f"^{name}: "):
         ReasoningGymEnvConfig(**{name: value})
 
 

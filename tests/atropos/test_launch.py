@@ -21,6 +21,10 @@ from reasoning_gym_environment import ReasoningGymEnv
         (b"envv: {}", "'envv', which is no section; did you mean env"),
         (b"1: {}", "holds 1, which is no section; the sections are env, openai"),
         (b"env:\n", "env: .*got None"),
+        (b"openai: []", "openai: must name a server at least"),
+        (b"env: {tasks: gcd}\nopenai: {}\nenv: {}", "the key 'env' stands twice, in lines 1 and 3; keep one of both"),
+        (b"env:\n  tasks: gcd\n  'tasks': lcm", "the key 'tasks' stands twice, in lines 2 and 3"),
+        (b"env: {task_params: {gcd: {a: 1, a: 1}}}", "the key 'a' stands twice, in lines 1 and 1"),
         (b"openai: x", "openai: entry 0 .*got 'x'"),
         (b"openai: [7]", "openai: entry 0 .*got 7"),
         (b"slurm: perhaps", "slurm: .*got 'perhaps'"),
@@ -58,6 +62,29 @@ def test_precedence(tmp_path: Path) -> None:
     assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "auto")
 
 
+def test_files_are_merged(tmp_path: Path) -> None:
+    contents = [
+        "env: {group_size: 5, seed: 6}\nopenai: {model_name: a, timeout: 7}\nslurm: true",
+        "env: {seed: 8}\nopenai: {model_name: b}",
+        "testing: true",
+    ]
+    for number, content in enumerate(contents):
+        (tmp_path / f"{number}.yaml").write_text(content)
+    built = build_launch(ReasoningGymEnv, "process", {"config": [str(tmp_path / f"{n}.yaml") for n in range(3)]})
+    [server] = built.servers  # type: ignore[misc]
+    assert (built.config.group_size, built.config.seed, built.slurm, built.testing) == (5, 8, True, True)
+    assert (server.model_name, server.timeout) == ("b", 7)
+
+
+def test_list_of_servers_replaces(tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").write_text("openai: {timeout: 7}")
+    (tmp_path / "second.yaml").write_text(TWO)
+    built = build_launch(
+        ReasoningGymEnv, "process", {"config": [str(tmp_path / f"{n}.yaml") for n in ("first", "second")]}
+    )
+    assert [server.model_name for server in built.servers] == ["a", "b"]  # type: ignore[union-attr]
+
+
 def test_defaults_of_commands(tmp_path: Path) -> None:
     process, serve = launch(tmp_path).config, launch(tmp_path, "serve").config
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
@@ -72,6 +99,8 @@ def test_defaults_of_commands(tmp_path: Path) -> None:
         ("total_steps", "2.5e3", 2500),
         ("complexity_level", "None", None),
         ("data_path_to_save_groups", "null", None),
+        ("data_path_to_save_groups", "none", None),
+        ("chat_template", "NONE", None),
         ("reasoning_effort", "none", "none"),
         ("system_prompt", "None", "None"),
         ("temperature", "1e-1", 0.1),
@@ -93,6 +122,10 @@ def test_values_as_text(tmp_path: Path, name: str, value: str, read: object) -> 
         ),
         ({"content": "openai: {api_key: [sk-secret]}"}, r"openai\.api_key: "),
         ({"env__task_params": "{gcd:{min_terms:4}}"}, "env.task_params: "),
+        ({"env__task_params": "{gcd: {}, gcd: {}}"}, "env.task_params: the key 'gcd' stands twice, in lines 1 and 1"),
+        ({"env__temperature": "nan"}, "^env.temperature: must be a number; got 'nan'$"),
+        ({"content": "env: {temperature: .nan}"}, "^env.temperature: must be a number; got nan$"),
+        ({"env__task_weights": "gcd=-1", "env__task_sampling": "weighted"}, "weights: entry 'gcd' must be at least 0"),
         ({"slurm": "perhaps"}, "slurm: .*'perhaps'"),
         ({"openai__base_url": "localhost:9001/v1"}, "openai.base_url: .*http://"),
         ({"openai__base_url": "http:///v1"}, "openai.base_url: "),

@@ -104,5 +104,5 @@ def test_port_in_use_is_one_line(server: Server) -> None:
         text=True,
         timeout=PATIENCE_S,
     )
-    assert ended.returncode == 1
-    assert "address already in use" in ended.stderr.splitlines()[-1]
+    assert ended.returncode == 2
+    assert "Address already in use" in ended.stderr.splitlines()[-1]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -74,6 +75,16 @@ def test_demo_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", demo)  # type: ignore[misc]
     assert _run(tmp_path, "demo", "--batches", "3") == 5
     demo.main.assert_called_once_with(["--batches", "3"], environment_file=tmp_path / "environment.py", check_names=ANY)
+
+
+def test_demo_without_its_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")
+    monkeypatch.setattr(importlib, "import_module", Mock(side_effect=missing))
+    assert _run(tmp_path, "demo") == 2
+    said = "environment demo: the package tokenizers is missing; pip install 'reasoning-gym-environment[atropos]'"
+    assert capsys.readouterr().err == f"{said}\n"
 
 
 def test_demo_unknown_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from reasoning_env.commands.options import OptionParser, help_text, option_parse
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
 
-NAMES = ("env.group_size", "env.tasks", "openai.timeout", "config")
+NAMES = ("env.group_size", "env.tasks", "openai.timeout", "slurm")
 
 
 def parser(command: str = "process") -> OptionParser:
@@ -20,11 +20,15 @@ def parser(command: str = "process") -> OptionParser:
 
 
 def test_switch_without_value() -> None:
-    assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": "x"}
+    assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": ["x"]}
 
 
 def test_last_value_wins() -> None:
-    assert parser().read(["--config", "x", "--config=y"]) == {"config": "y"}
+    assert parser().read(["--env.tasks", "x", "--env.tasks=y"]) == {"env.tasks": "y"}
+
+
+def test_every_file_counts() -> None:
+    assert parser().read(["--config", "x", "--config=y"]) == {"config": ["x", "y"]}
 
 
 def test_negative_number() -> None:
@@ -86,7 +90,7 @@ VALUES = st.text().filter(lambda value: not value.startswith("-"))
 
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=5))
-@example([("env.tasks", "a=b", True), ("config", "", False), ("config", "", True), ("env.tasks", "a b", False)])
+@example([("env.tasks", "a=b", True), ("slurm", "", False), ("slurm", "", True), ("env.tasks", "a b", False)])
 def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
     argv = [
         word

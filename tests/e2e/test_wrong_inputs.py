@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import reasoning_env
 
 from .conftest import Cli
 
@@ -24,6 +28,16 @@ TASKS = [
     ("tasks gcd --params {bad", "--params: "),
     ("score gcd --seed x 1", "--seed: must be a whole number from 0 to 4294967295; got 'x'"),
     ("evaluate --tasks gdc", "--tasks: there is no task 'gdc'; did you mean gcd"),
+    ("serve --tasks gcd --env.exclude_tasks gcd", "--env.exclude_tasks: every selected task is excluded"),
+    (
+        "serve --tasks gcd --env.task_sampling weighted --env.task_weights gcd=0",
+        "--env.task_weights: every selected task has the weight 0; give a task a positive weight",
+    ),
+    (
+        "serve --env.task_sampling weighted --env.task_weights gcd=-1",
+        "--env.task_weights: entry 'gcd' must be at least 0; got '-1'",
+    ),
+    ("evaluate --tasks nope", "--tasks: there is no task 'nope' (`tasks` lists all"),
 ]
 SETTINGS = [
     ("evaluate --env.eval_level 7", "--env.eval_level: must be at most 1; got '7'"),
@@ -33,6 +47,7 @@ SETTINGS = [
     ("evaluate --limit many", "--limit: must be a whole number; got 'many'"),
     ("evaluate -n 0", "-n: must be at least 1; got '0'"),
     ("evaluate --temperature hot", "--temperature: must be a number; got 'hot'"),
+    ("evaluate --temperature nan", "--temperature: must be a number; got 'nan'"),
     ("evaluate --temperature -1", "--temperature: must be at least 0; got '-1'"),
     ("evaluate --max-tokens 0", "--max-tokens: must be at least 1; got '0'"),
     ("evaluate --fail-under x", "--fail-under: must be a number from 0 to 1; got 'x'"),
@@ -69,6 +84,9 @@ FILES = [
     ),
     ("serve --config sections.yaml", "sections.yaml holds 'tasks', which is no section; the sections are env, openai"),
     ("serve --config unknown.yaml", "env.taks: there is no such setting; did you mean tasks?"),
+    ("serve --config twice.yaml", "--config: twice.yaml: the key 'tasks' stands twice, in lines 2 and 3; keep one"),
+    ("serve --config no_server.yaml", "--config: no_server.yaml: openai: must name a server at least"),
+    ("serve --config no_server.yaml --config missing.yaml", "--config: no_server.yaml: openai: must name a server"),
     ("compare folder", "name two folders or more"),
     ("compare missing alsomissing", "missing is no folder of an evaluation: missing/results.json: No such file"),
     ("compare folder folder", "folder is no folder of an evaluation"),
@@ -98,6 +116,8 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- 1\n")
     (tmp_path / "sections.yaml").write_text("tasks: gcd\n")
     (tmp_path / "unknown.yaml").write_text("env: {taks: gcd}\n")
+    (tmp_path / "twice.yaml").write_text("env:\n  tasks: gcd\n  tasks: lcm\n")
+    (tmp_path / "no_server.yaml").write_text("openai: []\n")
     (tmp_path / "torn.jsonl").write_text('{"item_id": "gcd", "roll')
 
 
@@ -110,6 +130,14 @@ def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     result = cli(*argv)
     assert result.status in (1, 2)
     assert said in result.complaint
+
+
+def test_python_without_packages() -> None:
+    file = Path(reasoning_env.__file__).parents[1] / "reasoning_gym_environment.py"
+    ended = subprocess.run([sys.executable, "-S", str(file), "tasks"], capture_output=True, text=True)
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"reasoning_gym_environment: its packages are not installed for {sys.executable}; ")
 
 
 @pytest.mark.usefixtures("files")
