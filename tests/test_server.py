@@ -441,3 +441,17 @@ async def test_dead_pool_is_no_score() -> None:
         assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
         assert await error_of(reply)
     await asyncio.to_thread(dead.close)
+
+
+async def test_health_of_a_session(bridge: Bridge) -> None:
+    async with TestClient(TestServer(JudgeServer(bridge.session).app())) as client:
+        assert (await client.get("/health")).status == 200
+
+
+async def test_health_of_a_dead_pool() -> None:
+    dead = Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0)
+    await asyncio.wrap_future(dead._submit(dead.session.pool.close()))
+    async with TestClient(TestServer(JudgeServer(dead.session).app())) as client:
+        reply = await client.get("/health")
+        assert (reply.status, await error_of(reply)) == (503, "the worker pool is closed")
+    await asyncio.to_thread(dead.close)

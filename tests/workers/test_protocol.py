@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -12,7 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.workers.protocol import FRAME, Frame, FrameLimits, ProtocolFault, encode_frame, read_frame
+from reasoning_env.workers.protocol import (
+    FRAME,
+    OUT_OF_MEMORY_STATUS,
+    Frame,
+    FrameLimits,
+    ProtocolFault,
+    WorkerEnd,
+    encode_frame,
+    read_frame,
+)
 from reasoning_env.workers.worker import Channel, WorkerDied
 from tests.waiting import PATIENCE_S
 
@@ -113,3 +123,20 @@ async def test_unread_frames_take_no_memory(ends: Ends) -> None:
             refusals += 1
             await asyncio.sleep(0.01)
     assert sent < FLOOD_BYTES
+
+
+@pytest.mark.parametrize(
+    ("end", "from_outside", "told"),
+    [
+        (WorkerEnd(status=OUT_OF_MEMORY_STATUS), False, "reached its memory limit"),
+        (WorkerEnd(status=3), False, "exited with status 3"),
+        (WorkerEnd(signal=signal.SIGSEGV), False, "ended by SIGSEGV"),
+        (WorkerEnd(signal=signal.SIGKILL), True, "was killed from outside (SIGKILL)"),
+        (WorkerEnd(signal=signal.SIGTERM), True, "was killed from outside (SIGTERM)"),
+        (WorkerEnd(signal=99), True, "was killed from outside (signal 99)"),
+        (WorkerEnd(), True, "ended together with the process that forks workers"),
+    ],
+    ids=str,
+)
+def test_end_of_a_worker(end: WorkerEnd, from_outside: bool, told: str) -> None:
+    assert (end.from_outside, str(end)) == (from_outside, told)
