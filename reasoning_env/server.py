@@ -85,6 +85,24 @@ class JudgeLimits(BaseModel):
         return 8 * self.max_texts + 64
 
 
+PROMPT_END = 200
+"""Characters of a prompt's end that a query must hold. A chat template's own end is shorter, and is in each prompt."""
+
+
+def completion_behind(prompt: str, query: str) -> str | None:
+    """Return the completion in a query of OpenRLHF: a prompt and its completion; None if the prompt is not there.
+
+    Tokenizers change the beginning of a prompt: a beginning-of-text mark stands before, a leading blank is lost, or a
+    long prompt is cut on the left. The prompt's end is then searched for; its first place counts, since a completion
+    may repeat the prompt.
+    """
+    if query.startswith(prompt):
+        return query[len(prompt) :]
+    end = prompt[-PROMPT_END:].lstrip()
+    _, found, completion = query.partition(end) if end else ("", "", "")
+    return completion if found else None
+
+
 class JudgeServer:
     """The routes over a judge. With `token`, every request but /health needs this bearer token.
 
@@ -148,7 +166,12 @@ class JudgeServer:
         labels = self._texts(body, "labels")
         if not len(queries) == len(prompts) == len(labels):
             raise _refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
-        completions = [query.removeprefix(prompt) for query, prompt in zip(queries, prompts, strict=True)]
+        completions: list[str] = []
+        for query, prompt in zip(queries, prompts, strict=True):
+            completion = completion_behind(prompt, query)
+            if completion is None:
+                raise _refusal(422, f"query {len(completions)} does not hold its prompt, so its completion is unknown")
+            completions.append(completion)
         with self._place(request):
             judged = await self._judge_each(labels, completions)
         scores = [verdict.score for verdict in judged]

@@ -17,7 +17,7 @@ from reasoning_env import server as server_module
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.server import JudgeLimits, JudgeServer
+from reasoning_env.server import JudgeLimits, JudgeServer, completion_behind
 from tests.waiting import PATIENCE_S
 
 REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
@@ -83,6 +83,38 @@ async def test_slime_gets_a_number(client: Client) -> None:
 async def test_openrlhf_gets_its_lists(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["Q? right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert await reply.json() == {"rewards": [1.0], "scores": [1.0], "extra_logs": {"correct": [1.0]}}
+
+
+PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        PROMPT + "right",
+        "<s>" + PROMPT + "right",
+        " " + PROMPT + "right",
+        PROMPT[300:] + "right",
+        "<s> " + PROMPT[300:] + "right",
+    ],
+    ids=["whole", "mark", "blank", "cut", "mark and cut"],
+)
+def test_completion_is_found_behind_its_prompt(query: str) -> None:
+    assert completion_behind(PROMPT, query) == "right"
+
+
+def test_completion_may_repeat_its_prompt() -> None:
+    assert completion_behind(PROMPT, "<s>" + PROMPT + "wrong" + PROMPT + "right") == "wrong" + PROMPT + "right"
+
+
+def test_leading_blank_of_a_prompt_may_be_lost() -> None:
+    assert completion_behind("  Q? ", "Q? right") == "right"
+
+
+async def test_query_without_its_prompt_is_a_4xx(client: Client) -> None:
+    reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
+    assert reply.status == 422
+    assert "query 0 does not hold its prompt" in await error_of(reply)
 
 
 async def test_health_is_told(client: Client) -> None:
