@@ -6,6 +6,7 @@ package.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -155,6 +156,14 @@ class Problem:
     @property
     def task(self) -> str:
         return self.spec.task
+
+    @property
+    def library_answer(self) -> str | None:
+        """The library's own answer, where it is wrong and `answer` is another; None where `answer` is the library's."""
+        if '"library_answer"' not in self.metadata_json:
+            return None
+        metadata = json.loads(self.metadata_json)
+        return metadata.get("library_answer") if isinstance(metadata, dict) else None
 
 
 @dataclass(frozen=True)

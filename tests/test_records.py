@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reasoning_env.records import Group, Problem, ProblemSpec, Prompt, Reason, Rollout, TaskInfo, Verdict
@@ -30,3 +32,16 @@ def test_completion_budget(prompt_tokens: int) -> None:
 def test_printed_group_is_short() -> None:
     text = repr(make_group([make_rollout()]))
     assert not [word for word in ("1 + 1", "entry", "-100") if word in text]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "answer"),
+    [
+        ("{}", None),
+        ('{"library_answer": "3"}', "3"),
+        ('{"text": "\\"library_answer\\""}', None),
+        ('["library_answer"]', None),
+    ],
+)
+def test_library_answer(metadata: str, answer: str | None) -> None:
+    assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer

@@ -82,12 +82,17 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
         "params": dict(problem.params),
         "question": problem.question,
         "answer": problem.answer,
+        **({} if problem.library_answer is None else {"library_answer": problem.library_answer}),
     }
 
 
 def show_answer(problem: Problem) -> str:
-    """Return the right answer as text, or a remark when many answers are right."""
-    return "(no single answer: the verifier accepts many)" if problem.answer is None else problem.answer
+    """Return the right answer as text, with the library's own where it is wrong; a remark when many are right."""
+    if problem.answer is None:
+        return "(no single answer: the verifier accepts many)"
+    if problem.library_answer is None:
+        return problem.answer
+    return f"{problem.answer}   (corrected: the library's own answer is {problem.library_answer})"
 
 
 def show_messages(messages: Sequence[Mapping[str, str]]) -> str:

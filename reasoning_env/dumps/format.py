@@ -124,6 +124,7 @@ def _facts(problem: Problem) -> dict[str, object]:
         "params": problem.params,
         "level": problem.level,
         "expected_answer": problem.answer,
+        **({} if problem.library_answer is None else {"library_answer": problem.library_answer}),
         "metadata": json.loads(problem.metadata_json),
         "reference": problem.reference,
         **({"item": request.item, "dataset_size": request.dataset_size} if request.dataset_size > 1 else {}),
@@ -207,7 +208,8 @@ class DumpedGroup:
 
     `item_id` is the task's name. Any process makes the problem again from `reference`. In evaluations, `failed` counts
     the completions that no server returned. With a `dataset_size`, the problem is number `item` of the library's
-    dataset of that size and seed. `thinking_formats` names the formats of thinking that counted.
+    dataset of that size and seed. `thinking_formats` names the formats of thinking that counted. `library_answer` is
+    the library's own answer, where it is wrong and `expected_answer` is another.
     """
 
     item_id: Name
@@ -224,6 +226,7 @@ class DumpedGroup:
     dataset_size: Count | None = None
     reference: Name | None = None
     thinking_formats: tuple[Name, ...] | None = None
+    library_answer: str | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reasoning_env.commands.problems import describe_problem, show_answer
 from reasoning_env.commands.score import score_command
 from reasoning_env.errors import ConfigError, GenerationError
+from tests.records import make_problem
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,12 @@ def test_text_is_scored_as_completion(
     assert (result["score"], result["reason"], result["read"]) == (score, reason, read)
     assert (result["answer"], result["seed"]) == ("21", 7)
     assert result["prompt"][-1]["content"].startswith("First line of 7.")
+
+
+def test_corrected_answer_is_said() -> None:
+    problem = replace(make_problem(), answer="2", metadata_json='{"library_answer": "3"}')
+    assert show_answer(problem) == "2   (corrected: the library's own answer is 3)"
+    assert describe_problem(problem)["library_answer"] == "3"
 
 
 @pytest.mark.parametrize(("formats", "reason"), [("magistral", "right"), ("auto", "several_answers")])

@@ -61,6 +61,12 @@ def test_read_back(line: bytes) -> None:
     assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
+def test_corrected_answer() -> None:
+    document = _document(line := encode_group(make_group(metadata_json='{"library_answer": "3"}')))
+    assert (document["expected_answer"], document["library_answer"]) == ("2", "3")
+    assert read_group(line).library_answer == "3"
+
+
 def test_rollout_without_verdict() -> None:
     [rollout] = _document(encode_group(make_group((0.5,), verdict=False)))["rollouts"]
     assert rollout["score"] == 0.5

@@ -244,6 +244,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, objec
         "split": group.split,
         "level": group.level,
         "expected": group.expected_answer,
+        "library": group.library_answer,
         "failed": group.failed,
         "params": json.dumps(group.params),
         "thinking": None if group.thinking_formats is None else ", ".join(group.thinking_formats) or "none",

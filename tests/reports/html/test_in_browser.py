@@ -79,6 +79,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             rollout(text=text, answer=text, reason="scored", thinking=text),
             task=text[:200] or "empty",
             expected_answer=text,
+            library_answer=text,
             params={text[:50]: text},
             split=text[:50],
             index=index,
@@ -229,6 +230,13 @@ def test_filters(view: View) -> None:
     assert "No group matches." in view.page.inner_text("#group")
     assert 0 < int(view.choose(l_low="0.80")) <= 10
     assert int(view.choose(f_text="IDEA 88,")) <= 1
+
+
+def test_corrected_answer_is_said(browser: Any, pages: dict[str, Path]) -> None:
+    view = View(browser, pages["hostile"])
+    view.show("rollouts")
+    view.choose(f_outcome="right")
+    assert "CORRECTED: THE LIBRARY'S OWN IS" in view.page.inner_text("#group").upper()
 
 
 def test_thinking_is_folded_answers_marked(view: View) -> None:

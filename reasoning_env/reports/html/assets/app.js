@@ -477,7 +477,7 @@ function sideBySide(row) {
   ] : h("p", { class: "muted" }, "This page's sample does not hold its rollouts; `report --sample-mb` makes it larger."));
   $("both").querySelector("div").replaceChildren(
     h("h2", {}, taskName(row.task), h("span", { class: "muted" }, ` #${row.seed}`)),
-    ...(known ? [message(...known.messages.at(-1)), box("expected answer", "", put(h("pre"), known.expected ?? "(no single answer: the verifier accepts many)"))] : []),
+    ...(known ? [message(...known.messages.at(-1)), expectedBox(known)] : []),
     h("div", { class: "pair" }, groups.map(side)));
   $("both").showModal();
 }
@@ -572,7 +572,6 @@ function showGroup() {
   const told = [["outcome", words(D.outcomes[rollout.outcome])], ["score", f3(rollout.score)], ["verifier", rollout.verifier === rollout.score ? null : f3(rollout.verifier)], ["library", rollout.library === undefined ? null : f3(rollout.library)],
     ["finish", rollout.finish], ["tokens", rollout.tokens], ["characters", rollout.characters], ["seconds", rollout.seconds === undefined ? null : f2(rollout.seconds)]];
   const row = (pairs) => h("div", { class: "row muted" }, pairs.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => h("span", {}, `${name} `, h("b", {}, shorten(String(value), 300)))));
-  const expected = group.expected ?? "(no single answer: the verifier accepts many)";
   place.replaceChildren(h("div", { class: "card" },
     h("div", { class: "row" }, h("button", { id: "back", onclick: () => open(false) }, "← list"), h("span", { class: "title" }, group.task), h("span", { class: "muted" }, D.tasks[taskNumber.get(group.task)][1])),
     row(facts),
@@ -582,8 +581,13 @@ function showGroup() {
       "aria-pressed": String(at === state.rollout), class: state.matching(other, group) || "dim", title: words(D.outcomes[other.outcome]),
       style: { "border-left-color": colour(D.outcomes[other.outcome]) }, onclick: () => { state.rollout = at; showGroup(); } }, `${at + 1} · ${f2(other.score)}`))),
     row(told),
-    h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(none that counts)")), box("expected answer", "", put(h("pre"), expected))),
+    h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(none that counts)")), expectedBox(group)),
     completion(rollout, group.expected, group.marks)));
+}
+
+function expectedBox(group) {
+  const title = group.library == null ? "expected answer" : `expected answer (corrected: the library's own is ${shorten(group.library, 80)})`;
+  return box(title, "", put(h("pre"), group.expected ?? "(no single answer: the verifier accepts many)"));
 }
 
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
