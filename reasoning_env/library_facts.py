@@ -8,7 +8,7 @@ library, or of a user) gets UNMEASURED: slower treatment that is right for any t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -88,7 +88,9 @@ class TaskFacts:
     gives_away: str | None = None
     """How a question reveals its answer, in whatever way problems are drawn."""
     reads_clock: bool = False
-    """It runs code that may read the time; the clock stands still meanwhile."""
+    """It runs code that may read the time, or writes today's date; the clock stands still meanwhile."""
+    served_params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of served problems, where the user sets none: other values make problems that are rejected."""
     reads_as: AnswerForm = AnswerForm.VALUE
     """Other forms in which its answers are accepted."""
     word_separator: str = ""
@@ -202,6 +204,7 @@ FACTS: Mapping[str, TaskFacts] = {
         scores_without_params=True,
         data_on_class="_jsonl_data",
         levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
+        served_params={"input_prediction_probability": 1.0},  # in spite of its name: questions for the output only
     ),
     "coin_flip": TaskFacts(
         few_questions=True,
@@ -676,7 +679,9 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is easier"),
         ),
     ),
-    "time_intervals": TaskFacts(reads_as=AnswerForm.DURATION, pays_for="a duration of zero is near most durations"),
+    "time_intervals": TaskFacts(
+        reads_as=AnswerForm.DURATION, pays_for="a duration of zero is near most durations", reads_clock=True
+    ),
     "tower_of_hanoi": TaskFacts(
         word_separator="\n",
         few_questions=True,

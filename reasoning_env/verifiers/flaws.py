@@ -20,6 +20,7 @@ from .grammars.logic import are_contradictory, concludes, follows_from_classes, 
 from .moves import single_button_plans
 from .right_answers import moments
 from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, turned_fills
+from .unstable_programs import UNSTABLE_PROGRAMS, digest, shown_program
 
 MANY_CELLS = 16
 """Cells of the smallest answer in which equal cells are a flaw."""
@@ -307,9 +308,13 @@ def _runs_too_long(entry: Entry) -> bool:
 
 WITHOUT_DEFINITE_OUTPUT = re.compile(
     r"\brandom\b|\brandint\b|\bshuffle\b|default_rng|\bdatetime\b.*\b(?:now|today)\(|\bdate\.today\(|\btime\.time\("
-    r"|\blist\(set\(|\bin set\(|tempfile|getcwd|os\.path"
+    r"|\blist\(set\(|\bin set\(|\burandom\b|\bsecrets\b|\buuid|tempfile|getcwd|os\.path|reasoning-env-"
 )
-"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders."""
+"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders; and the name
+of a worker's folder (`workers/fork_server.py`), which is another one in each process."""
+MANY_DIGITS = 15
+"""Significant digits of a number that is written to its last bit. The last bits depend on the release of Python and of
+numpy, and on the processor's instructions: sums of floats have another last digit from Python 3.12 on."""
 
 
 def _asks_for_any_input(entry: Entry) -> bool:
@@ -319,6 +324,23 @@ def _asks_for_any_input(entry: Entry) -> bool:
 def _has_no_definite_output(entry: Entry) -> bool:
     question = str(entry["question"])
     return WITHOUT_DEFINITE_OUTPUT.search(question) is not None or "np.float64(" in question
+
+
+def _has_not_run(entry: Entry) -> bool:
+    """Find programs that raised an error: the library then shows an empty input and an empty output."""
+    metadata = entry["metadata"]
+    return [metadata.get(name) for name in ("input_data", "output_data")] == [{}, {}]
+
+
+def _has_last_bits(entry: Entry) -> bool:
+    """Find outputs with a number that is written to its last bit."""
+    numbers = re.findall(r"\d+\.\d+", str(entry["answer"]))
+    return any(len(number.replace(".", "").lstrip("0")) >= MANY_DIGITS for number in numbers)
+
+
+def is_unstable_program(entry: Entry) -> bool:
+    """Find programs that were seen to depend on more than their input."""
+    return digest(shown_program(str(entry["question"]))) in UNSTABLE_PROGRAMS
 
 
 def _wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
@@ -336,7 +358,10 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "circuit_logic": (_easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
     "codeio": (
         _wrong("it asks for any feasible input, and one alone would be right", _asks_for_any_input),
+        _wrong("its program raised an error", _has_not_run),
         _wrong("its output depends on chance, the clock or the machine", _has_no_definite_output),
+        _wrong("its output has numbers whose last bits depend on the machine", _has_last_bits),
+        _wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
     ),
     "course_schedule": (
         _easy("two of its courses need each other", _need_each_other),

@@ -16,6 +16,7 @@ from reasoning_env.library_facts import FACTS
 from reasoning_env.verifiers import find_flaw
 from reasoning_env.verifiers.flaws import same_content
 from reasoning_env.verifiers.grammars.logic import concludes
+from reasoning_env.verifiers.unstable_programs import BEFORE_PROGRAM, digest
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
 """Tasks whose items are slow to make, cannot be made from the defaults, or run code when they are made."""
@@ -220,8 +221,17 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
             _entry("today = datetime.now()", "1"),
             _entry("return list(set(words))", "1"),
             _entry("Given np.float64(1.5)", "1"),
+            _entry("Given /tmp/reasoning-env-x7/1/test_dir", "1"),
+            _entry("return secrets.token_hex(8)", "1"),
+            _entry("return a / b", "[1, 0.3333333333333333]"),
+            _entry("return a / b", "1.4210854715202004e-14"),
+            _entry("return a / b", "{}", input_data={}, output_data={}),
         ],
-        [_entry("Can you predict the output? return sorted(set(words))", "1")],
+        [
+            _entry("Can you predict the output? return sorted(set(words))", "1"),
+            _entry("return round(a / b, 12)", '{"a": 0.333333333333, "b": 123456789012345678}'),
+            _entry("return found", "{}", input_data={"a": 1}, output_data={}),
+        ],
     ),
     "answer that is copied or filled in without thought": (
         "a task without facts",
@@ -247,6 +257,13 @@ def test_flawed_entries(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
     assert [entry for entry in flawed if find_flaw(task, entry) is None] == []
     assert [entry for entry in sound if find_flaw(task, entry) is not None] == []
+
+
+def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = _entry(f"You can refer to this code {BEFORE_PROGRAM}return hash(a)\n", "1")
+    assert find_flaw("codeio", entry) is None
+    monkeypatch.setattr("reasoning_env.verifiers.flaws.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
+    assert find_flaw("codeio", entry) is not None
 
 
 def test_flaws_are_rare() -> None:

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from reasoning_env.library_facts import facts
+from reasoning_env.workers.clock import standing_clock
+from reasoning_env.workers.library import sort_fonts
+
 
 def call_library(folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]]) -> list[tuple[bytes, Any]]:
     """Problems and scores of the library itself, made in two fresh processes.
@@ -35,6 +39,7 @@ def _call(task: str, seed: int, params: Mapping[str, Any], answers: list[str]) -
     import reasoning_gym
     from reasoning_gym.composite import DatasetSpec
 
+    sort_fonts()
     # As the workers do, for what draws from the global generators: list_functions and some programs of codeio.
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
@@ -43,7 +48,8 @@ def _call(task: str, seed: int, params: Mapping[str, Any], answers: list[str]) -
         members = params["datasets"]
         params = {"datasets": [DatasetSpec(m["name"], m.get("weight", 1.0), m.get("config", {})) for m in members]}
     dataset = reasoning_gym.create_dataset(task, seed=seed, size=1, **params)
-    entry = dataset[0]
+    with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
+        entry = dataset[0]
     entry_bytes = pickle.dumps(entry)
     return entry_bytes, [_score(dataset, entry, answer) for answer in answers]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.library_facts import FACTS
+from reasoning_env.library_facts import FACTS, facts
 from reasoning_env.problems.plan import composite_params
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
@@ -166,7 +166,9 @@ def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> 
         if problem.task == "composite":
             member = one.direct["metadata"]["source_dataset"]
             assert problem.level == (None if member == "acre" else asked)
-        elif asked is None:
+            continue
+        overrides = {**facts(problem.task).served_params, **overrides}
+        if asked is None:
             assert (problem.params, problem.level) == (overrides, None)
         else:
             resolved = difficulty.parameters(problem.task, asked, overrides)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import sys
 from dataclasses import replace
 
 import pytest
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.workers.library import Library
+from reasoning_env.workers.library import Library, sort_fonts
 
 from .support import COMPOSITE, OVERRIDES
 
@@ -32,6 +34,31 @@ def test_item_drawn_from_numpy(library: Library) -> None:
     request = ProblemRequest("codeio", 585_942_654, {"input_prediction_probability": 0.5})
     first, second = (library.generate(request) for _ in range(2))
     assert pickle.loads(first.entry) == pickle.loads(second.entry)
+
+
+def test_fonts_in_one_order(library: Library) -> None:
+    fonts = sys.modules["reasoning_gym.cognition.figlet_fonts"].OK_FONTS
+    assert len(fonts) > 200 and fonts == sorted(fonts)
+    fonts.reverse()
+    fonts.append("a font of the user")
+    sort_fonts()
+    assert fonts == sorted(fonts) and "a font of the user" not in fonts
+
+
+def test_today_is_in_no_metadata(library: Library) -> None:
+    made = library.generate(ProblemRequest("time_intervals", 3, {"task_types": ["time"]}))
+    assert json.loads(made.metadata_json)["start_time"].startswith("2025-01-01 ")
+
+
+def test_served_params(library: Library) -> None:
+    request = ProblemRequest("codeio", 5)
+    assert library.generate(request).params == {"input_prediction_probability": 1.0}
+    assert library.generate(replace(request, as_is=True)).params == {}
+
+
+def test_served_params_give_way(library: Library) -> None:
+    request = ProblemRequest("codeio", 5, {"input_prediction_probability": 0.9})
+    assert library.generate(request).params == request.params
 
 
 # ------------------------------------------------------------------ checks before a run

@@ -1,0 +1,27 @@
+"""A seed gives the same problems in other surroundings: a part of what the tool compares at length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.same_problems import Change, main
+
+pytestmark = pytest.mark.slow
+
+FEW = ["--count", "1", "--judged", "1"]
+
+
+def test_same_problems_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main([*FEW, "--levels", "defaults,0.5"])
+    assert (capsys.readouterr().out, status) == ("0 differences\n", 0)
+
+
+def test_difference_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.same_problems.changes_of", lambda folder: {"nothing": Change(options=("--seed", "2"))})
+    status = main([*FEW, "--tasks", "gcd", "--levels", "defaults", "--folder", str(tmp_path)])
+    assert "nothing alone: gcd defaults: 1 differ" in capsys.readouterr().out
+    assert status == 1

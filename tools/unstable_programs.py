@@ -1,0 +1,139 @@
+"""Find the programs of codeio that come out differently elsewhere: `python -m tools.unstable_programs`.
+
+Runs the programs of the library's data on a few inputs: in order; then backwards, under another hash seed and without
+the instructions of newer processors; then backwards and under other hash seeds with other Pythons (`--python`, once for
+each). Prints the digests of the programs whose input or output differed, or that give another output for the input that
+is shown, for `reasoning_env/verifiers/unstable_programs.py`. Programs that other rules of `verifiers/flaws.py` reject
+are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import decimal
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from reasoning_env.verifiers.flaws import REJECTED, WITHOUT_DEFINITE_OUTPUT, is_unstable_program
+from reasoning_env.verifiers.unstable_programs import digest, shown_program
+from reasoning_env.workers.clock import standing_clock
+
+INPUTS = 6
+"""Inputs of each program."""
+DEADLINE_S = 2
+"""Processor time of a program."""
+OLD_PROCESSOR = {
+    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX2_Usable,-FMA_Usable,-AVX512F",
+    "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
+    "OPENBLAS_CORETYPE": "Nehalem",
+}
+"""Variables that keep the C library, numpy and OpenBLAS from the instructions of newer processors."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", default=[], metavar="PATH", help="another interpreter")
+    parser.add_argument("--inputs", type=int, default=INPUTS, help="inputs of each program (default: %(default)s)")
+    parser.add_argument("--backwards", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.write is not None:
+        options.write.write_text(json.dumps(run_programs(options.inputs, backwards=options.backwards)))
+        return 0
+    first = _results_in(sys.executable, options.inputs, {"PYTHONHASHSEED": "0"})
+    unstable: set[str] = set()
+    for number, python in enumerate([sys.executable, *options.python], 1):
+        variables = {"PYTHONHASHSEED": str(number), **(OLD_PROCESSOR if python == sys.executable else {})}
+        results = _results_in(python, options.inputs, variables, backwards=True)
+        differing = {program for program in first if _differ(first[program], results[program])}
+        print(f"{python}: {len(differing)} of {len(first)} programs differ", file=sys.stderr)
+        unstable |= differing
+    print(*sorted(unstable), sep="\n")
+    return 0
+
+
+def _results_in(
+    python: str, inputs: int, variables: Mapping[str, str], *, backwards: bool = False
+) -> dict[str, list[dict[str, Any]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "results.json"
+        command = [python, "-m", "tools.unstable_programs", "--write", str(written), "--inputs", str(inputs)]
+        command += ["--backwards"] if backwards else []
+        environment = {**os.environ, "TMPDIR": folder, **variables}
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        return dict(json.loads(written.read_text()))
+
+
+def run_programs(inputs: int, *, backwards: bool) -> dict[str, list[dict[str, Any]]]:
+    """Return questions and answers of each program, by its digest; an error stands as its text."""
+    import reasoning_gym
+
+    dataset = reasoning_gym.create_dataset("codeio", seed=0, size=1, input_prediction_probability=1.0)
+    data = type(dataset)._jsonl_data
+    programs = [program for program in data if not WITHOUT_DEFINITE_OUTPUT.search(program["code_sample"])]
+    os.chdir(tempfile.mkdtemp())
+    signal.signal(signal.SIGPROF, _raise_timeout)
+    made: dict[str, list[dict[str, Any]]] = {}
+    for program in reversed(programs) if backwards else programs:
+        type(dataset)._jsonl_data = [program]
+        made[digest(program["code_sample"])] = [_make(dataset, seed) for seed in range(inputs)]
+    return made
+
+
+def _raise_timeout(*_: object) -> NoReturn:
+    raise TimeoutError
+
+
+def _make(dataset: Any, seed: int) -> dict[str, Any]:
+    import numpy
+
+    random.seed(seed)
+    numpy.random.seed(seed)
+    decimal.setcontext(decimal.DefaultContext.copy())
+    dataset.seed = seed
+    signal.setitimer(signal.ITIMER_PROF, DEADLINE_S)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), standing_clock():
+            entry = dataset[0]
+            again = _run_shown(dataset, entry)
+        failed = entry["metadata"]["input_data"] == entry["metadata"]["output_data"] == {}
+        return {"question": entry["question"], "answer": entry["answer"], "failed": failed, "again": again}
+    except BaseException as error:  # a program may raise anything
+        return {"error": f"{type(error).__name__}: {error}", "answer": "", "again": ""}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _run_shown(dataset: Any, entry: Mapping[str, Any]) -> str:
+    """Return the output for the input that the question shows; some programs change their input before it is shown."""
+    shown = str(entry["metadata"]["input_data"])
+    program = shown_program(entry["question"])
+    _, output = dataset._generate_io_pair(program, f"def generate_inputs(_):\n    return {shown}", random.Random(0))
+    return json.dumps(output)
+
+
+def _differ(here: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether question or answer differs, or the shown input has another output, where no other rule rejects."""
+    pairs = zip(here, there, strict=True)
+    return any((one != other or one["again"] != one["answer"]) and _may_be_served(one) for one, other in pairs)
+
+
+def _may_be_served(made: Mapping[str, Any]) -> bool:
+    if "error" in made or made["failed"]:
+        return False
+    entry = {**made, "metadata": {}}
+    return not any(rule.applies(entry) for rule in REJECTED["codeio"] if rule.applies is not is_unstable_program)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
