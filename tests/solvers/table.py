@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import algebra, arithmetic, games, grids, induction, logic, words
+from . import algebra, arithmetic, games, grids, induction, logic, programs, words
 from .contract import Solution
 
 
@@ -36,7 +36,7 @@ TABLE: dict[str, SecondOpinion] = {
     "calendar_arithmetic": SecondOpinion(arithmetic.calendar_arithmetic),
     "chain_sum": SecondOpinion(arithmetic.chain_sum),
     "circuit_logic": SecondOpinion(logic.circuit_logic),
-    "codeio": SecondOpinion(why="programs of any kind: running them is what the worker does"),
+    "codeio": SecondOpinion(programs.codeio, why="the program is run as it is: of the text around it nothing is read"),
     "coin_flip": SecondOpinion(arithmetic.coin_flip),
     "color_cube_rotation": SecondOpinion(games.color_cube_rotation),
     "complex_arithmetic": SecondOpinion(arithmetic.complex_arithmetic),
