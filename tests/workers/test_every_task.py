@@ -18,6 +18,7 @@ import pytest
 from reasoning_env.library_facts import FACTS, facts
 from reasoning_env.problems.plan import composite_params
 from reasoning_env.problems.references import Reference
+from reasoning_env.problems.seeds import hash_fraction
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
@@ -33,7 +34,6 @@ SEEDS = (17, 3_000_002_002)
 """Far apart, one below and one above 2**31; the second moves every cached dataset on, and is what is compared."""
 COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
 """What the composite of the defaults is made of, some of whose members are built for one seed, and one slowly."""
-REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.built_for_each_seed}
 COMPUTES_FROM_PARAMS = ("count_primes", "emoji_mystery", "manipulate_matrix", "rush_hour", "spell_backward")
 """Tasks whose constructor prepares data from its parameters for later generation."""
 ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *COMPUTES_FROM_PARAMS, "countdown", "list_functions"})
@@ -171,10 +171,11 @@ def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> 
         if asked is None:
             assert (problem.params, problem.level) == (overrides, None)
         else:
-            resolved = difficulty.parameters(problem.task, asked, overrides)
+            draw = hash_fraction("level", problem.spec.seed)
+            resolved = difficulty.parameters(problem.task, asked, overrides, draw=draw)
             assert (problem.params, problem.level) == (resolved.params, resolved.level)
             # Only what the user sets may move a problem away from the level that was asked for.
-            assert problem.level == asked or overrides or problem.task in REBUILT_FOR_EACH_SEED
+            assert problem.level == asked or overrides or not difficulty.adjustable(problem.task)
 
 
 def test_problems_from_references(served: list[Served]) -> None:
