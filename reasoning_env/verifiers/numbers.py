@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
 from fractions import Fraction
 
@@ -13,15 +12,6 @@ from .grammars.expressions import parse_list
 
 MAX_NUMBER_CHARACTERS = 100
 MAX_EXPONENT = 99
-NUMBER = re.compile(r"[-+]?[\d.,]*\d")
-RIGHT_DIGITS = 3
-"""Significant digits of a right probability."""
-ROUNDING = 0.005
-"""The largest distance of a number from the question's number, which has two decimals by default."""
-ANGLE_ROUNDING = 0.00051
-"""The largest distance of an angle with three decimals from the exact angle, with some room for ties."""
-WRONG_ANGLE = 0.05
-"""The library's score of a wrong angle."""
 NEAR = 0.1
 """The relative error, as a share of the right number, from which an answer earns nothing."""
 
@@ -52,17 +42,15 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay a prefix such as 0 by the share of right digits. A probability that is right to three digits is right."""
+    """Pay a probability by its share of right digits; the library pays prefixes such as 0, and errors below .0001."""
     if score == 0.0:
         return 0.0
     said = float(Fraction(answer.replace(",", "")))
     right = float(Fraction(entry["answer"].replace(",", "")))
-    if right > 0.0 and abs(said - right) <= 0.5 * 10.0 ** (math.floor(math.log10(right)) + 1 - RIGHT_DIGITS):
-        return 1.0
-    if abs(said - right) <= min(1e-4, right / 4):
-        return score
     if not 0.0 < said <= 1.0:
         return 0.0
+    if said == right:
+        return score
     digits, exponent = _significant(said)
     right_digits, right_exponent = _significant(right)
     if exponent != right_exponent:
@@ -83,24 +71,6 @@ def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Pass the expected answer as JSON, because the library would evaluate it as Python."""
     oracle = json.dumps(parse_list(entry["answer"]))
     return dataset.score_answer(answer, {**entry, "answer": oracle})
-
-
-def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for nan, which is in order with any number, or for numbers that are not in the question."""
-    if score == 0.0:
-        return 0.0
-    pairs = zip(json.loads(answer.replace("'", '"')), entry["metadata"]["sorted_numbers"], strict=True)
-    return score if all(abs(float(said) - float(right)) <= ROUNDING for said, right in pairs) else 0.0
-
-
-def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for a wrong candidate within the tolerance of the right one."""
-    if score == 0.0:
-        return 0.0
-    said = float(answer.strip().replace(",", ""))
-    right = entry["metadata"]["solution"]
-    others = [candidate for candidate in entry["metadata"]["candidates"] if candidate != right]
-    return score if all(abs(said - right) < abs(said - other) for other in others) else 0.0
 
 
 def correct_prime_factorization(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
@@ -124,24 +94,6 @@ def _seconds(text: str) -> float:
     return (86_400 * int(days[1]) if days else 0) + seconds
 
 
-def correct_advanced_geometry(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay an angle with a wrong third decimal as a wrong angle.
-
-    An angle is right to three decimals, as the question asks, and to two decimals, as the library writes angles.
-    """
-    metadata = entry["metadata"]
-    if metadata["task_type"] != "angle_measure":
-        return correct_parts_of_numbers(answer, entry, dataset, score)
-    try:
-        said = float(answer.replace("°", ""))
-    except ValueError:
-        return min(score, WRONG_ANGLE)
-    angle = float(metadata["angle_ABC_degrees"])
-    decimals = len(answer.replace("°", "").strip().partition(".")[2])
-    is_right = said == round(angle, 2) if decimals <= 2 else abs(said - angle) <= ANGLE_ROUNDING
-    return 1.0 if is_right else min(score, WRONG_ANGLE)
-
-
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Pay a count by its relative error: in absolute terms any small number is near most counts."""
     return score if score in (0.0, 1.0) else min(score, nearness(float(answer), float(entry["answer"])))
@@ -150,27 +102,3 @@ def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: 
 def nearness(said: float, right: float) -> float:
     """Return 1 for the right number, falling linearly to 0 at a relative error of NEAR."""
     return max(0.0, 1.0 - abs(said - right) / (NEAR * abs(right))) if right else 0.0
-
-
-def correct_gsm_symbolic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the floor for the right number with a minus sign."""
-    number = re.search(r"-?\d+(?:\.\d+)?", answer)
-    return score if score < 1.0 or (number and float(number[0]) == float(entry["answer"])) else 0.01
-
-
-def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for a number that contains the right one among its digits; the library's default pays a part.
-
-    For every task without its own correction.
-    """
-    right = str(entry.get("answer"))
-    if score in (0.0, 1.0) or not NUMBER.fullmatch(right) or score != len(right) / len(answer):
-        return score
-    return score if any(_value(number) == _value(right) for number in NUMBER.findall(answer)) else 0.0
-
-
-def _value(number: str) -> float:
-    try:
-        return float(number.replace(",", ""))
-    except ValueError:  # for example 1.2.3
-        return math.nan

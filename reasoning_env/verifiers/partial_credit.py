@@ -14,9 +14,16 @@ FORM_SCORE = 0.1
 """The most that verifiers pay for the form of an answer, or for a right answer in another form. Such scores stay."""
 
 
+MOST_PARTIAL = 0.98
+"""Partial credit is below this score, so that from 0.99 on an answer is right."""
+
+
 def above_guessing(score: float, guess: float) -> float:
-    """Return a partial score as a share of the way from the best guess's score to 1, but at least FORM_SCORE."""
-    return max(FORM_SCORE, (score - guess) / (1.0 - guess))
+    """Return a partial score as a share of the way from the best guess's score to 1, scaled to MOST_PARTIAL.
+
+    It is at least FORM_SCORE, and keeps the order of scores.
+    """
+    return max(FORM_SCORE, MOST_PARTIAL * (score - guess) / (1.0 - guess))
 
 
 def guesses(task: str, entry: Entry) -> set[str]:

@@ -238,11 +238,15 @@ def _plain_number(said: str, question: str) -> str | None:
 
 
 def _is_asked_for(unit: str | None, question: str) -> bool:
-    """Tell whether the words after a number are the question's own, in singular or plural."""
+    """Tell whether the words after a number are the question's own, in singular or plural; a letter is no word."""
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    words = {word.removesuffix("s") for word in re.findall(r"[a-z]+", question.casefold())} - {"not", "no", "or", "and"}
-    return unit == "%" or all(word.removesuffix("s") in words for word in (unit or "").casefold().split())
+    words = {_singular(word) for word in re.findall(r"[a-z]{2,}", question.casefold())} - {"not", "no", "or", "and"}
+    return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 else word
 
 
 def _without_question(said: str, question: str) -> str:

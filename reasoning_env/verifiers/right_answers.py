@@ -12,11 +12,15 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from .entries import Dataset, Entry
+from .grammars.expressions import evaluate_exactly, parse_expression
 
 DAY = timedelta(days=1)
+MAX_TERMS = 10_000
+"""Numbers, operators and parentheses of an expression; the longest has some hundred."""
 
 
 def with_right_answer(task: str, entry: Entry, dataset: Dataset) -> Entry:
@@ -196,9 +200,23 @@ def write_duration(duration: timedelta, layout: str) -> str:
     return f"{days} days, {clock}" if "D days" in layout else clock
 
 
+def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
+    """Calculate exactly, and round the value to the question's digits; the library rounds each step."""
+    asked = re.search(r"(\d+) significant digits.*\n(.*)= \?", str(entry["question"]))
+    if asked is None:
+        return str(entry["answer"]), {}
+    value = evaluate_exactly(parse_expression(asked[2], MAX_TERMS))
+    context = Context(prec=int(asked[1]), rounding=ROUND_HALF_UP)
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if rounded == Decimal(str(entry["answer"])):
+        return str(entry["answer"]), {}
+    return f"{rounded:f}", {}
+
+
 RIGHT_ANSWERS: Mapping[str, Callable[[Entry, Dataset], Corrected]] = {
     "advanced_geometry": _round_angle,
     "aiw": _count_colleagues,
+    "decimal_arithmetic": _round_once,
     "family_relationships": _name_relation,
     "knight_swap": _swap_knights,
     "mahjong_puzzle": _apply_last_card,

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from . import formulas, moves, numbers, structures, words
 from .entries import Correction, Dataset, Entry, Guard
+from .exact import is_exactly_right, stands_beside_another
 from .partial_credit import FORM_SCORE, above_guessing, guesses
 from .readings import readings
 
@@ -42,7 +43,6 @@ GUARDS: Mapping[str, Guard] = {
 
 CORRECTIONS: Mapping[str, Correction] = {
     "acre": words.correct_choice("on", "off", "undetermined"),
-    "advanced_geometry": numbers.correct_advanced_geometry,
     "boxnet": moves.correct_boxnet,
     "codeio": structures.correct_codeio,
     "coin_flip": numbers.correct_coin_flip,
@@ -51,13 +51,11 @@ CORRECTIONS: Mapping[str, Correction] = {
     "course_schedule": words.correct_choice("true", "false"),
     "figlet_font": words.correct_figlet_font,
     "game_of_life_halting": words.correct_halting,
-    "gsm_symbolic": numbers.correct_gsm_symbolic,
     "isomorphic_strings": words.correct_choice("true", "false"),
     "knights_knaves": words.correct_knights_knaves,
     "letter_jumble": words.correct_letter_jumble,
     "mahjong_puzzle": words.correct_choice("chi", "peng", "pass"),
-    "number_format": numbers.correct_number_format,
-    "number_sorting": numbers.correct_number_sorting,
+    "pool_matrix": structures.correct_pool_matrix,
     "prime_factorization": numbers.correct_prime_factorization,
     "propositional_logic": formulas.correct_propositional_logic,
     "puzzle24": formulas.correct_puzzle24,
@@ -71,17 +69,29 @@ CORRECTIONS: Mapping[str, Correction] = {
     "time_intervals": numbers.correct_time_intervals,
     "word_sorting": words.correct_word_sorting,
 }
-"""The first line of each correction names the nonsense. Other tasks have `correct_parts_of_numbers`."""
+"""The first line of each correction names the nonsense."""
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
-    """Return an answer's score, corrected if `strict`. Raises any error of the library's verifier."""
+    """Return an answer's score. Raises any error of the library's verifier.
+
+    With `strict` the score is corrected, and 1 if the whole answer is exactly right. Another answer that the verifier
+    pays in full earns nothing, and so does the right answer with another answer, a denial or a sign beside it.
+    """
     guard = GUARDS.get(task)
     score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
     if not strict:
         return score
-    correct = CORRECTIONS.get(task, numbers.correct_parts_of_numbers)
-    return correct(answer, entry, dataset, score)
+    correct = CORRECTIONS.get(task)
+    if correct is not None:
+        score = correct(answer, entry, dataset, score)
+    if not math.isfinite(score):
+        return score
+    if is_exactly_right(task, answer, entry, dataset, score):
+        return 1.0
+    if score >= 1.0 or (score > FORM_SCORE and stands_beside_another(answer, entry)):
+        return 0.0
+    return score
 
 
 @dataclass

@@ -92,3 +92,8 @@ def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) ->
     except (ValueError, RecursionError):
         return score
     return min(score, len(entry["answer"].strip()) / len(said))
+
+
+def correct_pool_matrix(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay numbers near the right ones, and a column that is written as a row, like any matrix of as many cells."""
+    return min(score, 0.1)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from .entries import Correction, Dataset, Entry
-
-FILLERS = frozenset(
-    {"the", "my", "final", "correct", "answer", "result", "is", "it", "boxed", "text", "so", "therefore"}
-)
-"""Words around a choice that do not change the choice."""
-DENIAL = r"\b(?:not|never|neither|nor|deny|denies|cannot)\b|n['\u2019]t\b"
+from .exact import says_otherwise
 
 
 def correct_choice(*options: str) -> Correction:
-    """Pay nothing for an answer that names several options or none, or denies an option."""
+    """Pay nothing for an answer that names several options or none, denies an option, or doubts it."""
 
     def correct(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-        named = set(re.findall(rf"\b(?:{'|'.join(options)})\b", answer.casefold()))
-        return score if len(named) == 1 and not re.search(DENIAL, answer.casefold()) else 0.0
+        said = answer.casefold()
+        named = set(re.findall(rf"\b(?:{'|'.join(options)})\b", said))
+        return 0.0 if len(named) != 1 or says_otherwise(said, named.pop()) else score
 
     return correct
 
 
 def correct_halting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for text without an option: the library takes any text for True."""
-    words = [word for word in re.findall("[a-z]+", answer.casefold()) if word not in FILLERS]
-    return float(words == [str(entry["answer"]).casefold()])
+    """Pay nothing for other text than the option: the library takes any text for True."""
+    return float(answer.strip().casefold() == str(entry["answer"]).casefold())
 
 
 def correct_knights_knaves(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
@@ -39,27 +33,26 @@ def correct_knights_knaves(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def correct_spell_backward(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay at most 0.8 for the right word with letters after it."""
-    word = answer.lower()
-    right = entry["answer"].lower()
-    return min(score, 0.8) if word.startswith(right) and word != right else score
+    """Pay letters in their places by the share of the right length if more letters follow, at most 0.8."""
+    share = _share(len(entry["answer"]), len(answer))
+    return score if share == 1.0 else min(score, 0.8) * share
 
 
 def correct_word_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the right words by their share if other words follow."""
-    said = len(answer.split(","))
-    right = len(entry["metadata"]["sorted_words"])
-    return right / said if score == 1.0 and said > right else score
+    """Pay words in their places by the share of the right number of words if more words follow."""
+    return score * _share(len(entry["metadata"]["sorted_words"]), len(answer.split(",")))
 
 
 def correct_letter_jumble(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the right words by their share if other words follow."""
-    said = len(answer.split())
-    right = len(entry["answer"].split())
-    return right / said if math.isclose(score, 1.0) and said > right else score
+    """Pay words in their places by the share of the right number of words if more words follow."""
+    return score * _share(len(entry["answer"].split()), len(answer.split()))
 
 
 def correct_figlet_font(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay at most 0.9 for ten right letters with any text after them."""
-    right = answer.replace(" ", "").strip().lower() == entry["answer"].strip().lower()
-    return score if right else min(score, 0.9)
+    """Pay letters in their places by the share of the right length if more text follows."""
+    return score * _share(len(entry["answer"].strip()), len("".join(answer.split())))
+
+
+def _share(right: int, said: int) -> float:
+    """Return the share of what is said that may be right, in [0, 1]; 1 for an answer that is not too long."""
+    return min(1.0, right / max(said, 1))

@@ -148,7 +148,8 @@ def integration(question: str) -> Solution:
     ):
         raise UnsolvedError("the integral does not give its integrand")
     text = str(integral)
-    return Solution(f"{text} + C", (text,), (f"{text} + {variable}", f"2*({text}) + C"))
+    doubled = () if integral == 0 else (f"2*({text}) + C",)
+    return Solution(f"{text} + C", (text,), (f"{text} + {variable}", *doubled))
 
 
 # ---------------------------------------------------------------------------- numbers to reach

@@ -61,6 +61,10 @@ def test_other_right_answers_are_paid(opinions: list[Opinion]) -> None:
     assert _lines(opinions, Finding.REFUSES) == []
 
 
+def test_wrong_answers_earn_less(opinions: list[Opinion]) -> None:
+    assert [str(opinion) for opinion in opinions if opinion.finding is Finding.OVERPAYS] == []
+
+
 def test_most_problems_are_solved(opinions: list[Opinion]) -> None:
     confirmed = sum(opinion.finding is Finding.AGREES for opinion in opinions)
     assert confirmed > 0.7 * len(opinions)

@@ -139,8 +139,9 @@ def _score(scorer: Scorer, text: str) -> float:
 
 
 def _spoilt(answer: str) -> str:
-    """Return an answer with another last digit, or another last letter."""
-    for pattern, others in ((r"\d(?=\D*$)", "17"), (r"[^\W\d_](?=[\W\d_]*$)", "qz")):
+    """Return an answer with another last digit, mark or letter."""
+    ends = ((r"\d(?=\D*$)", "17"), (r"[\u2705\u274c](?=\W*$)", "\u2705\u274c"), (r"[^\W\d_](?=[\W\d_]*$)", "qz"))
+    for pattern, others in ends:
         found = re.search(pattern, answer)
         if found:
             other = others[0] if found[0] != others[0] else others[1]

@@ -90,6 +90,8 @@ HALTING_NONSENSE = _texts(
     "{}",
     "not True",
     "not False",
+    "True?",
+    "The answer is not True",
 )
 
 # ------------------------------------------------------------------ moves
@@ -115,28 +117,12 @@ def _far(data: Any) -> str:
 
 def _probabilities(oracle: str, data: Any) -> list[str]:
     exact = Fraction(oracle)
-    decimals = [f"{float(exact):{form}}" for form in (".9f", ".5e", ".5f")]
+    decimals = [f"{float(exact):{form}}" for form in (".9f", ".5e", ".6f")]
     return [oracle, f"{exact.numerator}/{exact.denominator}", oracle.removeprefix("0"), *decimals]
 
 
 def _complex_numbers(*templates: str) -> Answers:
     return lambda oracle, data: [template.format(*data["result"]) for template in templates]
-
-
-def _numbers(oracle: str) -> list[str]:
-    return list(json.loads(oracle.replace("'", '"')))
-
-
-def _numbers_not_asked_for(oracle: str, data: Any) -> list[str]:
-    first, *others = _numbers(oracle)
-    spellings = ("NaN", '"nan"', "'NaN'", '" nan "', '"-nan"', '"+NAN"')
-    repeated = [f"[{', '.join([spelling] * (1 + len(others)))}]" for spelling in spellings]
-    return [json.dumps([str(float(first) - 0.5), *others]), *repeated]
-
-
-def _other_lists(oracle: str, data: Any) -> list[str]:
-    numbers = _numbers(oracle)
-    return [*map(json.dumps, (numbers[::-1], numbers[1:], ["x", *numbers[1:]])), "[]", "none"]
 
 
 def _divisors(oracle: str, data: Any) -> list[str]:
@@ -295,14 +281,7 @@ def _some_words(oracle: str, data: Any) -> list[str]:
 
 def _other_words(oracle: str, data: Any) -> list[str]:
     words = oracle.split()
-    return [" ".join(words[:-1]) or "?", " ".join([*words[:-1], "qwxz", "qwxz"]), "nothing"]
-
-
-def _wrong_third_decimals(oracle: str, data: Any) -> list[str]:
-    """Return angles that are right to two decimals, and wrong in the third."""
-    two_decimals = float(oracle.rstrip("°"))
-    angles = [two_decimals + step / 1000 for step in (-4, -2, 2, 4)]
-    return [f"{angle:.3f}°" for angle in angles if abs(angle - data["angle_ABC_degrees"]) > 0.001]
+    return [" ".join(words[:-1]) or "?", " ".join([*words[:-1], "qwxz"]), "nothing"]
 
 
 def _long_json(oracle: str, data: Any) -> list[str]:
@@ -365,13 +344,6 @@ def _plans(oracle: str, data: Any) -> list[str]:
 
 CASES: Mapping[str, Case] = {
     "acre": _choice("on", "off", "undetermined"),
-    "advanced_geometry": Case(
-        nonsense=_wrong_third_decimals,
-        right=_forms("{}", " {} ", "{}°°"),
-        partial=_texts("190°", "-1.5", "none"),
-        floor=0.05,
-        params={"task_types": ["angle_measure"]},
-    ),
     "boxnet": Case(
         nonsense=_aimless_plans,
         right=_plans,
@@ -382,7 +354,7 @@ CASES: Mapping[str, Case] = {
     "codeio": Case(
         nonsense=_long_json,
         right=_forms("{}", "\n{} "),
-        partial=lambda oracle, _: [re.sub(r"\d", "7", oracle), oracle + "!", "{}", "no idea"],
+        partial=lambda oracle, _: [re.sub(r"\d", "7", oracle), oracle + "\nok", "{}", "no idea"],
         floor=0.3,
         count=10,
     ),
@@ -422,20 +394,14 @@ CASES: Mapping[str, Case] = {
         nonsense=_forms("{}Q", "{}qwxz", "{} and so on", "{}" + "!" * 30),
         right=lambda word, _: [word, word.lower(), " ".join(word)],
         partial=lambda word, _: ["#" + word[1:4], word[:-2], word[:5] + "#####", "?"],
-        floor=0.9,
+        floor=0.92,
         count=5,
         params={"static_word": "LIGHTHOUSES"},
     ),
     "game_of_life_halting": Case(
         nonsense=lambda oracle, data: [*HALTING_NONSENSE(oracle, data), str(oracle != "True")],
-        right=_in_any_case("{}", "The answer is {}", "**{}**", " {} ", '"{}"', "'{}'", "`{}`", "{}."),
+        right=_in_any_case("{}", " {} "),
         partial=_texts(),
-    ),
-    "gsm_symbolic": Case(
-        nonsense=_forms("-{}", "it is -{}.00"),
-        right=_forms("{}", "${}", "- {} apples", "{}.0"),
-        partial=lambda oracle, _: [f"{int(oracle) + 1}", f"-{int(oracle) + 1}", "many"],
-        floor=0.01,
     ),
     "isomorphic_strings": _choice("True", "False"),
     "knights_knaves": Case(_both_roles, _right_roles, _some_roles),
@@ -446,17 +412,11 @@ CASES: Mapping[str, Case] = {
         floor=0.95,
     ),
     "mahjong_puzzle": _choice("Chi", "Peng", "Pass"),
-    "number_format": Case(
-        nonsense=lambda _, data: [str(one) for one in data["candidates"] if abs(one - data["solution"]) > 1e-4],
-        right=lambda oracle, data: [oracle, *(f"{data['solution']:{form}}" for form in (",", ".15e", ".4f"))],
-        partial=_texts("0", "-1e9", "the first"),
-        # The library's tolerance does not separate decimals that differ by a few thousandths.
-        params={"max_delta": 0.005, "min_num_candidates": 3},
-    ),
-    "number_sorting": Case(
-        nonsense=_numbers_not_asked_for,
-        right=lambda oracle, _: [oracle, json.dumps(_numbers(oracle)), re.sub("['\"]", "\n", oracle)],
-        partial=_other_lists,
+    "pool_matrix": Case(
+        nonsense=lambda oracle, _: [re.sub(r"\d+(\.\d+)?", lambda cell: f"{1.006 * float(cell[0]):.4f}", oracle)],
+        right=_forms("{}", "{}\n"),
+        partial=_texts("0 0", "none"),
+        floor=0.1,
     ),
     "prime_factorization": Case(
         nonsense=_divisors,
@@ -601,7 +561,7 @@ def test_ordinary_entries_keep_score(task: str) -> None:
     scores = [
         _score(task, dataset, entry, answer)
         for entry, oracle in zip(entries, oracles, strict=True)
-        for answer in (oracle, oracle[:-1] + "1", oracle[1:], "no idea", "Monday")
+        for answer in (oracle, oracle[:-1] + "1", oracle[1:], "none", "yes")
     ]
     assert max(scored.library for scored in scores) == 1.0
     assert [scored for scored in scores if scored.strict != scored.library] == []
@@ -635,21 +595,9 @@ def _joined(premises: list[str]) -> str:
 )
 def test_digits_of_probability(answer: str, score: float) -> None:
     dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
-    assert verify("coin_flip", dataset, answer, {**dataset[0], "answer": "0.375"}, strict=True) == pytest.approx(score)
-
-
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [
-        *(("12.995°", 1.0), ("12.995", 1.0), ("12.99°", 1.0), ("12.9949", 1.0), ("13.00", 0.05)),
-        *(("12.993°", 0.05), ("12.990°", 0.05), ("13", 0.05), ("nan", 0.05), ("about 13°", 0.01)),
-    ],
-)
-def test_decimals_of_angle(answer: str, score: float) -> None:
-    dataset = reasoning_gym.create_dataset("advanced_geometry", seed=SEED, size=1, task_types=["angle_measure"])
-    metadata = {**dataset[0]["metadata"], "angle_ABC_degrees": 12.9949}
-    entry = {**dataset[0], "answer": "12.995°", "metadata": metadata}
-    assert verify("advanced_geometry", dataset, answer, entry, strict=True) == score
+    metadata = {**dataset[0]["metadata"], "rational": {"numerator": 3, "denominator": 8}}
+    entry = {**dataset[0], "answer": "0.375", "metadata": metadata}
+    assert verify("coin_flip", dataset, answer, entry, strict=True) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from reasoning_env.verifiers.partial_credit import FORM_SCORE, above_guessing, g
 from reasoning_env.verifiers.shortcuts import filled_boards, quotations
 
 
-@pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.5), (1.0, 1.0)])
+@pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.49), (1.0, 0.98)])
 def test_credit_above_guess(score: float, credit: float) -> None:
     assert above_guessing(score, 0.6) == pytest.approx(credit)
 
