@@ -82,7 +82,10 @@ class TaskFacts:
     options: int = 0
     """The number of answers to choose from; 0 for open answers."""
     even_options: tuple[str, ...] = ()
-    """Answers, in lower case, that must be served equally often; the library favours one of them."""
+    """Answers, in lower case, that must be served equally often; the library or a rejection favours one of them.
+
+    Answers of another form, such as those of problems with more people, are served as they come.
+    """
     frequent_answer: bool = False
     """One of its open answers is frequent: the seed picks a third of all answers, by hash."""
     gives_away: str | None = None
@@ -386,6 +389,7 @@ FACTS: Mapping[str, TaskFacts] = {
         reads_as=AnswerForm.CLAIMS,
         option_key="solution",
         options=4,
+        even_options=("true true", "true false", "false true", "false false"),
         ends_in_full_stop=True,
         levels=(
             FieldLevels(("n_people",), (2, 3, 4, 5, 6), EVERY_STEP),
@@ -761,6 +765,11 @@ def facts(task: str) -> TaskFacts:
 def category(task: str) -> str:
     """Return the library's category of a task; `other` for a task that is not in the table."""
     return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
+
+
+def without_reasoning(task: str) -> str:
+    """Return why training leaves a task out, even with strict rewards, unless `tasks` names it; "" for other tasks."""
+    return facts(task).gives_away or ""
 
 
 def gameable_tasks(*, strict: bool) -> dict[str, str]:

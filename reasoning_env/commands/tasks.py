@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
+from ..library_facts import without_reasoning
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import build_messages, system_prompt
@@ -167,6 +168,10 @@ def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
     table.print()
     listed = ", ".join(f"{name} {count}" for name, count in categories.items())
     print(f"\n{len(samples)} tasks in {len(counts)} categories: {listed}")
+    reasons = {sample.task.name: without_reasoning(sample.task.name) for sample in samples}
+    for name, reason in reasons.items():
+        if reason:
+            print(f"left out of training unless named: {name} ({reason})")
     print("`tasks NAME` shows whole samples with their answers, `tasks NAME --prompt` what a model gets to read")
 
 
@@ -179,15 +184,24 @@ def _first_words(sample: Sample) -> str:
 
 def _describe(sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
     if isinstance(sample.outcome, GenerationError):
-        return {"task": sample.task.name, "category": sample.task.category, "error": str(sample.outcome)}
+        return {"task": sample.task.name, **_facts_of(sample.task), "error": str(sample.outcome)}
     prompt = build_messages(SYSTEM_PROMPT, sample.question)
     described = describe_problem(sample.outcome)
     lengths = _lengths(sample.outcome, chat)
-    return {"category": sample.task.category, **described, **lengths, "prompt": [dict(message) for message in prompt]}
+    return {**_facts_of(sample.task), **described, **lengths, "prompt": [dict(message) for message in prompt]}
+
+
+def _facts_of(task: TaskInfo) -> dict[str, str]:
+    """Return the category of a task and, for a task that training leaves out unless it is named, the reason."""
+    reason = without_reasoning(task.name)
+    return {"category": task.category} | ({"left_out_of_training": reason} if reason else {})
 
 
 def _show(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
+    reason = without_reasoning(sample.task.name)
+    if reason:
+        head = f"left out of training unless named: {reason}\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     answer = show_answer(sample.outcome)

@@ -104,14 +104,22 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
 
 
 def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks) -> None:
+    """Log which tasks training leaves out, and which it would leave out if `tasks` did not name them."""
+    reasons = gameable_tasks(strict=settings.strict_rewards)
     excluded = [name for name in selected.tasks if name not in selected.training_tasks]
     if excluded:
-        reasons = gameable_tasks(strict=settings.strict_rewards)
         logger.info(
             "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
             "all the same, name it in `tasks`",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
             extra={"detail": True},
+        )
+    asked_for = set(map(str.lower, settings.tasks))
+    named = [name for name in selected.training_tasks if name in reasons and name in asked_for]
+    if named:
+        logger.info(
+            "`tasks` names what is left out of training otherwise, since it pays a policy without reasoning: %s",
+            "; ".join(f"{name} ({reasons[name]})" for name in named),
         )
 
 

@@ -13,6 +13,7 @@ from itertools import accumulate, groupby, zip_longest
 from operator import itemgetter
 
 from ..library_facts import facts
+from ..problems.seeds import hash_int
 from .clarifications import ONE_CONVERSION
 from .entries import Entry
 from .grammars.expressions import evaluate_exactly, parse_expression
@@ -161,6 +162,21 @@ def _needs_many(entry: Entry) -> bool:
     courses = len(entry["metadata"]["courses"])
     prerequisites = len(entry["metadata"]["prerequisites"])
     return courses <= 10 and prerequisites > 1.6 * courses
+
+
+def _tells_by_conjunctions(entry: Entry) -> bool:
+    """Find two people who are alike, and whose number of claims with `and` tells so.
+
+    These are two knights who both say `and`, or both do not, and two knaves who both do. An eighth of the knights who
+    do not stays: without these, a problem would take ten draws.
+    """
+    people = entry["metadata"]["solution"]
+    if len(people) != 2 or len(set(people)) == 2:
+        return False
+    joined = sum(statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"])  # if and only if
+    if joined == 0 and all(people):
+        return hash_int("and", entry["question"]) % 8 > 0
+    return joined == 2
 
 
 def _is_coloured_blindly(entry: Entry) -> bool:
@@ -376,6 +392,9 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "isomorphic_strings": (
         _easy("its strings have different numbers of letters", _differ_in_letters),
         _easy("no letter comes twice, so that there is nothing to check", _repeat_no_letter),
+    ),
+    "knights_knaves": (
+        _easy("the number of claims that say `and` tells whether both lie or neither does", _tells_by_conjunctions),
     ),
     "largest_island": (_easy("the count of land gives the answer", _counts_land),),
     "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),

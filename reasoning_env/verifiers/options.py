@@ -23,13 +23,13 @@ other problems for the same seeds.
 
 
 def option(task: str, entry: Entry) -> str:
-    """Return the option that the right answer is: the content of the only blank, or the answer itself.
+    """Return the option that the right answer is, in lower case: the content of the only blank, or the answer itself.
 
     If the answer is a sentence about the option, `option_key` of the task's facts names the option in the metadata.
     """
     key = facts(task).option_key
     if key:
-        return " ".join(map(str, entry["metadata"][key]))
+        return " ".join(map(str, entry["metadata"][key])).casefold()
     return choice(str(entry["question"]), str(entry["answer"]))
 
 
@@ -37,7 +37,9 @@ def seed_picks(task: str, entry: Entry, seed: int) -> bool:
     """Tell whether a seed picks an entry's answer; always true for tasks whose answers come equally often."""
     row = facts(task)
     if row.even_options:
-        return option(task, entry) == row.even_options[hash_int("option", seed) % len(row.even_options)]
+        chosen = option(task, entry)
+        wanted = row.even_options[hash_int("option", seed) % len(row.even_options)]
+        return chosen == wanted or chosen not in row.even_options
     if row.frequent_answer:
         return hash_int(SALT, option(task, entry)) % PARTS == hash_int("option", seed) % PARTS
     return True

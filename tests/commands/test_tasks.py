@@ -10,6 +10,7 @@ import pytest
 
 from reasoning_env.commands.tasks import QUESTION_CHARACTERS, tasks_command
 from reasoning_env.errors import ConfigError
+from reasoning_env.library_facts import FACTS, TaskFacts
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 
 BAD_ARGUMENTS = [
@@ -127,3 +128,22 @@ def test_missing_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="pip install transformers"):
         tasks_command(["exact", "--prompt", "--tokenizer_name", "x"], folder)
+
+
+@pytest.mark.parametrize(
+    ("argv", "shown"),
+    [
+        ([], "\nleft out of training unless named: generous (it pays everything)\n"),
+        (["generous"], "left out of training unless named: it pays everything\n=== generous (games)"),
+        (["generous", "--json"], '"left_out_of_training": "it pays everything"'),
+    ],
+)
+def test_task_left_out_of_training_is_shown(
+    show: Show, monkeypatch: pytest.MonkeyPatch, argv: list[str], shown: str
+) -> None:
+    monkeypatch.setitem(FACTS, "generous", TaskFacts(gives_away="it pays everything"))  # type: ignore[arg-type]
+    assert shown in show(*argv)
+
+
+def test_other_tasks_are_not_left_out(show: Show) -> None:
+    assert "left out" not in show() + show("exact") + show("exact", "--json")

@@ -186,6 +186,13 @@ async def test_gameable_task_in_training(fields: dict[str, Any], trained: bool) 
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
+async def test_named_gameable_task_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    await plan(strict_rewards=False, tasks="coin_flip,gcd")
+    [(told,)] = [record.args for record in caplog.records]
+    assert told == f"coin_flip ({gameable_tasks(strict=False)['coin_flip']})"
+
+
 # ---------------------------------------------------------------------------- the sampler of a run
 
 RIGHT, MIXED = (1.0,) * 4, (1.0, 0.0, 1.0, 0.0)

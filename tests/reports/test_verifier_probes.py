@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError
+from reasoning_env.problems.seeds import hash_int
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.verifier_probes import (
     CONSTANTS,
@@ -277,3 +278,16 @@ def test_split_earns_chance() -> None:
 
 def test_split_of_few_problems() -> None:
     assert pay_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
+
+
+async def test_learnt_split_is_tried_on_more_problems() -> None:
+    """Half of a split's true score is chance on the 40 problems of a round: then 160 decide."""
+
+    def made(spec: ProblemSpec) -> Problem:
+        many = hash_int("split", spec.index) % 100 < 30
+        option = "a" if many else "bcd"[hash_int("other", spec.index) % 3]
+        return problem_of(spec, f"{spec.index} " + ("and and" if many else "and"), option)
+
+    audit = await audit_task(FakeWorkers(made), Setting("zebra_puzzles"), 5)
+    assert audit.items == 160
+    assert Probe.BEST_SPLIT in audit.faults

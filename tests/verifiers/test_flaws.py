@@ -252,6 +252,32 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
 }
 
 
+CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0), ("lying", 1))}
+
+
+@pytest.mark.parametrize(
+    ("solution", "with_and", "easy"),
+    [
+        ((True, True), (True, True), True),
+        ((False, False), (True, True), True),
+        ((True, True), (True, False), False),
+        ((False, False), (False, True), False),
+        ((True, False), (True, True), False),
+        ((True, True, True), (True, True, False), False),
+    ],
+)
+def test_conjunctions_of_two_people(solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool) -> None:
+    metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
+    entry = {"question": "Who?", "answer": "Emma is a knave.", "metadata": metadata}
+    assert (find_flaw("knights_knaves", entry) is not None) is easy
+
+
+def test_some_knights_without_conjunctions_stay() -> None:
+    metadata = {"solution": (True, True), "statements": [CLAIMS[False], CLAIMS[False]]}
+    entries = [{"question": f"{number}?", "answer": "Emma.", "metadata": metadata} for number in range(160)]
+    assert 8 <= sum(find_flaw("knights_knaves", entry) is None for entry in entries) <= 32
+
+
 @pytest.mark.parametrize("flaw", ENTRIES)
 def test_flawed_entries(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
