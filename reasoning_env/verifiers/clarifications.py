@@ -45,6 +45,15 @@ def _replace(old: str, new: str) -> Callable[[Entry, Dataset], str]:
     return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
 
 
+def _name_brother(entry: Entry, dataset: Dataset) -> str:
+    """Say whose brother a man is; the library asks for the sisters of his brother, and names him nowhere else."""
+    question = str(entry["question"])
+    found = re.fullmatch(r"(\w+) has .* does (\w+)'s brother have\?", question)
+    if found is None or found[1] == found[2]:
+        return question
+    return question.replace(f"{found[2]}'s brother", f"{found[2]}, a brother of {found[1]},")
+
+
 def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
     question = str(entry["question"])
     metadata = entry["metadata"]
@@ -118,6 +127,11 @@ def _name_one_variable(entry: Entry, dataset: Dataset) -> str:
     return re.sub(r"(?m) dx$", f" d{variable}", str(entry["question"]), count=1)
 
 
+def _name_order_of_dates(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    return f"{DATES} {question}" if re.search(r"\d\d/\d\d/\d", question) else question
+
+
 LONGEST_WORD = 17
 """Letters of the longest word in the text of `letter_jumble`."""
 
@@ -128,6 +142,7 @@ FITTING_WORD = (
     "The words follow one another in an English text: where letters make several words, take the word of that text."
 )
 MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so that the last column comes first"}
+DATES = "Dates are written month/day/year."
 STEPS = "Each step goes up, down, left or right."
 EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
 LIGHT = "A button that names a color can be pressed only while the light has that color."
@@ -138,6 +153,9 @@ ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
 
 CLARIFICATIONS: Mapping[str, Clarification] = {
+    "aiw": Clarification(
+        "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
+    ),
     "boxnet": Clarification(
         "whether a plan of more steps than needed is right",
         "in any number of steps",
@@ -206,6 +224,7 @@ CLARIFICATIONS: Mapping[str, Clarification] = {
             "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
         ),
     ),
+    "time_intervals": Clarification("which of two numbers is the month", DATES, _name_order_of_dates),
     "tower_of_hanoi": Clarification(
         "whether more moves than needed are right; which disk is disk 1",
         "Provide the shortest sequence of moves. Disk 1 is the smallest.",

@@ -469,7 +469,7 @@ TIMES = (
     "%H:%M:%S",
     "%H:%M",
 )
-DATES = ("%Y-%m-%d (%A)", "%A, %B %d, %Y", "%d %B %Y", "%Y-%m-%d", "%a %b %d %Y", "%B %d, %Y")
+DATES = ("%Y-%m-%d (%A)", "%A, %B %d, %Y", "%d %B %Y", "%Y-%m-%d", "%a %b %d %Y", "%B %d, %Y", "%m/%d/%Y")
 
 
 def _moment(text: str) -> datetime.datetime:
@@ -493,6 +493,8 @@ def time_intervals(question: str) -> Solution:
         r"(.*?)(?:\.(?: |$)|\?)",
         question,
     )
+    if re.search(r"\d/\d", span[0]) and "month/day/year" not in question:
+        raise AmbiguousError("month or day first")
     start, end = (_moment(text) for text in span.groups())
     milliseconds = round((end - start) / datetime.timedelta(milliseconds=1))
     layout = find(r"(?:in|Answer in|Express the result in|Give your answer in) ([DH][^?]*?)\.?$", question)[1]

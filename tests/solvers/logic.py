@@ -37,6 +37,9 @@ def aiw(question: str) -> Solution:
     if "friend" in question:
         women = int(find(r"(\d+) female friends", question)[1])
         return Solution(str(women + 1), wrong=near_number(women + 1))
+    woman, asked = find(r"^(\w+) .* does (\w+)(?:'s brother|, a brother of \w+,) have", question).groups()
+    if woman != asked and f"{asked}, a brother of {woman}," not in question:
+        raise AmbiguousError(f"nothing says who {asked} is")
     sisters = int(find(r"(\d+) sisters", question)[1])
     return Solution(str(sisters + 1), wrong=near_number(sisters + 1))
 

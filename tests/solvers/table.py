@@ -69,7 +69,7 @@ TABLE: dict[str, SecondOpinion] = {
     "lcm": SecondOpinion(arithmetic.least_common_multiple),
     "leg_counting": SecondOpinion(arithmetic.leg_counting),
     "letter_counting": SecondOpinion(words.letter_counting),
-    "letter_jumble": SecondOpinion(check=words.letter_jumble, why="other words may have the same letters"),
+    "letter_jumble": SecondOpinion(check=words.letter_jumble, why="that the words fit the text is not checked"),
     "list_functions": SecondOpinion(why="a rule from examples; several fit"),
     "mahjong_puzzle": SecondOpinion(games.mahjong_puzzle),
     "manipulate_matrix": SecondOpinion(grids.manipulate_matrix),

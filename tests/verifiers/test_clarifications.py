@@ -20,6 +20,7 @@ def clarified(task: str, seed: int, **params: Any) -> str:
 
 
 SHOWN = {
+    "aiw": (0, {"task_type_weights": [1, 0, 0]}, ", a brother of "),
     "boxnet": (1, {}, "color-coded targets in any number of steps."),
     "leap year or not": (4, {"tasks": ["weekday_of_date_from_first_date"]}, " The year is not a leap year. "),
     "leap year": (4, {"tasks": ["weekday_of_date_from_first_date"], "year": 2024}, " The year is a leap year. "),
@@ -45,6 +46,7 @@ SHOWN = {
     "simple_integration": (0, {}, " dX\n"),
     "string_splitting": (1, {}, "from rule 1. Each single conversion counts as one application of a rule.\n"),
     "string_synthesis": (1, {}, "is repeated. After each application of a rule, start again from rule 1.\n"),
+    "time_intervals": (12, {}, "Dates are written month/day/year. "),
     "tower_of_hanoi": (1, {}, "Provide the shortest sequence of moves. Disk 1 is the smallest.\n"),
 }
 """Seed, parameters and words of the clarified question."""
