@@ -132,7 +132,7 @@ def _exact_probability(answer: str, entry: Entry, dataset: Dataset, score: float
     right = Fraction(terms["numerator"], terms["denominator"])
     fraction = re.fullmatch(r"\s*(\d{1,100})\s*/\s*(\d{1,100})\s*", answer.replace(",", ""))
     if fraction is not None:
-        return int(fraction[1]) * right.denominator == int(fraction[2]) * right.numerator
+        return int(fraction[2]) > 0 and Fraction(int(fraction[1]), int(fraction[2])) == right
     return has_right_digits(answer, right, digits=3)
 
 
