@@ -145,17 +145,33 @@ def _without_parentheses(text: str) -> str | None:
     return text[1:-1].strip()
 
 
+NAME = re.compile(
+    r"(?P<variable>[A-Za-z](?:_\d{1,2}|\([A-Za-z]\))?)\s?=(?!=)|(?P<word>[A-Za-z]\w{0,20})\s?=(?!=)", re.ASCII
+)
+LIST = re.compile(r"[\[({\\$]|(?:np\.|numpy\.)?(?:array|matrix)\(")
+NUMBER = re.compile(r"[-+.\d]")
+LOGIC = re.compile(
+    r"[\u00ac\u2227\u2228\u2192\u2194]|\\(?:l?neg|lnot|land|lor|wedge|vee|to|iff|rightarrow|leftrightarrow)"
+)
 DENIALS = frozenset({"not", "no", "never", "except"})
-NAME = re.compile(r"([A-Za-z]\w{0,20}|[A-Za-z]\([A-Za-z]\))\s*=(?!=)", re.ASCII)
 
 
 def _without_name(text: str) -> str | None:
-    """Return the value of a variable or a function; None where several have values, or the name denies."""
+    """Return the value of a variable or a function: a list or a number, or of `x` and `F(x)` also an expression.
+
+    None for names that may be answers themselves, as in `False = True` and `Saturday = 28`; for a formula of logic,
+    whose equals sign is an operator; and where several variables have values.
+    """
     match = NAME.match(text)
-    if match is None or match[1].casefold() in DENIALS:
+    if match is None:
         return None
     value = text[match.end() :].strip()
-    return value if "=" not in value or value[0] in "[{" else None
+    word = match["word"]
+    if word and (word in DENIALS or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))):
+        return None
+    if value.isidentifier() or ("\n" not in value and LOGIC.search(value)) or ("=" in value and value[0] not in "[{"):
+        return None
+    return value
 
 
 def _without_full_stop(text: str) -> str | None:
@@ -164,7 +180,7 @@ def _without_full_stop(text: str) -> str | None:
 
 # ---- marks of its parts
 
-NUMBERED = re.compile(r"\s*(\d{1,5})[.)]\s+(\S.*)", re.ASCII)
+NUMBERED = re.compile(r"\s*(?:\(?|[Ss]tep )(\d{1,5})[.):]\s+(\S.*)", re.ASCII)
 BULLETED = re.compile(r"\s*(?P<bullet>[*\u2022-])\s+(?P<item>\S.*)")
 
 
@@ -187,9 +203,9 @@ def _without_bullets(text: str) -> str | None:
 
 
 EMPHASIS = re.compile(
-    r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`)(?P<inner>[^\s*`](?:[^*`\n]*[^\s*`])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
+    r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
-"""A part in bold, italics or backticks, with blanks or punctuation on both sides, so that powers are none."""
+"""A part in bold, italics, backticks or dollars, with blanks or punctuation on both sides, so that powers are none."""
 
 
 def _without_emphasis(text: str) -> str | None:
@@ -204,17 +220,19 @@ LATEX_SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("cdot",), "\N{DOT OPERATOR}"),
     **dict.fromkeys(("div",), "\N{DIVISION SIGN}"),
     **dict.fromkeys(("rightarrow", "to", "longrightarrow", "Rightarrow", "implies"), "\N{RIGHTWARDS ARROW}"),
-    **dict.fromkeys(("leftrightarrow", "Leftrightarrow", "iff"), "\N{LEFT RIGHT ARROW}"),
+    **dict.fromkeys(("leftrightarrow", "Leftrightarrow", "iff", "equiv"), "\N{LEFT RIGHT ARROW}"),
     **dict.fromkeys(("land", "wedge"), "\N{LOGICAL AND}"),
     **dict.fromkeys(("lor", "vee"), "\N{LOGICAL OR}"),
     **dict.fromkeys(("neg", "lnot"), "\N{NOT SIGN}"),
     "therefore": "\N{THEREFORE}",
+    "in": "\N{ELEMENT OF}",
+    "approx": "\N{ALMOST EQUAL TO}",
     "degree": "\N{DEGREE SIGN}",
 }
 """Commands and escapes of LaTeX and the signs that they print. A row ends with two backslashes, which stay."""
 LATEX_PART = re.compile(
     r"\\(?:text|texttt|textbf|textit|textrm|mathrm|mathbf|mathit|mathtt|operatorname|mbox)\{(?P<inner>[^{}\\]*)\}"
-    r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
+    r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
 )
 
 
@@ -224,6 +242,8 @@ def _without_latex_signs(text: str) -> str | None:
             return match["inner"]
         if match["degree"]:
             return "\N{DEGREE SIGN}"
+        if match["prime"]:
+            return "'"
         return LATEX_SIGNS.get(match["prefix"] or match["sign"], match[0])
 
     return LATEX_PART.sub(printed, text).strip() if "\\" in text else None

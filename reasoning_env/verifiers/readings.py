@@ -41,7 +41,7 @@ NAMED_NUMBER = re.compile(
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,2}))?"
     r"(?:\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?10(?:(?:\^|\*\*)[({]?(?P<power>-?\d{1,2})[)}]?"
     rf"|(?P<raised>[{RAISED}]{{1,3}})))?"
-    r"(?:\s{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
+    r"(?:[^\S\n]{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
     re.ASCII,
 )
 """A number with its currency, power of ten or unit: `$16`, `1.6 \\times 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
@@ -67,12 +67,12 @@ IMAGINARY = re.compile(r"\s?[*\u22c5\u00b7]\s?(?=[ijIJ]\b)")
 """The sign before an imaginary unit: that in `2*i`."""
 TIMES = re.compile(r"\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?")
 r"""The sign between factors: `2 x 3`, `2*3` and `2 \times 3` have the factors `2` and `3`."""
-DAYS_BEFORE_CLOCK = re.compile(r"(days?)(?:,? and|,)?\s{0,2}(?=\d)")
+DAYS_BEFORE_CLOCK = re.compile(r"\bdays?(?:,? and|,)?\s{0,2}(?=\d)")
 """Days before a clock: `3 days 04:05` and `3 days and 04:05` become `3 days, 04:05`."""
 ARROW = re.compile(r"->|=>|[\u2192\u27f6\u21d2]|[,;\n]")
 """The sign between the elements of a sequence."""
-SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?=\s?")
-"""The name before a solution: `x = `, `x_1 = `."""
+SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?[=\u2248\u2208]\s?")
+"""The name before a solution: `x = `, `x_1 = `; solutions are rounded, so also `x \u2248 `."""
 LETTER_VALUE = re.compile(r"([A-Z])\s?(?:=|:|->|\u2192)\s?(\d)")
 """A letter and its digit: `A = 1`, `A: 1`."""
 
@@ -82,7 +82,7 @@ SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
 """A cell of a board whose cells have one character: the three in `12_`."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """Text between the cells of an expected board: ` < ` in `1 < 2`."""
-OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"*\u2500-\u257f-]*")
+OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"*\u2192\u2500-\u257f-]*")
 """Text between the cells of a board in another layout: `[[`, `, `, `], [` and `]]` in `[[1, 2], [3, 4]]`."""
 LONE_V = re.compile(r"(?<![\w\0])v(?![\w\0])")
 """A v beside no cell and no letter, which is a sign between rows: both in `v   v`, none in `1v2`."""
@@ -125,7 +125,7 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
         case AnswerForm.FACTORS:
             forms = (_factors(said),)
         case AnswerForm.DURATION:
-            forms = (DAYS_BEFORE_CLOCK.sub(r"\1, ", said.casefold()),)
+            forms = (DAYS_BEFORE_CLOCK.sub("days, ", said.casefold()),)
         case AnswerForm.CLAIMS:
             forms = (_claims(said),)
         case AnswerForm.LETTER_VALUES:
@@ -231,6 +231,8 @@ def _plain_number(said: str, question: str) -> str | None:
     unit = match["unit"]
     if unit == "%" and "percent" not in question:
         exponent -= 2
+        if not 0 < Fraction(f"{re.sub(r'[^0-9.]', '', match['digits'])}e{exponent}") <= 1:
+            return None
     elif not _is_asked_for(unit, question):
         return None
     digits = re.sub(r"[^\d.]", "", match["digits"])
@@ -238,10 +240,13 @@ def _plain_number(said: str, question: str) -> str | None:
 
 
 def _is_asked_for(unit: str | None, question: str) -> bool:
-    """Tell whether the words after a number are the question's own, in singular or plural; a letter is no word."""
+    """Tell whether the words after a number are the question's own, in singular or plural.
+
+    A letter is no word, and neither is a name with a capital, such as a weekday.
+    """
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    words = {_singular(word) for word in re.findall(r"[a-z]{2,}", question.casefold())} - {"not", "no", "or", "and"}
+    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", question)} - {"not", "no", "or", "and"}
     return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
 
 
@@ -391,7 +396,7 @@ def _claims(said: str) -> str | None:
 def _letter_values(said: str) -> str | None:
     """Return letters and digits as `A=1,B=2`, from pairs in a dictionary, on lines or between commas or semicolons."""
     said = said.strip("{} \n")
-    parts = [part.strip().replace('"', "").replace("'", "") for part in re.split(r"[,;\n]", said)]
+    parts = [part.strip().replace('"', "").replace("'", "") for part in re.split(r"[,;\n]|(?<=\d)\s(?=[A-Z])", said)]
     matches = [LETTER_VALUE.fullmatch(part) for part in parts if part]
     pairs = [f"{match[1]}={match[2]}" for match in matches if match]
     return ",".join(pairs) if len(pairs) == len(matches) > 0 else None
@@ -400,9 +405,9 @@ def _letter_values(said: str) -> str | None:
 def _solutions(said: str) -> str | None:
     """Return the numbers of `x = 1 or x = 2`, `[1, 2]`, `{1, 2}` or lines with commas between; None for other text."""
     said = said.strip()
+    said = re.sub(rf"^{SOLUTION_NAME.pattern}", "", said)
     if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
         said = said[1:-1]
-    said = re.sub(rf"^{SOLUTION_NAME.pattern}", "", said)
     parts = [part.strip() for part in re.split(r"[,;\n]|\b(?:and|or)\b", said)]
     values = [SOLUTION_NAME.sub("", part, count=1).strip("\"'") for part in parts if part]
     return ", ".join(values) if values and all(NUMBER.fullmatch(value) for value in values) else None

@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import reasoning_gym
@@ -116,6 +116,42 @@ def wrong_forms_paid(task: str, problems: Iterable[Answered]) -> dict[str, str]:
         for name, form in honest_forms(task, wrong, problem.entry["question"]).items():
             if _score(scorer, form.text) >= RIGHT:
                 paid[name] = form.text
+    return paid
+
+
+TWO_ANSWERS = (
+    *(
+        "OTHER = RIGHT",
+        "RIGHT = OTHER",
+        "$OTHER = RIGHT$",
+        "x = RIGHT, y = OTHER",
+        '"RIGHT" or "OTHER"',
+        "(RIGHT) or (OTHER)",
+    ),
+    *(
+        "RIGHT or OTHER",
+        "RIGHT; OTHER",
+        "RIGHT\nOTHER",
+        "OTHER\nRIGHT",
+        "[RIGHT, OTHER]",
+        "\\boxed{RIGHT} \\boxed{OTHER}",
+    ),
+    *("not RIGHT", "not = RIGHT", "NOT RIGHT", "\\neq RIGHT", "RIGHT or not", "RIGHT?"),
+)
+"""Answers that name another answer beside the right one, or deny the right one."""
+
+
+def two_answers_paid(task: str, problems: list[Answered]) -> dict[str, str]:
+    """Return the joins, by name, that count as right by a reading alone: as written they do not."""
+    paid: dict[str, str] = {}
+    for problem, following in pairwise(problems):
+        if problem.answer == following.answer:
+            continue
+        scorer = _scorer(task, problem)
+        for join in TWO_ANSWERS:
+            text = join.replace("RIGHT", problem.answer).replace("OTHER", following.answer)
+            if _score(scorer, text) >= RIGHT > _score(replace(scorer, lenient=False), text):
+                paid[join] = text
     return paid
 
 

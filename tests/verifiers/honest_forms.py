@@ -279,6 +279,9 @@ NUMBERS: Mapping[str, Form] = {
     "the variable before it, no blanks": _named("NAME=ANSWER"),
     "the question's noun after it": _with_unit,
     "the question's noun as text after it": _text_unit,
+    "a number in dollars with the question's noun": lambda answer, question: (
+        f"${answer}$ {said.partition(' ')[2]}" if (said := _with_unit(answer, question)) else None
+    ),
     "a degree sign": _degrees("\N{DEGREE SIGN}"),
     "degrees": _degrees(" degrees"),
     "degrees in LaTeX": _degrees("^\\circ"),
@@ -565,6 +568,9 @@ BOARDS: Mapping[str, Form] = {
     "LaTeX quads in a box": lambda answer, question: (
         "\\boxed{" + " \\quad ".join(rows[0]) + "}" if len(rows := _rows(answer)) == 1 and len(rows[0]) > 1 else None
     ),
+    "arrows": lambda answer, question: (
+        " \N{RIGHTWARDS ARROW} ".join(rows[0]) if len(rows := _rows(answer)) == 1 and len(rows[0]) > 1 else None
+    ),
     "a list of cells": lambda answer, question: (
         "[" + ", ".join(rows[0]) + "]" if len(rows := _rows(answer)) == 1 and len(rows[0]) > 1 else None
     ),
@@ -694,6 +700,8 @@ LETTER_VALUES: Mapping[str, Form] = {
         lambda pairs: "```json\n" + json.dumps({pair[0]: int(pair[2:]) for pair in pairs}, indent=2) + "\n```"
     ),
     "a box with LaTeX blanks": _items_as(lambda pairs: "\\boxed{" + ",\\ ".join(pairs) + "}"),
+    "blanks alone": _items_as(" ".join),
+    "each in dollars": _items_as(lambda pairs: ", ".join(f"${pair.replace('=', ' = ')}$" for pair in pairs)),
 }
 
 TIMES: Mapping[str, Form] = {
@@ -701,6 +709,9 @@ TIMES: Mapping[str, Form] = {
     "no comma": _replaced((", ", " ")),
     "and": _replaced((", ", " and ")),
     "comma without a blank": _replaced((", ", ",")),
+    "one day": _replaced((r"^1 days", "1 day")),
+    "hours without a nought": _replaced((r"(?<![:\d])0(?=\d:)", "")),
+    "bold days": _replaced((r"(\d+ days)", r"**\1**")),
 }
 
 DIRECTIONS: Mapping[str, Form] = {
@@ -762,6 +773,10 @@ TURNS: Mapping[str, Form] = {
     "one a line": _items_as("\n".join, " "),
     "curly apostrophes": _replaced(("'", "\u2019")),
     "primes": _replaced(("'", "\u2032")),
+    "primes in LaTeX": lambda answer, question: "$" + answer.replace("'", "^\\prime").replace(" ", "\\ ") + "$",
+    "primes in LaTeX braces": lambda answer, question: (
+        "$" + answer.replace("'", "^{\\prime}").replace(" ", "\\, ") + "$"
+    ),
     "primes and commas": lambda answer, question: answer.replace("'", "\u2032").replace(" ", ", "),
     "a box with LaTeX blanks": _items_as(lambda turns: "\\boxed{" + "\\ ".join(turns) + "}", " "),
 }
@@ -779,6 +794,8 @@ CAR_MOVES: Mapping[str, Form] = {
 DISKS: Mapping[str, Form] = {
     "a numbered list": _items_as(_numbered("{}. {}"), "\n"),
     "a numbered list with parentheses": _items_as(_numbered("{}) {}"), "\n"),
+    "a list of steps": _items_as(_numbered("Step {}: {}"), "\n"),
+    "a numbered list in bold": _items_as(_numbered("{}. **{}**"), "\n"),
     "a bulleted list": _items_as(lambda moves: "\n".join(f"- {move}" for move in moves), "\n"),
     "a list with stars": _items_as(lambda moves: "\n".join(f"* {move}" for move in moves), "\n"),
     "full stops": _items_as(lambda moves: "\n".join(f"{move}." for move in moves), "\n"),
@@ -823,6 +840,9 @@ FORMULAS: Mapping[str, Form] = {
     "LaTeX in dollars": lambda answer, question: f"${_latex_formula(answer)}$",
     "LaTeX in a box": lambda answer, question: f"\\boxed{{{_latex_formula(answer)}}}",
     "LaTeX wedges": lambda answer, question: _latex_formula(answer).replace("land", "wedge").replace("lor", "vee"),
+    "LaTeX double arrows": lambda answer, question: (
+        _latex_formula(answer).replace("rightarrow", "Rightarrow").replace("leftR", "LeftR").replace("LeftR", "Leftr")
+    ),
     "parentheses": lambda answer, question: f"({answer})",
     "no blanks": _replaced((" ", "")),
 }
@@ -879,6 +899,15 @@ SOLUTIONS: Mapping[str, Form] = {
     "the variable with numbers before each": lambda answer, question: ", ".join(
         f"{_variable(question)}_{n} = {value}" for n, value in enumerate(answer.split(", "), 1)
     ),
+    "the variable about each": lambda answer, question: ", ".join(
+        f"{_variable(question)} \\approx {value}" for value in answer.split(", ")
+    ),
+    "the variable before each with or in LaTeX": lambda answer, question: (
+        "$"
+        + " \\quad \\text{or} \\quad ".join(f"{_variable(question)} = {value}" for value in answer.split(", "))
+        + "$"
+    ),
+    "a set in LaTeX": _solutions_as(lambda values: "$x \\in \\{" + ", ".join(values) + "\\}$"),
     "long minus": _replaced(("-", "\N{MINUS SIGN}")),
     "four decimals": _solutions_as(lambda values: ", ".join(f"{float(value):.4f}" for value in values)),
     "a box in dollars with blanks": _solutions_as(lambda values: "$\\boxed{" + ",\\ ".join(values) + "}$"),

@@ -103,7 +103,6 @@ def test_reading(answer: str, reading: str) -> None:
         "\\boxed{}",
         "```\n\n```",
         "__init__ and __x__",
-        "$4$ $5$",
         "\\[4\\] \\[5\\]",
         '"4" or "5"',
         '"4", "5"',
@@ -121,6 +120,13 @@ def test_reading(answer: str, reading: str) -> None:
         "== 4",
         "not = 4",
         "x = 4, y = 5",
+        "False = True",
+        "x = True",
+        "C8 = J7",
+        "up = right up",
+        "Saturday = 28",
+        "P = \N{NOT SIGN}Q",
+        "> True",
         "4 = 5",
         "<b>4</b> <b>5</b>",
         "#4",
@@ -139,7 +145,14 @@ def test_text_beside_answer(answer: str) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reading"),
-    [("**4** or **5**", "4 or 5"), ("\\text{4} or 5", "4 or 5"), ("`4` `5`", "4 5"), ("\\neq 4", "\\neq 4")],
+    [
+        ("**4** or **5**", "4 or 5"),
+        ("\\text{4} or 5", "4 or 5"),
+        ("`4` `5`", "4 5"),
+        ("$4$ $5$", "4 5"),
+        ("$4 or $5", "$4 or $5"),
+        ("\\neq 4", "\\neq 4"),
+    ],
 )
 def test_marks_of_parts(answer: str, reading: str) -> None:
     """The marks of parts go, and all parts stay."""

@@ -7,7 +7,17 @@ from functools import cache
 
 import pytest
 
-from .form_scores import SLOW, TASKS, Answered, Measured, answered_problems, measure, total, wrong_forms_paid
+from .form_scores import (
+    SLOW,
+    TASKS,
+    Answered,
+    Measured,
+    answered_problems,
+    measure,
+    total,
+    two_answers_paid,
+    wrong_forms_paid,
+)
 from .honest_forms import KINDS, FormClass, kind_of
 
 SEED = 91_000
@@ -47,6 +57,11 @@ def test_share_refused(form_class: FormClass) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_wrong_answers_unpaid(task: str) -> None:
     assert wrong_forms_paid(task, _problems(task)[: 1 if task in SLOW else 2]) == {}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_two_answers_unpaid(task: str) -> None:
+    assert two_answers_paid(task, _problems(task)[:4]) == {}
 
 
 @pytest.mark.parametrize(("task", "form"), sorted(REFUSED))

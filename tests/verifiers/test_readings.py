@@ -42,7 +42,15 @@ def is_read(said: str, task: str, right: str, question: str = LEGS) -> bool:
             "*16*",
             '"16"',
         ),
-        *("= 16", "1.6 \\times 10^{1}", "1.6 \u00d7 10\u00b9", "0.16*10**2", "16 \\text{ legs}", "\u20ac16", "1600%"),
+        *(
+            "= 16",
+            "1.6 \\times 10^{1}",
+            "1.6 \u00d7 10\u00b9",
+            "0.16*10**2",
+            "16 \\text{ legs}",
+            "\u20ac16",
+            "total = 16",
+        ),
     ],
 )
 def test_same_number(said: str) -> None:
@@ -56,6 +64,9 @@ def test_same_number(said: str) -> None:
         *(
             "\u0661\u0666",
             "16!",
+            "1600%",
+            "16\nlegs",
+            "Legs = 16",
             "16%",
             ">16",
             "\u2260 16",
@@ -219,7 +230,13 @@ def test_complex(said: str) -> None:
     [
         *(("x = -0.04, x = 0.0", True), ("x = -0.04 or x = 0.0", True), ("x_1 = -0.04, x_2 = 0.0", True)),
         *(("[-0.04, 0.0]", True), ("\\{-0.04, 0.0\\}", True), ("-0.04\n0.0", True), ('"-0.04, 0.0"', True)),
-        *(("-0.04; 0.0", True), ('["-0.04", "0.0"]', True), ("x = -0.04, 0.0", True), ("-0.04, 0.0, none", False)),
+        *(
+            ("-0.04; 0.0", True),
+            ('["-0.04", "0.0"]', True),
+            ("x = -0.04, 0.0", True),
+            ("x \\in \\{-0.04, 0.0\\}", True),
+            ("-0.04, 0.0, none", False),
+        ),
         *(("-0.04, not 0.0", False), ("-0.04 0.0", False), ("-0.04, 0.1", False), ("-0.04, 0.0 and 1", False)),
     ],
 )
@@ -353,6 +370,7 @@ def test_other_words(said: str) -> None:
         ("path_star", "12 3 45", "\\boxed{12\\ 3\\ 45}"),
         ("quantum_lock", "C \u2192 A", "\\text{C} \\rightarrow \\text{A}"),
         ("rubiks_cube", "R' U D'", "R\u2019, U, D\u2032"),
+        ("rubiks_cube", "R' U D'", "$R^\\prime\\ U\\ D^{\\prime}$"),
         ("rush_hour", "F+1 K-12", "['F+1', 'K-12']"),
         ("tower_of_hanoi", "Move disk 1\nMove disk 2", "1. Move disk 1\n2. Move disk 2"),
         ("tower_of_hanoi", "Move disk 1\nMove disk 2", '["Move disk 1", "Move disk 2"]'),
@@ -394,6 +412,7 @@ def test_claims(said: str) -> None:
 
 
 def test_duration() -> None:
+    assert is_read("1 day, 04:05", "time_intervals", "1 days, 04:05")
     for said in ("3 Days 04:05", "3 days and 04:05", "**3 days, 04:05**"):
         assert is_read(said, "time_intervals", "3 days, 04:05")
 
