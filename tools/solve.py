@@ -1,7 +1,9 @@
 """Confirm served answers by solvers that read the question's text alone: `python -m tools.solve --count 1000`.
 
 Prints a line for each task: how many problems were confirmed, how many have several readings or were not solved, and
-what is wrong. Each disagreement follows with the problem's reference. The status is 1 when there is any.
+what is wrong; then the mean number of draws for a served problem, and the shares of draws that were rejected, by cause
+(`--draws`: this alone, without solvers). Each disagreement follows with the problem's reference. The status is 1 when
+there is any.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="levels from 0 to 1, and `defaults` for the library's own parameters (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    parser.add_argument("--draws", action="store_true", help="print draws and rejected problems alone")
     options = parser.parse_args(argv)
+    problems: list[Problem] = []
     opinions: list[Opinion] = []
     for level in options.levels.split(","):
         settings = ReasoningSettings(
@@ -42,22 +46,27 @@ def main(argv: Sequence[str] | None = None) -> int:
             eval_level=None if level == "defaults" else float(level),
             max_answer_bytes=1_000_000,
         )
-        opinions += run_to_end(partial(_ask, settings, level))
+        made, found = run_to_end(partial(_ask, settings, level, solve=not options.draws))
+        problems += made
+        opinions += found
     _print_table(opinions)
+    print(*draws_by_task(problems), sep="\n")
     wrong = [opinion for opinion in opinions if opinion.finding in WRONG]
     print(*map(str, wrong), f"{len(opinions)} opinions, {len(wrong)} of them against what is served", sep="\n")
     return int(bool(wrong))
 
 
-async def _ask(settings: ReasoningSettings, level: str) -> list[Opinion]:
+async def _ask(settings: ReasoningSettings, level: str, *, solve: bool) -> tuple[list[Problem], list[Opinion]]:
     async with Session(settings) as session:
         problems = await session.evaluation_set.problems()
+        if not solve:
+            return problems, []
 
         async def ask(problem: Problem) -> list[Opinion]:
             return await opinions_of(session, problem)
 
         answers = await map_with_progress(f"level {level}", problems, ask, at_once=4)
-        return [opinion for several in answers for opinion in several]
+        return problems, [opinion for several in answers for opinion in several]
 
 
 def _print_table(opinions: Sequence[Opinion]) -> None:
@@ -66,6 +75,21 @@ def _print_table(opinions: Sequence[Opinion]) -> None:
         counts.setdefault(opinion.problem.task, Counter())[opinion.finding] += 1
     for task in sorted(counts):
         print(f"{task:28}", ", ".join(f"{count} {finding.value}" for finding, count in counts[task].most_common()))
+
+
+def draws_by_task(problems: Sequence[Problem]) -> list[str]:
+    """Return a line for each task with rejected problems: mean draws, and the share of draws by cause of rejection."""
+    served = Counter(problem.task for problem in problems)
+    rejected: dict[str, Counter[str]] = {}
+    for problem in problems:
+        if problem.flawed:
+            rejected.setdefault(problem.task, Counter()).update(problem.flawed)
+    lines = []
+    for task, causes in sorted(rejected.items(), key=lambda item: -item[1].total() / served[item[0]]):
+        draws = served[task] + causes.total()
+        shares = ", ".join(f"{count / draws:.2f} {cause}" for cause, count in causes.most_common())
+        lines.append(f"{task:28} {draws / served[task]:5.1f} draws: {shares}")
+    return lines
 
 
 if __name__ == "__main__":

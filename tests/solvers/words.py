@@ -97,6 +97,10 @@ def emoji_mystery(question: str) -> Solution:
     return Solution(text, wrong=(text[1:], text + "!"))
 
 
+LINE_WIDTH = 80
+"""Columns after which a drawing goes on in a second row of letters; pyfiglet's default."""
+
+
 def figlet_font(question: str, answer: str) -> bool:
     """Tell whether a font of the package draws the answer as the question does, blank columns and rows apart."""
     from pyfiglet import Figlet, FigletFont  # type: ignore[import-untyped]
@@ -108,7 +112,12 @@ def figlet_font(question: str, answer: str) -> bool:
         # Letters side by side: as the font joins them they may share columns.
         height = max(map(len, drawn))
         apart = "\n".join("".join(row) for row in zip(*(_padded(lines, height) for lines in drawn), strict=True))
-        if shown in (_without_blanks(figlet.renderText(answer)), _without_blanks(apart)):
+        in_rows = Figlet(font=font, width=LINE_WIDTH)
+        drawings = [
+            apart,
+            *(each.renderText(text) for each in (figlet, in_rows) for text in (answer, " ".join(answer))),
+        ]
+        if shown in map(_without_blanks, drawings):
             return True
     return False
 
