@@ -74,6 +74,13 @@ def test_snippet_runs_without_atropos(capsys: pytest.CaptureFixture[str], page: 
     assert capsys.readouterr().out == "[1.0, 0.0]\n"
 
 
+def test_session_snippet_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "python.md").read_text()
+    snippet = next(code.split("```")[0] for code in text.split("```python\n") if "session.judge" in code)
+    exec(compile(snippet, "python.md", "exec"), {})
+    assert capsys.readouterr().out == "[1.0, 0.0]\n"
+
+
 @pytest.mark.parametrize("shown", ["GRPOTrainer", "verl.trainer.main_ppo", "vf-eval"])
 def test_readme_shows_trainers_page(shown: str) -> None:
     """`tests/integrations` runs the snippets of the page with the trainers' packages."""
