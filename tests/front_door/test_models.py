@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from pydantic import ValidationError
 from transformers import AutoTokenizer
 
 from reasoning_env.errors import ConfigError, ServerError
@@ -102,7 +101,7 @@ async def test_template_options_for_chat(make_env: MakeEnv, server: InferenceSer
 
 
 def test_unknown_thinking_format() -> None:
-    with pytest.raises(ValidationError, match=r"(?s)thinking.*'magistral'"):
+    with pytest.raises(ConfigError, match=r"(?s)thinking.*'magistral'"):
         make_config(thinking="thikn")
 
 
