@@ -72,6 +72,7 @@ def test_repeated_long_answers_are_a_fault() -> None:
     assert len(repetition_of([tally("chain_sum", drawn)] * 5)) == 5
 
 
-def test_stale_exception_is_found() -> None:
-    different = levels.MeasuredTask("coin_flip", tuple(RISING))
-    assert "no exception" in levels.findings(different)[0]
+def test_explained_faults_are_no_findings() -> None:
+    flat = tuple([LevelTally(3.0, 0.01, 1.0)] * 5)
+    assert levels.findings(levels.MeasuredTask("syllogism", flat)) == []
+    assert levels.findings(levels.MeasuredTask("gcd", flat)) == ["gcd: the work grows from 3.0 to 3.0 only"]
