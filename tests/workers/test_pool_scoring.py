@@ -37,7 +37,7 @@ FAILED = (0.0, Reason.VERIFIER_ERROR)
 async def test_order_of_verdicts(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", "4", "3", "number 0.5 0", "3"])
-    assert _shape(verdicts) == [RIGHT, WRONG, RIGHT, (0.5, Reason.SCORED), RIGHT]
+    assert _shape(verdicts) == [RIGHT, WRONG, RIGHT, (0.49, Reason.SCORED), RIGHT]
     assert [verdict.answer for verdict in verdicts] == ["3", "4", "3", "number 0.5 0", "3"]
     assert pool.stats.scored == 3
     assert await pool.score(problem, []) == []
@@ -45,12 +45,12 @@ async def test_order_of_verdicts(pool: WorkerPool) -> None:
 
 async def test_better_form_counts_clamped(pool: WorkerPool) -> None:
     scores = {
-        "number 0.25 0.5": 0.5,
-        "number 0.5 0.25": 0.5,
+        "number 0.25 0.5": 0.49,
+        "number 0.5 0.25": 0.49,
         "number 7 0": 1.0,
         "number -3 -2": 0.0,
-        "number nan 0.5": 0.5,
-        "number 0.5 inf": 0.5,
+        "number nan 0.5": 0.49,
+        "number 0.5 inf": 0.49,
         "raise_untagged": 1.0,
     }
     verdicts = await pool.score(await make(pool), list(scores))
@@ -83,7 +83,7 @@ async def test_worker_ends_twice(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", "crash", "4", "memory", "abort", "number 0.5 0"])
     crash, memory = (0.0, Reason.CRASH), (0.0, Reason.OUT_OF_MEMORY)
-    assert _shape(verdicts) == [RIGHT, crash, WRONG, memory, crash, (0.5, Reason.SCORED)]
+    assert _shape(verdicts) == [RIGHT, crash, WRONG, memory, crash, (0.49, Reason.SCORED)]
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (3, 6)
 
 
@@ -98,12 +98,12 @@ async def test_killed_worker_is_no_score(pool: WorkerPool) -> None:
 async def test_kills_at_several_answers(pool: WorkerPool, tmp_path: Path) -> None:
     answers = [f"once {tmp_path / str(number)} killed" for number in range(4)]
     verdicts = await pool.score(await make(pool, seed=3), answers)
-    assert _shape(verdicts) == [(0.75, Reason.SCORED)] * 4
+    assert _shape(verdicts) == [(0.735, Reason.SCORED)] * 4
 
 
 async def test_crash_after_a_kill(pool: WorkerPool, tmp_path: Path) -> None:
     verdicts = await pool.score(await make(pool, seed=3), [f"once {tmp_path / 'marker'} killed", "crash"])
-    assert _shape(verdicts) == [(0.75, Reason.SCORED), (0.0, Reason.CRASH)]
+    assert _shape(verdicts) == [(0.735, Reason.SCORED), (0.0, Reason.CRASH)]
 
 
 async def test_fork_server_killed_while_scoring(pool: WorkerPool, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_fork_server_killed_while_scoring(pool: WorkerPool, tmp_path: Path
     await until(marker.exists)
     assert pool._fork_server is not None
     pool._fork_server.process.kill()
-    assert _shape(await scoring) == [(0.75, Reason.SCORED), RIGHT]
+    assert _shape(await scoring) == [(0.735, Reason.SCORED), RIGHT]
 
 
 async def test_problem_outside_json(pool: WorkerPool) -> None:
@@ -130,7 +130,7 @@ async def test_problem_outside_json(pool: WorkerPool) -> None:
 async def test_worker_dies_once(pool: WorkerPool, tmp_path: Path) -> None:
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["3", f"once {tmp_path / 'marker'} crash", "4"])
-    assert _shape(verdicts) == [RIGHT, (0.75, Reason.SCORED), WRONG]
+    assert _shape(verdicts) == [RIGHT, (0.735, Reason.SCORED), WRONG]
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
 
 
@@ -139,7 +139,7 @@ async def test_hanging_verifier_is_killed(fake_library: Path) -> None:
         verifier = pool.worker_pids[1]
         problem = await make(pool, seed=3)
         verdicts = await pool.score(problem, ["3", "hang", "4", "33", "number 0.5 0"])
-        assert _shape(verdicts) == [RIGHT, (0.0, Reason.TIMEOUT), WRONG, WRONG, (0.5, Reason.SCORED)]
+        assert _shape(verdicts) == [RIGHT, (0.0, Reason.TIMEOUT), WRONG, WRONG, (0.49, Reason.SCORED)]
         assert (pool.stats.timeouts, pool.stats.workers_replaced) == (1, 1)
         await until(lambda: is_gone(verifier))
 
@@ -257,7 +257,7 @@ async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path) ->
         scoring = asyncio.create_task(pool.score(problem, [f"once {marker} hang", "3"]))
         await until(marker.exists)
         os.kill(verifier, signal.SIGSTOP)
-        assert _shape(await scoring) == [(0.75, Reason.SCORED), RIGHT]
+        assert _shape(await scoring) == [(0.735, Reason.SCORED), RIGHT]
         assert (pool.stats.timeouts, pool.stats.workers_replaced) == (0, 1)
 
 
