@@ -68,11 +68,14 @@ OTHER_CONTENT = re.compile(
 NUMBERS = re.compile(r"[-+]?[\d.,]*\d")
 
 
-def stands_beside_another(answer: str, entry: Entry) -> bool:
+def stands_beside_another(task: str, answer: str, entry: Entry) -> bool:
     """Tell whether an answer has the expected answer in it, and says something else too.
 
-    `231`, `31/2`, `not 31` and `31 or 32` do where 31 is expected; `It is 31` does not.
+    `231`, `31/2`, `not 31` and `31 or 32` do where 31 is expected; `It is 31` does not. Answers to a task that is not
+    in the table of facts never do.
     """
+    if task not in FACTS:
+        return False
     right = " ".join(str(entry.get("answer")).casefold().split())
     said = " ".join(answer.casefold().split())
     return bool(right) and right in said and says_otherwise(said, right)

@@ -89,7 +89,7 @@ def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bo
         return score
     if is_exactly_right(task, answer, entry, dataset, score):
         return 1.0
-    if score >= 1.0 or (score > FORM_SCORE and stands_beside_another(answer, entry)):
+    if score >= 1.0 or (score > FORM_SCORE and stands_beside_another(task, answer, entry)):
         return 0.0
     return score
 
