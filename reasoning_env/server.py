@@ -9,7 +9,7 @@
 
 Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
 line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
-has limits of size and time (`JudgeLimits`).
+has limits of size and time (`JudgeLimits`), and the requests of one client do not hold up the requests of others.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from .records import Verdict
 from .runtime.json_reader import TooManyValuesError, read_json
 from .runtime.retries import pauses
 from .runtime.turns import in_background
+from .workers.jobs import CLIENT
 
 logger = logging.getLogger(__name__)
 
@@ -239,6 +240,7 @@ class JudgeServer:
         if self._waiting.total() >= self._limits.max_waiting and self._waiting[client]:
             raise _refusal(429, f"{self._limits.max_waiting} requests wait already", retry_after_s=1)
         self._waiting[client] += 1
+        CLIENT.set(client)
         try:
             yield
         finally:

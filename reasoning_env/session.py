@@ -348,7 +348,9 @@ class Session(Generic[T]):
         # A reference may name the clarified question or the library's own, whatever the settings here.
         for clarified in (True, False):
             spec = parsed.spec().with_request(clarified=clarified)
-            problem = await self.pool.generate(spec, self.settings.eval_generation_deadline_s)
+            problem = await self.pool.generate(
+                spec, self.settings.eval_generation_deadline_s, cpu_s=self.settings.reference_deadline_s
+            )
             if parsed.names(problem):
                 break
         parsed.check(problem, self.library.version)

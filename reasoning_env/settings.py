@@ -356,6 +356,13 @@ class ReasoningSettings(BaseModel):
         le=3600.0,
         description="Seconds for the generation of an evaluation problem; many, for slow machines to get the same set.",
     )
+    reference_deadline_s: float = Field(
+        default=5.0,
+        gt=0.0,
+        le=3600.0,
+        description="Seconds of processor time for the generation of a problem from its reference, which may come from "
+        "a stranger.",
+    )
     scoring_deadline_s: float = Field(
         default=5.0,
         gt=0.0,

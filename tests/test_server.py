@@ -16,8 +16,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from reasoning_env import server as server_module
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
-from reasoning_env.records import Reason, Verdict
+from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.server import JudgeLimits, JudgeServer, completion_behind
+from reasoning_env.session import Session
+from reasoning_env.settings import ReasoningSettings
 from tests.waiting import PATIENCE_S
 
 REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
@@ -280,7 +282,7 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(judge: Judge, **limits: Any) -> AsyncIterator[Served]:
+async def serving(judge: Judge | Session[Problem], **limits: Any) -> AsyncIterator[Served]:
     runner = JudgeServer(judge, limits=JudgeLimits(**limits)).runner()
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -487,3 +489,21 @@ async def test_health_of_a_dead_pool() -> None:
         reply = await client.get("/health")
         assert (reply.status, await error_of(reply)) == (503, "the worker pool is closed")
     await asyncio.to_thread(dead.close)
+
+
+async def test_costly_references_hold_up_no_other_client() -> None:
+    costly = 'products:eval:{}:-:0.1.25:0000000000000000:{{"min_terms": 1000000, "max_terms": 1000000}}'
+    workers = ReasoningSettings(
+        tasks=["chain_sum"], num_generators=1, num_verifiers=1, worker_niceness=0, reference_deadline_s=0.5
+    )
+    async with Session(workers) as session:
+        honest = json.dumps({"ref": (await session.next()).reference, "texts": ["x"]}).encode()
+        async with serving(session) as served:
+            requests = [json.dumps({"ref": costly.format(seed), "texts": ["x"]}).encode() for seed in range(8)]
+            replies = [await served.send(request_of(request), source="127.0.0.2") for request in requests]
+            first = asyncio.create_task(status_of(replies[0]))
+            last = asyncio.create_task(status_of(replies[-1]))
+            assert await first == 422
+            assert await status_of(await served.send(request_of(honest))) == 200
+            assert not last.done()
+            last.cancel()

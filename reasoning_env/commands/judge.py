@@ -29,6 +29,7 @@ T = TypeVar("T", bound=BaseModel)
 OPTIONS = {
     "num_generators": "--generators",
     "num_verifiers": "--verifiers",
+    "reference_deadline_s": "--reference-deadline-s",
 }
 """Settings of the core that are options of the command. The limits of requests are options by their own names."""
 
@@ -77,6 +78,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--generators", type=int, default=defaults.num_generators, help="processes that make problems")
     parser.add_argument("--verifiers", type=int, default=defaults.num_verifiers, help="processes that judge, on a node")
+    parser.add_argument(
+        "--reference-deadline-s",
+        type=float,
+        default=defaults.reference_deadline_s,
+        help="processor time, in seconds, that the problem of a reference may take (default: %(default)s)",
+    )
     limits = parser.add_argument_group("limits of requests")
     for name, field in JudgeLimits.model_fields.items():
         facts = f"{range_text(field)}; default: {default_text(field)}"

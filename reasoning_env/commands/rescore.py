@@ -80,7 +80,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     options = parser.parse_args(argv)
     runs = find_runs(options.paths)
-    settings = ReasoningSettings(strict_rewards=not options.plain, worker_niceness=0)
+    settings = ReasoningSettings(strict_rewards=not options.plain, worker_niceness=0, reference_deadline_s=60.0)
     rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
     faults = [fault for run in runs for fault in run.faults]
     if not rescored.before and not rescored.left_out:

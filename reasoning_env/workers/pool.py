@@ -1,8 +1,8 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
 Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
-each worker has a slot, owned by an asyncio task. Groups are scored in order of arrival. Deadlines count from the moment
-a job reaches a worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job ends at
+each worker has a slot, owned by an asyncio task. `jobs.py` tells the order of jobs. Deadlines count from the moment a
+job reaches a worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job ends at
 once when its caller is cancelled.
 
 One rule replaces whatever died. The owner of a slot starts a worker as soon as the slot is empty, and tries again with
@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..errors import ClosedError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
@@ -28,7 +27,9 @@ from ..records import Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
+from .cpu_time import Starved, receive_in_cpu_time
 from .fork_server import ForkServer, PoolSettings, launch
+from .jobs import CLIENT, Job, JobQueue
 from .protocol import Frame, ProtocolFault, Role, WorkerEnd
 from .scoring import GroupScorer
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, WorkerDied
@@ -43,15 +44,6 @@ MAX_FAILED_STARTS = 3
 """Failed starts in a row after which jobs do not wait any longer: three in a row are no accident."""
 
 
-@dataclass(frozen=True, order=True)
-class _Job:
-    """A job for a worker. Urgent jobs come first, then jobs in order of arrival."""
-
-    order: tuple[bool, int]
-    run: Callable[[Slot], Awaitable[Any]] = field(compare=False)
-    result: asyncio.Future[Any] = field(compare=False)
-
-
 class WorkerPool:
     """Worker processes of both roles: start the pool, use it from one event loop, close it."""
 
@@ -59,8 +51,7 @@ class WorkerPool:
         self._settings = settings
         self._fork_server: ForkServer | None = None
         self._fork_server_lock = asyncio.Lock()
-        self._jobs: dict[Role, asyncio.PriorityQueue[_Job]] = {role: asyncio.PriorityQueue() for role in Role}
-        self._arrivals = itertools.count()
+        self._jobs: dict[Role, JobQueue] = {role: JobQueue() for role in Role}
         self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
         self._failures: dict[Role, WorkerError] = {}
@@ -124,16 +115,21 @@ class WorkerPool:
         """Number of jobs of both roles that wait for a worker."""
         return sum(queue.qsize() for queue in self._jobs.values())
 
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
 
+        With `cpu_s`, the limit is that processor time in seconds, and `deadline_s` is the patience with a busy machine.
+
         Raises:
-            GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s`.
-            WorkerError: MAX_KILLS workers were killed from outside, or no generator can be started.
+            GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s` or `cpu_s`.
+            WorkerError: MAX_KILLS workers were killed from outside, no generator can be started, or, with `cpu_s`, the
+                machine gives generators hardly any processor time.
             ClosedError: the pool is closed.
         """
         urgent = spec.split is Split.EVAL
-        problem = await self._do(Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s), urgent=urgent)
+        problem = await self._do(
+            Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s, cpu_s), urgent=urgent
+        )
         try:
             return replace(problem, reference=str(Reference.of(problem, self._library)))
         except RecursionError:
@@ -175,21 +171,24 @@ class WorkerPool:
 
     # ---- generating
 
-    async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float) -> Problem:
+    async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
         """Generate a problem, once more if the task ends its worker, and up to MAX_KILLS times if others kill it.
 
-        The fresh worker tells how the one before ended.
+        The fresh worker tells how the one before ended. A worker that gets no processor time is replaced once.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
         kills = 0
+        starved = False
         while True:
             try:
                 slot.current.send({"generate": request})
             except (TypeError, ValueError, RecursionError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
             try:
-                return read_problem(spec, await slot.current.receive(deadline_s))
+                if cpu_s is None:
+                    return read_problem(spec, await slot.current.receive(deadline_s))
+                return read_problem(spec, await receive_in_cpu_time(slot.current, cpu_s, deadline_s))
             except WorkerDied:
                 end = await self._replace(slot)
                 if end.from_outside:
@@ -203,7 +202,13 @@ class WorkerPool:
                     raise WorkerError(f"{spec.task}, seed {spec.seed}: each of {kills} generators {end}") from None
             except DeadlineExceeded:
                 self._vacate(slot)
-                raise _failed(spec, f"took over {deadline_s:g} s") from None
+                limit = f"{deadline_s:g} s" if cpu_s is None else f"{cpu_s:g} s of processor time"
+                raise _failed(spec, f"took over {limit}") from None
+            except Starved as error:
+                await self._replace(slot)
+                if starved:
+                    raise WorkerError(f"{spec.task}, seed {spec.seed}: twice in a row, {error}") from None
+                starved = True
             except ProtocolFault as error:
                 self._vacate(slot)
                 raise _failed(spec, f"went wrong: {error}") from error
@@ -218,7 +223,8 @@ class WorkerPool:
         if outage is not None:
             raise WorkerError(str(outage))
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs[role].put_nowait(_Job((not urgent, next(self._arrivals)), run, result))
+        client = CLIENT.get()
+        self._jobs[role].put_nowait(Job(run, result, client, urgent=urgent and not client))
         return await result
 
     async def _own_worker(self, role: Role) -> None:
@@ -238,7 +244,7 @@ class WorkerPool:
             self._slots.remove(slot)
             slot.vacate()
 
-    async def _next_job(self, slot: Slot) -> _Job | None:
+    async def _next_job(self, slot: Slot) -> Job | None:
         """Return the next job for a slot's worker; None if the worker ends before a job comes."""
         jobs = self._jobs[slot.role]
         if slot.current.ended.done():
@@ -257,7 +263,7 @@ class WorkerPool:
         finally:
             arrival.cancel()
 
-    async def _run(self, slot: Slot, job: _Job) -> None:
+    async def _run(self, slot: Slot, job: Job) -> None:
         """Run a job and hand its result or error to the caller. An error that nobody foresaw also empties the slot."""
         if job.result.done():  # its caller is gone
             return

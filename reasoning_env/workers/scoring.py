@@ -1,13 +1,11 @@
 """Score the answers of a group on a verifier worker: deadlines, the group's budget, second tries.
 
 An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's budget of
-processor time is not scored at all. Only Linux tells the processor time of another process; elsewhere both limits are
-wall-clock time.
+processor time is not scored at all. `cpu_time.py` measures.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +14,16 @@ from typing import Any
 from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
+from .cpu_time import Starved, Stopwatch, receive_in_cpu_time
 from .fork_server import PoolSettings
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
 
 logger = logging.getLogger(__name__)
+
+REQUEST_CHARACTERS = 1 << 17
+"""Characters of the answers in a request to a worker. The event loop encodes a request at once, and a group of a
+stranger may have 16 MB of answers."""
 
 
 @dataclass
@@ -132,12 +135,12 @@ class GroupScorer:
         batch.verdicts.append(Verdict(0.0, reason, batch.left[0]))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
-        """Have a worker score the answers that are left, and add the verdicts.
+        """Have a worker score answers that are left, and add the verdicts.
 
         Raises DeadlineExceeded, WorkerDied, ProtocolFault and ScoringError.
         """
         spec = batch.problem.spec
-        answers = batch.left
+        answers = _first_answers(batch.left)
         request = {"task": spec.task, "params": dict(spec.params), "level": batch.problem.level}
         try:
             worker.send({**request, "answers": answers, "plainly": batch.plainly}, batch.problem.entry)
@@ -156,11 +159,13 @@ class GroupScorer:
         """
         limit_s = self._settings.start_timeout_s
         try:
-            header = (await worker.receive(limit_s)).header
+            header = (await receive_in_cpu_time(worker, limit_s, limit_s)).header
             if "fault" not in header and header.get("ready") is not True:
                 raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(header)[:200]}")
         except DeadlineExceeded:
             raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
+        except Starved as error:
+            raise ScoringError(f"{spec.task}: {error} to build the task") from None
         except WorkerDied as death:
             raise _DiedBuilding from death
         except ProtocolFault as error:
@@ -180,29 +185,31 @@ class GroupScorer:
         """
         deadline_s = self._settings.scoring_deadline_s
         limit_s = min(deadline_s, batch.budget_s)
-        used_s = 0.0
-        measure = _stopwatch(worker)
-        began = asyncio.get_running_loop().time()
+        used = Stopwatch(worker)
         try:
-            while used_s < limit_s:
-                try:
-                    # At least 20 ms between two measurements, however close the worker is to its deadline.
-                    return await worker.receive(max(limit_s - used_s, 0.02))
-                except DeadlineExceeded:
-                    used_s = measure()
-                waited_s = asyncio.get_running_loop().time() - began
-                if used_s < limit_s and waited_s > self._settings.start_timeout_s:
-                    message = f"the machine gave a verifier worker {used_s:.1f} s in {waited_s:.0f} s"
-                    raise ScoringError(f"{batch.problem.task}: {message}")
+            return await receive_in_cpu_time(worker, limit_s, self._settings.start_timeout_s)
+        except Starved as error:
+            raise ScoringError(f"{batch.problem.task}: {error}") from None
+        except DeadlineExceeded:
+            if limit_s == deadline_s:
+                raise
         finally:
-            batch.budget_s -= min(measure(), deadline_s)
-        if limit_s == deadline_s:
-            raise DeadlineExceeded
+            batch.budget_s -= min(used.cpu_s, deadline_s)
         self._stats.over_budget += 1
         spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
         logger.warning("%s; the group is dropped, see scoring_budget_s", message)
         raise _Hopeless(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
+
+
+def _first_answers(answers: Sequence[str]) -> Sequence[str]:
+    """Return the first answers, and no more than the event loop encodes in a millisecond."""
+    size = 0
+    for count, answer in enumerate(answers):
+        if count > 0 and size + len(answer) > REQUEST_CHARACTERS:
+            return answers[:count]
+        size += len(answer)
+    return answers
 
 
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
@@ -229,18 +236,3 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
 
 def _is_number(value: Any, highest: float) -> bool:
     return type(value) in (int, float) and 0 <= value <= highest
-
-
-def _stopwatch(worker: Worker) -> Callable[[], float]:
-    """Return a function that returns the processor time that a worker has used since now, or wall-clock time."""
-    now = asyncio.get_running_loop().time
-    began = now()
-    cpu_began_s = worker.cpu_s()
-
-    def elapsed_s() -> float:
-        cpu_s = worker.cpu_s()
-        if cpu_s is None or cpu_began_s is None:
-            return now() - began
-        return cpu_s - cpu_began_s
-
-    return elapsed_s

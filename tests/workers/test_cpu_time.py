@@ -1,0 +1,79 @@
+"""Limits of processor time, over the fake library: real processes, really stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.errors import GenerationError, ScoringError, WorkerError
+from reasoning_env.records import Reason
+from reasoning_env.workers import cpu_time, scoring
+from reasoning_env.workers.pool import WorkerPool
+from tests.waiting import PATIENCE_S, until
+
+from .support import make, running_pool, spec
+
+
+async def test_generation_over_its_limit(pool: WorkerPool) -> None:
+    with pytest.raises(GenerationError, match=r"took over 0.2 s of processor time"):
+        await pool.generate(spec("hang"), PATIENCE_S, cpu_s=0.2)
+    await make(pool)
+
+
+async def test_waiting_costs_no_processor_time(pool: WorkerPool) -> None:
+    problem = await pool.generate(spec("slow_build"), PATIENCE_S, cpu_s=0.8)
+    assert problem.answer == "1"
+
+
+async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    generator = pool.worker_pids[0]
+    os.kill(generator, signal.SIGSTOP)
+    await pool.generate(spec("ok"), PATIENCE_S, cpu_s=5.0)
+    assert generator not in pool.worker_pids
+
+
+async def test_slow_machine_is_no_mistake(pool: WorkerPool) -> None:
+    with pytest.raises(WorkerError, match="of processor time in"):
+        await pool.generate(spec("hang"), 0.1, cpu_s=PATIENCE_S)
+
+
+async def test_stopped_verifier_is_replaced(pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    problem = await make(pool, seed=3)
+    marker = tmp_path / "marker"
+    scored = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
+    await until(marker.exists)
+    os.kill(pool.worker_pids[1], signal.SIGSTOP)
+    [verdict] = await scored
+    assert verdict.reason is Reason.SCORED
+
+
+async def test_many_answers_are_sent_in_parts(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "REQUEST_CHARACTERS", 10)
+    problem = await make(pool, seed=7)
+    answers = [f"wrong {number}" for number in range(20)] + ["7", "much too long for a part"]
+    verdicts = await pool.score(problem, answers)
+    assert [verdict.answer for verdict in verdicts] == answers
+    assert [verdict.score for verdict in verdicts].index(1.0) == 20
+
+
+async def test_stopped_for_good_is_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    async with running_pool(fake_library) as pool:
+        problem = await make(pool)
+        stopping = asyncio.create_task(_stop_verifiers(pool))
+        with pytest.raises(ScoringError):
+            await pool.score(problem, ["hang"])
+        stopping.cancel()
+
+
+async def _stop_verifiers(pool: WorkerPool) -> None:
+    while True:
+        for pid in pool.worker_pids[1:]:
+            os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(0.02)
