@@ -14,26 +14,86 @@ from pydantic.fields import FieldInfo
 
 from ..dumps.chat import KEEP
 from ..errors import ConfigError, did_you_mean
-from ..settings import ReasoningSettings, default_text, range_text
 
 ABOUT = {
     "serve": """\
-Generate problems, score completions, and send groups whose scores differ to a trainer.
-
-Ctrl-C lets groups in flight finish; a second Ctrl-C ends at once. If the trainer saves
-checkpoints, the same command resumes the run.""",
+Generate problems, score completions, and send groups whose scores differ to a
+trainer. Ctrl-C lets groups in flight finish; a second Ctrl-C ends at once. The
+same command resumes the run if the trainer saves checkpoints.""",
     "process": """\
-Write groups of scored completions to a file, one JSON line a group; no trainer is needed.
-
-The same command finishes a file that is not complete. 64 groups are under way at a time, so
-1000 groups take some 16 times as long as one. `report FILE` shows them.""",
+Write groups of scored completions to a file, one JSON line a group; no trainer is
+needed. The same command finishes a file that is not complete. 64 groups are under
+way at a time. `report FILE` shows them.""",
     "evaluate": """\
-Score a model on a fixed set of problems, the same on every machine.
-
-All tasks at 5 problems each are about 500 completions, 16 of them under way at a time.
-`--dry-run` shows what would be sent, and sends nothing.""",
+Score a model on a fixed set of problems, the same on every machine. All tasks at 5
+problems each are about 500 completions, 16 of them under way at a time.""",
 }
-"""Description of each command, for its help."""
+"""What each command does, for its help."""
+
+_SERVER_HELP = {
+    "--base-url URL": "address of the inference server",
+    "--model NAME": "model to ask for",
+}
+_LENGTH_HELP = {
+    "--env.tokenizer_name NAME": "the model's tokenizer: a folder, or a name on the hub",
+    "--env.max_token_length N": "tokens of prompt and completion at most",
+}
+_PROBLEMS_HELP = {
+    "--tasks NAMES": "names, globs and categories, joined by commas: gcd,games",
+    "--env.complexity_mode MODE": "levels: random, or curriculum (they follow the learner)",
+    "--seed N": "seed of the problems",
+}
+_COMMAND_HELP = {
+    "--config FILE": "YAML file with settings; later files and options win",
+    "--print-config": "print all settings as such a file, and end",
+    "--quiet, -v": "log warnings only; log the set-up too",
+}
+HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "serve": {
+        "the model": {**_SERVER_HELP, **_LENGTH_HELP, "--temperature T": "sampling temperature"},
+        "the problems": _PROBLEMS_HELP,
+        "the run": {
+            "--env.rollout_server_url URL": "address where the trainer takes groups",
+            "--env.group_size N": "completions of each problem",
+            "--env.total_steps N": "the trainer's steps until the run ends",
+            "--env.steps_per_eval N": "steps between evaluations; 0: none",
+        },
+        "the command": _COMMAND_HELP,
+    },
+    "process": {
+        "the model": {**_SERVER_HELP, **_LENGTH_HELP, "--temperature T": "sampling temperature"},
+        "the problems": _PROBLEMS_HELP,
+        "the file": {
+            "--env.data_path_to_save_groups FILE": "file of groups",
+            "--env.total_steps N": "groups to write",
+            "-n N": "completions of each problem",
+            "--keep WHICH": "also write chat data: best, correct or all completions",
+        },
+        "the command": _COMMAND_HELP,
+    },
+    "evaluate": {
+        "the model": {
+            **_SERVER_HELP,
+            "--openai.server_type chat": "chat completions only; no tokenizer is needed",
+            "--temperature T": "sampling temperature",
+            "--max-tokens N": "tokens of a completion at most",
+        },
+        "the problems": {
+            "--tasks NAMES": "names, globs and categories, joined by commas: gcd,games",
+            "--preset NAME": "a published protocol: rg-easy or rg-hard",
+            "--limit N": "problems of each task",
+            "-n N, --repeats N": "completions of each problem",
+            "--seed N": "seed of the problems",
+        },
+        "the result": {
+            "--dry-run": "show what would be sent, and send nothing",
+            "--json": "print results.json in place of the tables",
+            "--fail-under SCORE": "end with status 1 below this mean score",
+        },
+        "the command": _COMMAND_HELP,
+    },
+}
+"""The options that the help of a command shows, by purpose. `settings` prints all."""
 
 SHORT = {
     "--preset": "env.eval_preset",
@@ -182,56 +242,29 @@ def option_parser(
 
     The values of settings are texts, and not checked.
     """
-    parser = OptionParser(
-        prog=f"{program} {command}",
-        usage=f"%(prog)s{' [MODEL]' if command == 'evaluate' else ''} [options]",
-        description=ABOUT[command],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    group = parser.add_argument_group("the command")
-    help_text_of_config = "a YAML file with settings; of several files the later ones win, and options win over all"
-    group.add_argument("--config", metavar="FILE", action="append", help=help_text_of_config)
-    group.add_argument("--slurm", metavar="BOOL", help="take the inference servers from SLURM's list of nodes")
-    group.add_argument("--testing", metavar="BOOL", help="use Atropos' mock server")
-    group.add_argument(
-        "--print-config",
-        action="store_true",
-        dest="print-config",
-        help="print all settings as a file for --config, without keys, and end",
-    )
+    parser = OptionParser(prog=f"{program} {command}", argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    parser.add_argument("--config", action="append")
+    parser.add_argument("--slurm")
+    parser.add_argument("--testing")
+    parser.add_argument("--print-config", action="store_true", dest="print-config")
     if command == "process":
-        group.add_argument(
-            "--keep",
-            choices=KEEP,
-            help="write chat data for fine-tuning beside the file of groups: `best` has the best completion of each "
-            "group with a score above 0, `correct` the right completions, `all` every completion",
-        )
+        parser.add_argument("--keep", choices=KEEP)
     if command == "evaluate":
         parser.word_option = "openai.model_name"
-        group.add_argument("--dry-run", action="store_true", dest="dry-run", help="show what would be sent, and end")
-        group.add_argument("--json", action="store_true", help="print results.json in place of the tables")
-        group.add_argument(
-            "--fail-under", type=_share, metavar="SCORE", dest="fail-under", help="end with status 1 below this score"
-        )
-    tone = group.add_mutually_exclusive_group()
-    tone.add_argument("--quiet", action="store_true", help="log warnings only")
-    tone.add_argument("-v", "--verbose", action="store_true", help="also log the set-up, and the module of each line")
+        parser.add_argument("--dry-run", action="store_true", dest="dry-run")
+        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--fail-under", type=_share, dest="fail-under")
+    tone = parser.add_mutually_exclusive_group()
+    tone.add_argument("--quiet", action="store_true")
+    tone.add_argument("-v", "--verbose", action="store_true")
     short = short_names(command)
-    group = parser.add_argument_group("short names of settings")
     for option in dict.fromkeys(short.values()):
         names = [name for name, setting in short.items() if setting == option]
-        group.add_argument(*names, metavar="VALUE", dest=option, help=f"--{option}")
-    group = parser.add_argument_group("settings of the environment")
-    for name, field in env_fields.items():
-        group.add_argument(f"--env.{name}", metavar="VALUE", dest=f"env.{name}", help=_field_help(name, field))
-    if server_fields:
-        group = parser.add_argument_group("settings of the inference server")
-        for name, field in server_fields.items():
-            group.add_argument(
-                f"--openai.{name}", metavar="VALUE", dest=f"openai.{name}", help=_field_help(name, field)
-            )
+        parser.add_argument(*names, dest=option)
+    for name in env_fields:
+        parser.add_argument(f"--env.{name}", dest=f"env.{name}")
+    for name in server_fields:
+        parser.add_argument(f"--openai.{name}", dest=f"openai.{name}")
     return parser
 
 
@@ -254,20 +287,19 @@ def settings_parser(program: str) -> OptionParser:
 
 
 def help_text(program: str, command: str) -> str:
-    """Return a command's help. Atropos' settings are only named: their import takes seconds."""
+    """Return a command's help, which fits a screen: the options in common use, by purpose."""
     if command == "settings":
         return settings_parser(program).format_help().rstrip()
-    parser = option_parser(program, command, ReasoningSettings.model_fields, {})
-    parser.epilog = f"""\
-Atropos' own settings are options too, those of the run (--env.group_size, --env.tokenizer_name,
---env.max_token_length, --env.total_steps ...) and of the inference server (--openai.base_url,
---openai.model_name, --openai.server_type ...). `{program} settings` lists all of them.
-
-example:
-  {program} {command} --base-url http://localhost:8000/v1 --model Qwen/Qwen3-8B --tasks games,gcd"""
-    return parser.format_help().rstrip()
-
-
-def _field_help(name: str, field: FieldInfo) -> str:
-    facts = "; ".join(words for words in (range_text(field), f"default: {default_text(field)}") if words)
-    return f"{field.description or name} ({facts})".replace("%", "%%")
+    word = " [MODEL]" if command == "evaluate" else ""
+    lines = [f"usage: {program} {command}{word} [options]", "", ABOUT[command], ""]
+    for title, options in HELP_SECTIONS[command].items():
+        lines.append(f"{title}:")
+        lines += [f"  {option:<29} {words}" for option, words in options.items()]
+    lines += [
+        "",
+        "Every setting is an option, --env.NAME or --openai.NAME. `settings WORD` searches",
+        f"the settings, and this lists all of them: {program} settings",
+        "Further options: --slurm true (servers from SLURM's list of nodes), --testing true",
+        "(Atropos' mock server).",
+    ]
+    return "\n".join(lines)

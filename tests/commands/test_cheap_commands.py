@@ -26,7 +26,7 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
     [
         ([], "usage"),
         (["--version"], "reasoning-gym 0.1"),
-        (["serve", "-h"], "--env.tasks"),
+        (["serve", "-h"], "--tasks"),
         (["process", "--env.seed", "1", "--help"], "--keep"),
         (["evaluate", "-h"], "--preset"),
         (["settings", "-h"], "--markdown"),

@@ -7,9 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
-from reasoning_env.commands.options import OptionParser, help_text, option_parser
+from reasoning_env.atropos.cli import environment_options
+from reasoning_env.commands.options import HELP_SECTIONS, SHORT_IN, OptionParser, help_text, option_parser
 from reasoning_env.errors import ConfigError
-from reasoning_env.settings import ReasoningSettings
+from reasoning_gym_environment import ReasoningGymEnv
 
 NAMES = ("env.group_size", "env.tasks", "openai.timeout", "slurm")
 
@@ -131,11 +132,27 @@ def test_only_process_has_keep() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_help_lists_own_settings(command: str) -> None:
-    text = help_text("program", command)
-    assert [name for name in ReasoningSettings.model_fields if f"  --env.{name} " not in text] == []
-    assert "Processes that generate problems. (≥ 1, ≤ 256; default: 2)" in " ".join(text.split())
+def test_help_fits_a_screen(command: str) -> None:
+    lines = help_text("python reasoning_gym_environment.py", command).splitlines()
+    assert len(lines) <= 36
+    assert max(map(len, lines)) <= 100
 
 
-def test_help_points_to_atropos_settings() -> None:
-    assert "`program settings` lists all of them" in help_text("program", "serve")
+@pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
+def test_options_in_help_exist(command: str) -> None:
+    known = environment_options(ReasoningGymEnv, command)._option_string_actions
+    named = set(re.findall(r"(?<![\w-])--?[a-z](?:[\w.-]*\w)?", help_text("program", command)))
+    assert named - known.keys() == {"--env.NAME", "--openai.NAME"}
+    assert {"--config", "--tasks", "--model", "--base-url", "--seed"} <= named
+
+
+def test_short_options_are_in_help() -> None:
+    for command in HELP_SECTIONS:
+        text = help_text("program", command)
+        assert [name for name in SHORT_IN[command] if name not in text] == []
+
+
+@pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
+def test_help_points_to_settings(command: str) -> None:
+    text = " ".join(help_text("program", command).split())
+    assert "`settings WORD` searches the settings, and this lists all of them: program settings " in text
