@@ -242,6 +242,7 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
         "first character less": "a parenthesis is missing",
         "a letter before": "the name of a point",
     },
+    "coin_flip": {"A1": "the next digit may be 1"},
     "cryptarithm": {"parts exchanged": ORDER},
     "fraction_simplification": dict.fromkeys(("a character less", "first character less"), "a dollar is missing"),
     "graph_color": dict.fromkeys(

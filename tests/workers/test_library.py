@@ -18,8 +18,8 @@ from .support import COMPOSITE, OVERRIDES
 def test_scored_at_the_given_level(library: Library) -> None:
     made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
-    scores = [library.scorer("decimal_arithmetic", {}, made.entry, level).score(near) for level in (0.0, 1.0, 0.0)]
-    assert scores == [1.0, 0.0, 1.0]
+    scorers = [library.scorer("decimal_arithmetic", {}, made.entry, level, plainly=True) for level in (0.0, 1.0, 0.0)]
+    assert [scorer.score(near) for scorer in scorers] == [1.0, 0.0, 1.0]
 
 
 def test_decimal_precision_does_not_leak(library: Library) -> None:
