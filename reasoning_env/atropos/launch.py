@@ -10,32 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import BaseModel, BeforeValidator, Field
 
-from ..errors import ConfigError, did_you_mean
-from ..settings import DuplicateKeyError, load_yaml, make_settings
+from ..config_file import Sections, read_config_files
+from ..errors import ConfigError
+from ..settings import make_settings
 from .config import ReasoningGymEnvConfig, check_url
 from .environment import EnvironmentClass
-
-
-def _as_list(value: object) -> object:
-    if value == []:
-        raise ValueError("must name a server at least; without `openai` the default server is asked")
-    return value if isinstance(value, list) else [value]
-
-
-class Sections(BaseModel):
-    """Content of a file for `--config`; `openai` holds the settings of a server, or a list of settings."""
-
-    env: dict[str, Any] = Field(default_factory=dict)
-    openai: Annotated[list[dict[str, Any]], BeforeValidator(_as_list)] = Field(default_factory=list)
-    slurm: bool = False
-    testing: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,60 +77,6 @@ def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, 
     if isinstance(servers, list):
         differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
     return Launch(config, servers, sections.slurm, sections.testing, differing)
-
-
-def read_config_files(paths: str | Sequence[str]) -> Sections:
-    """Return the sections of several files, of which a later file wins, key by key.
-
-    Settings of one server are joined with those of one server of a later file. Raises ConfigError for a file that
-    cannot be read.
-    """
-    joined = Sections()
-    for path in [paths] if isinstance(paths, str) else paths:
-        file = read_config_file(Path(path))
-        given = {name: getattr(file, name) for name in file.model_fields_set}
-        if "env" in given:
-            given["env"] = {**joined.env, **file.env}
-        if len(joined.openai) == len(file.openai) == 1:
-            given["openai"] = [{**joined.openai[0], **file.openai[0]}]
-        joined = joined.model_copy(update=given)
-    return joined
-
-
-def read_config_file(path: Path) -> Sections:
-    """Return the sections of a file, which may be a pipe; raises ConfigError if the file cannot be read."""
-    content = _read_yaml(path)
-    sections = ", ".join(Sections.model_fields)
-    if not isinstance(content, dict):
-        came = "is empty" if content is None else f"holds a {type(content).__name__}"
-        raise ConfigError(f"{path} must hold sections ({sections}); it {came}", setting="--config")
-    for name in content:
-        if name not in Sections.model_fields:
-            remedy = did_you_mean(str(name), Sections.model_fields) or f"the sections are {sections}"
-            raise ConfigError(f"{path} holds {name!r}, which is no section", setting="--config", remedy=remedy)
-    try:
-        return make_settings(Sections, content)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}", setting="--config") from error
-
-
-def _read_yaml(path: Path) -> object:
-    """Return the content of a YAML file; raises ConfigError if the file cannot be read, or is not YAML."""
-    try:
-        return load_yaml(path.read_text())
-    except DuplicateKeyError as error:
-        raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of both") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
-    except UnicodeDecodeError as error:
-        problem = f"byte {error.start} is no text in UTF-8"
-        raise ConfigError(f"{path} is not YAML: {problem}", setting="--config") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"{path} is not YAML: {position}{error.problem}", setting="--config") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:

@@ -22,11 +22,10 @@ from ..reports.html.page import write_page
 from ..reports.verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task
 from ..runtime.terminal import print_table
 from ..session import Session
-from ..settings import ReasoningSettings
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
-from .options import CommandParser
+from .options import CommandParser, add_config_option, file_settings
 from .running import map_with_progress, run_to_end
 
 DEFAULT_OUTPUT = "audit.json"
@@ -47,7 +46,12 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         print(f"{options.html}: open it in a browser")
         return 0
     output = _output_file(options.output)
-    settings = ReasoningSettings(tasks=options.tasks, exclude_gameable=False, strict_rewards=not options.plain)
+    given: dict[str, object] = {"exclude_gameable": False}
+    if not options.config:
+        given["tasks"] = options.tasks
+    if options.plain:
+        given["strict_rewards"] = False
+    settings = file_settings(options.config, {}, given)
     session = Session(settings, checkout=find_checkout(folder))
     audits = run_to_end(lambda: _audit(session, options))
     library = session.library
@@ -56,7 +60,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         cause = failures[0] if failures else "all are flawed"
         raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
     results = {audit.name: result_of(audit) for audit in audits}
-    scores = "the library's own scores" if options.plain else "the scores of training"
+    scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
     report = make_report(audits, results, library, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
@@ -102,6 +106,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="write the page of an earlier audit's JSON file, and probe nothing",
     )
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
+    add_config_option(parser)
     options = parser.parse_args(argv)
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         parser.error("--items must be between 1 and 10000 and --seed at least 0")
@@ -148,7 +153,7 @@ async def _audit(session: Session[Problem], options: argparse.Namespace) -> list
         async def audit(setting: Setting) -> TaskAudit:
             return await audit_task(session.pool, setting, options.items)
 
-        names = select_tasks(session.library.tasks, options.tasks)
+        names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks
         settings_to_audit = [
             Setting(task, level, session.plan.all_params.get(task, {}), options.seed)
             for task in names

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import ipaddress
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel
 
 from ..errors import ConfigError
 from ..judge_client import TOKEN, judge_token
@@ -22,9 +21,7 @@ from ..server import Judge, JudgeLimits, JudgeServer
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout
-from .options import CommandParser
-
-T = TypeVar("T", bound=BaseModel)
+from .options import CommandParser, add_config_option, file_settings
 
 OPTIONS = {
     "num_generators": "--generators",
@@ -51,8 +48,13 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
             setting="--host",
             remedy=f"set the variable {TOKEN}",
         )
-    settings = _make_settings(ReasoningSettings, options, OPTIONS)
-    limits = _make_settings(JudgeLimits, options, {name: _option(name) for name in JudgeLimits.model_fields})
+    values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTIONS.items()}
+    given = {name: value for name, value in values.items() if value is not None}
+    with _named(OPTIONS):
+        settings = file_settings(options.config, {}, given)
+    limits_by_name = {name: getattr(options, name) for name in JudgeLimits.model_fields}
+    with _named({name: _option(name) for name in JudgeLimits.model_fields}):
+        limits = make_settings(JudgeLimits, limits_by_name)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
     try:
@@ -63,7 +65,6 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    defaults = ReasoningSettings()
     parser = CommandParser(
         prog="judge", description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF)."
     )
@@ -76,13 +77,14 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--ray", metavar="ADDRESS", help="judge on this Ray cluster; `auto` finds the cluster of this machine"
     )
-    parser.add_argument("--generators", type=int, default=defaults.num_generators, help="processes that make problems")
-    parser.add_argument("--verifiers", type=int, default=defaults.num_verifiers, help="processes that judge, on a node")
+    add_config_option(parser)
+    parser.add_argument("--generators", type=int, help="processes that make problems")
+    parser.add_argument("--verifiers", type=int, help="processes that judge, on a node")
     parser.add_argument(
         "--reference-deadline-s",
         type=float,
-        default=defaults.reference_deadline_s,
-        help="processor time, in seconds, that the problem of a reference may take (default: %(default)s)",
+        help="processor time, in seconds, that the problem of a reference may take "
+        f"(default: {default_text(ReasoningSettings.model_fields['reference_deadline_s'])})",
     )
     limits = parser.add_argument_group("limits of requests")
     for name, field in JudgeLimits.model_fields.items():
@@ -97,11 +99,11 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _make_settings(settings_cls: type[T], options: argparse.Namespace, names: Mapping[str, str]) -> T:
-    """Return settings from options; `names` has the option of each setting. Raises ConfigError, which names options."""
-    values = {name: getattr(options, option.removeprefix("--").replace("-", "_")) for name, option in names.items()}
+@contextlib.contextmanager
+def _named(names: Mapping[str, str]) -> Iterator[None]:
+    """Raise errors with the options of the settings; `names` has the option of each setting."""
     try:
-        return make_settings(settings_cls, values)
+        yield
     except ConfigError as error:
         error.text = error.describe(names)
         raise

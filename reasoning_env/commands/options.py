@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pydantic.fields import FieldInfo
 
+from ..config_file import read_core_settings
 from ..dumps.chat import KEEP
 from ..errors import ConfigError, did_you_mean
+from ..runtime.text import visible
+from ..settings import ReasoningSettings
 
 ABOUT = {
     "serve": """\
@@ -274,6 +278,25 @@ def _share(text: str) -> float:
         if 0.0 <= float(text) <= 1.0:
             return float(text)
     raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """Add --config to a command whose options are not the settings themselves."""
+    help_text_of_config = "a YAML file with settings, as `serve` takes it; of several files the later ones win"
+    parser.add_argument("--config", metavar="FILE", action="append", default=[], help=help_text_of_config)
+
+
+def file_settings(
+    paths: Sequence[str], defaults: Mapping[str, object], given: Mapping[str, object]
+) -> ReasoningSettings:
+    """Return the settings of the files of --config, under the settings `given` and over the `defaults`.
+
+    Names on stderr what the files hold for other commands. Raises the errors of `read_core_settings`.
+    """
+    settings, others = read_core_settings(paths, defaults, given)
+    if others:
+        print(f"not used by this command: {visible(', '.join(others))}", file=sys.stderr)
+    return settings
 
 
 def settings_parser(program: str) -> OptionParser:

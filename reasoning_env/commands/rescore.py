@@ -17,9 +17,8 @@ from ..reports.runs import StoredRun, find_runs
 from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser
+from .options import CommandParser, add_config_option, file_settings
 from .running import run_to_end
 
 
@@ -78,9 +77,11 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
     parser.add_argument("--plain", action="store_true", help="the library's own scores, not the scores of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_config_option(parser)
     options = parser.parse_args(argv)
     runs = find_runs(options.paths)
-    settings = ReasoningSettings(strict_rewards=not options.plain, worker_niceness=0, reference_deadline_s=60.0)
+    plain = {"strict_rewards": False} if options.plain else {}
+    settings = file_settings(options.config, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
     rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
     faults = [fault for run in runs for fault in run.faults]
     if not rescored.before and not rescored.left_out:

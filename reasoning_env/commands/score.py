@@ -9,14 +9,14 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..metrics.outcomes import outcome
+from ..problems.selection import select_tasks
 from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, Verdict
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser
+from .options import CommandParser, add_config_option, file_settings
 from .problems import add_problem_options, check_params, describe_problem, show_answer, show_messages
 from .running import run_to_end
 
@@ -29,14 +29,14 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
     """
     options = _parse(argv)
     text = sys.stdin.read() if options.text == "-" else options.text
-    settings = ReasoningSettings(
-        tasks=[options.task],
-        exclude_gameable=False,
-        strict_rewards=not options.plain,
-        thinking=options.thinking,
-        num_generators=1,
-        num_verifiers=1,
-    )
+    given: dict[str, object] = {}
+    if not options.config:
+        given |= {"tasks": [options.task], "exclude_gameable": False}
+    if options.plain:
+        given["strict_rewards"] = False
+    if options.thinking is not None:
+        given["thinking"] = options.thinking
+    settings = file_settings(options.config, {"num_generators": 1, "num_verifiers": 1}, given)
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _score(session, options, text))
     messages = session.messages(problem)
@@ -66,17 +66,19 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add_problem_options(parser)
     parser.add_argument("--plain", action="store_true", help="the library's own score, not that of training")
     parser.add_argument(
-        "--thinking", choices=NAMES, default=AUTO, help="format in which the model thinks (default: %(default)s)"
+        "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO}, or the file's)"
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_config_option(parser)
     return parser.parse_args(argv)
 
 
 async def _score(session: Session[Problem], options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
     async with session:
-        task, *others = session.plan.tasks
+        matched = select_tasks(session.library.tasks, [options.task])
+        task, *others = matched
         if others:
-            raise ConfigError(f"{options.task!r} matches {', '.join(session.plan.tasks)}", remedy="name one task")
+            raise ConfigError(f"{options.task!r} matches {', '.join(matched)}", remedy="name one task")
         await check_params(session, [task], options.params, options.level)
         problem = await session.make(task, options.seed, params=options.params, level=options.level)
         [verdict] = await session.judge(problem, [text])

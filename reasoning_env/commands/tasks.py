@@ -18,9 +18,9 @@ from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, TaskInfo
 from ..runtime.terminal import Table, print_json
 from ..session import Session
-from ..settings import SYSTEM_PROMPT, ReasoningSettings
+from ..settings import SYSTEM_PROMPT
 from ..storage.folders import find_checkout
-from .options import CommandParser
+from .options import CommandParser, add_config_option, file_settings
 from .problems import (
     SEEDS,
     add_problem_options,
@@ -59,7 +59,8 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     """
     options = _parse(argv)
     chat = None if options.tokenizer_name is None else _read_chat_format(options)
-    session = Session(ReasoningSettings(tasks=options.names, exclude_gameable=False), checkout=find_checkout(folder))
+    given = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
+    session = Session(file_settings(options.config, {}, given), checkout=find_checkout(folder))
     samples = run_to_end(lambda: _collect(session, options))
     if not options.names:
         _print_listing(samples, as_json=options.json)
@@ -98,6 +99,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--samples", type=int, metavar="N", help="samples a named task (default: 3, with --prompt 1)")
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_config_option(parser)
     options = parser.parse_args(argv)
     options.names = split_names(options.names)
     if options.samples is None:
@@ -142,7 +144,7 @@ def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
 async def _collect(session: Session[Problem], options: argparse.Namespace) -> list[Sample]:
     async with session:
         tasks = {task.name: task for task in session.library.tasks}
-        names = select_tasks(session.library.tasks, options.names)
+        names = select_tasks(session.library.tasks, options.names) if options.names else session.plan.tasks
         await check_params(session, names, options.params, options.level)
 
         async def sample(numbered: tuple[str, int]) -> Sample:

@@ -5,46 +5,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.launch import build_launch, read_config_file
+from reasoning_env.atropos.launch import build_launch
 from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv
-
-
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"env: [unclosed", "not YAML"),
-        (b"env: \xff\xfe", "not YAML"),
-        (b"!!python/object/apply:os.getcwd []", "not YAML"),
-        (b"", "empty"),
-        (b"- env", "list"),
-        (b"envv: {}", "'envv', which is no section; did you mean env"),
-        (b"1: {}", "holds 1, which is no section; the sections are env, openai"),
-        (b"env:\n", "env: .*got None"),
-        (b"openai: []", "openai: must name a server at least"),
-        (b"env: {tasks: gcd}\nopenai: {}\nenv: {}", "the key 'env' stands twice, in lines 1 and 3; keep one of both"),
-        (b"env:\n  tasks: gcd\n  'tasks': lcm", "the key 'tasks' stands twice, in lines 2 and 3"),
-        (b"env: {task_params: {gcd: {a: 1, a: 1}}}", "the key 'a' stands twice, in lines 1 and 1"),
-        (b"openai: x", "openai: entry 0 .*got 'x'"),
-        (b"openai: [7]", "openai: entry 0 .*got 7"),
-        (b"slurm: perhaps", "slurm: .*got 'perhaps'"),
-    ],
-)
-def test_invalid_file(tmp_path: Path, content: bytes, named: str) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=f"^--config: .*{named}") as refusal:
-        read_config_file(path)
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("name", ["none.yaml", "."])
-def test_unreadable_file(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match=f"--config: .*{name}"):
-        read_config_file(tmp_path / name)
-
-
-# ------------------------------------------------------------------ what comes of it
 
 
 def launch(folder: Path, command: str = "process", content: str = "{}", **options: str) -> Any:

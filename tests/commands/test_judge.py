@@ -16,6 +16,7 @@ import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.errors import ConfigError
+from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
@@ -106,3 +107,30 @@ def test_port_in_use_is_one_line(server: Server) -> None:
     )
     assert ended.returncode == 2
     assert "Address already in use" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("options", [[], ["--verifiers", "2"]])
+def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {strict_rewards: false, num_verifiers: 3, num_generators: 1, group_size: 4}")
+    made = []
+
+    def refuse(address: str, settings: ReasoningSettings) -> None:
+        made.append((settings.strict_rewards, settings.num_generators, settings.num_verifiers))
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(judge, "_join_cluster", refuse)
+    with pytest.raises(ConfigError, match="enough"):
+        judge.judge_command(["--config", str(config), "--ray", "x", *options], ROOT)
+    assert made == [(False, 1, 2 if options else 3)]
+
+
+def test_unused_settings_of_file_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {group_size: 4}\nopenai: {model_name: x}")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match="Ray is not installed"):
+        judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
+    assert capsys.readouterr().err == "not used by this command: env.group_size, openai\n"

@@ -61,3 +61,12 @@ def test_text_from_pipe_is_escaped(
 def test_missing_problem_is_an_error(folder: Path, task: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=task):
         score_command([task, "<answer>1</answer>"], folder)
+
+
+def test_config_file_sets_parameters(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {tasks: 'exact,generous', task_params: {exact: {colour: red}}, thinking: magistral}")
+    assert score_command(["exact", "<answer>8</answer>", "--json", "--config", str(config)], folder) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["params"]["colour"] == "red"
+    assert "magistral" in result["thinking_formats"]

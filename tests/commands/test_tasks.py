@@ -147,3 +147,11 @@ def test_task_left_out_of_training_is_shown(
 
 def test_other_tasks_are_not_left_out(show: Show) -> None:
     assert "left out" not in show() + show("exact") + show("exact", "--json")
+
+
+def test_config_file_sets_parameters(show: Show, tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {tasks: exact, task_params: {exact: {colour: red}}}")
+    (sample,) = json.loads(show("exact", "--samples", "1", "--json", "--config", str(config)))["samples"]
+    assert sample["params"]["colour"] == "red"
+    assert [task["task"] for task in json.loads(show("--json", "--config", str(config)))["tasks"]] == ["exact"]

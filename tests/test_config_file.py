@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.config_file import read_config_file, read_core_settings
+from reasoning_env.errors import ConfigError
+from reasoning_env.settings import ReasoningSettings
+from reasoning_gym_environment import ReasoningGymEnvConfig
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"env: [unclosed", "not YAML"),
+        (b"env: \xff\xfe", "not YAML"),
+        (b"!!python/object/apply:os.getcwd []", "not YAML"),
+        (b"", "empty"),
+        (b"- env", "list"),
+        (b"envv: {}", "'envv', which is no section; did you mean env"),
+        (b"1: {}", "holds 1, which is no section; the sections are env, openai"),
+        (b"env:\n", "env: .*got None"),
+        (b"openai: []", "openai: must name a server at least"),
+        (b"env: {tasks: gcd}\nopenai: {}\nenv: {}", "the key 'env' stands twice, in lines 1 and 3; keep one of both"),
+        (b"env:\n  tasks: gcd\n  'tasks': lcm", "the key 'tasks' stands twice, in lines 2 and 3"),
+        (b"env: {task_params: {gcd: {a: 1, a: 1}}}", "the key 'a' stands twice, in lines 1 and 1"),
+        (b"openai: x", "openai: entry 0 .*got 'x'"),
+        (b"openai: [7]", "openai: entry 0 .*got 7"),
+        (b"slurm: perhaps", "slurm: .*got 'perhaps'"),
+    ],
+)
+def test_invalid_file(tmp_path: Path, content: bytes, named: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"^--config: .*{named}") as refusal:
+        read_config_file(path)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["none.yaml", "."])
+def test_unreadable_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"--config: .*{name}"):
+        read_config_file(tmp_path / name)
+
+
+# ------------------------------------------------------------------ the core's settings
+
+
+def write(folder: Path, content: str) -> list[str]:
+    path = folder / "config.yaml"
+    path.write_text(content)
+    return [str(path)]
+
+
+def test_command_line_wins_over_file(tmp_path: Path) -> None:
+    paths = write(tmp_path, "env: {seed: 5, num_verifiers: 3}")
+    settings, _ = read_core_settings(paths, {"seed": 1, "num_generators": 7}, {"num_verifiers": 4})
+    assert (settings.seed, settings.num_generators, settings.num_verifiers) == (5, 7, 4)
+
+
+def test_settings_of_trainer_are_named(tmp_path: Path) -> None:
+    paths = write(tmp_path, "env: {group_size: 5, seed: 6}\nopenai: {model_name: a}\nslurm: false")
+    settings, others = read_core_settings(paths, {}, {})
+    assert (settings.seed, others) == (6, ["env.group_size", "openai", "slurm"])
+
+
+def test_every_name_of_trainer_passes(tmp_path: Path) -> None:
+    names = sorted(ReasoningGymEnvConfig.model_fields.keys() - ReasoningSettings.model_fields.keys())
+    paths = write(tmp_path, "env:\n" + "".join(f"  {name}: 1\n" for name in names))
+    assert read_core_settings(paths, {}, {})[1] == [f"env.{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("env: {strict_reward: false}", "env.strict_reward: .*did you mean strict_rewards"),
+        ("env: {seed: x}", "env.seed: "),
+        ("env: {num_verifiers: 0}", "env.num_verifiers: "),
+        ("envv: {}", "--config: "),
+    ],
+)
+def test_mistake_in_file(tmp_path: Path, content: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{named}"):
+        read_core_settings(write(tmp_path, content), {}, {})
