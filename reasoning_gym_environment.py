@@ -118,9 +118,8 @@ class ReasoningGymEnv(BaseEnv):
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
         """Return defaults for any type of server on this machine; the type is found out at the start."""
         url = "http://localhost:9001/v1"
-        model = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-        server = atropos.ServerConfig(base_url=url, api_key="x", model_name=model)
-        return ReasoningGymEnvConfig(tokenizer_name=model), [server]
+        server = atropos.ServerConfig(base_url=url, api_key="x", model_name=atropos.DEFAULT_MODEL)
+        return ReasoningGymEnvConfig(tokenizer_name=atropos.DEFAULT_MODEL), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:
         """Return the next problem that fits, with its prompt; problems are generated ahead of demand.

@@ -7,6 +7,7 @@ from ..runtime.signals import run_until_signal
 from ..storage.checkpoints import CheckpointStore
 from .cli import commands, evaluate_model
 from .config import (
+    DEFAULT_MODEL,
     ENV_NAME,
     ReasoningGymEnvConfig,
     check_base_settings,
@@ -28,6 +29,7 @@ from .sending import enqueue, send_groups
 from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollout_table, start_run
 
 __all__ = [
+    "DEFAULT_MODEL",
     "ENV_NAME",
     "BackgroundWriter",
     "CheckpointStore",

@@ -32,6 +32,7 @@ from ..storage.folders import find_checkout
 from .config import BASE_RANGES, Range, put_event_loop_first
 from .environment import EnvironmentClass
 from .evaluations import preview
+from .inference.evaluated_model import choose_model
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
 from .inference.servers import needs_tokenizer
@@ -87,7 +88,7 @@ def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv:
         if "dry-run" in options:
             print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
             return 0
-        asyncio.run(check_first(launch, command))
+        launch = asyncio.run(check_first(launch, command))
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:
@@ -114,7 +115,7 @@ def evaluate_model(
 
 
 async def _evaluate(env_cls: EnvironmentClass, launch: Launch) -> EvaluationResult:
-    await check_first(launch, "evaluate")
+    launch = await check_first(launch, "evaluate")
     env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
     try:
         return await env._evaluate_alone()
@@ -147,10 +148,11 @@ def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
             raise
 
 
-async def check_first(launch: Launch, command: str) -> None:
+async def check_first(launch: Launch, command: str) -> Launch:
     """Check names of tasks, then the inference server, before the tokenizer is loaded.
 
-    A tokenizer that must be fetched takes a minute and a half to fail without a network.
+    A tokenizer that must be fetched takes a minute and a half to fail without a network. Returns the launch; for
+    `evaluate`, with the model and the kind of requests that the server has.
     """
     config = launch.config
     if command == "process":
@@ -159,8 +161,12 @@ async def check_first(launch: Launch, command: str) -> None:
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
         await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or PATIENCE_S)
+    if command == "evaluate":
+        launch = await choose_model(launch)
+        servers = launch.servers if isinstance(launch.servers, list) else []
     if needs_tokenizer(servers):
-        logger.info("loading the tokenizer %s", config.tokenizer_name)
+        logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
+    return launch
 
 
 def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:

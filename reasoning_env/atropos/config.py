@@ -44,6 +44,8 @@ def _any_of(*words: str) -> Range:
     return Range(lambda value: value is None or value in words, f"one of {', '.join(words)}, or none")
 
 
+DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
+"""Model of the default server, and name of its tokenizer."""
 ENV_NAME = "reasoning_gym"
 
 BASE_RANGES = {

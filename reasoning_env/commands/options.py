@@ -78,7 +78,7 @@ HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "evaluate": {
         "the model": {
             **_SERVER_HELP,
-            "--openai.server_type chat": "chat completions only; no tokenizer is needed",
+            "--chat": "chat completions only; no tokenizer is needed",
             "--temperature T": "sampling temperature",
             "--max-tokens N": "tokens of a completion at most",
         },
@@ -253,6 +253,8 @@ def option_parser(
     parser.add_argument("--print-config", action="store_true", dest="print-config")
     if command == "process":
         parser.add_argument("--keep", choices=KEEP)
+    if command != "serve":
+        parser.add_argument("--chat", action="store_const", const="chat", dest="openai.server_type")
     if command == "evaluate":
         parser.word_option = "openai.model_name"
         parser.add_argument("--dry-run", action="store_true", dest="dry-run")

@@ -12,6 +12,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length, wait_for_address
+from reasoning_env.atropos.inference.servers import ChatServer
 from reasoning_env.errors import ServerError
 from reasoning_env.runtime import retries
 from tests.waiting import PATIENCE_S
@@ -203,3 +204,39 @@ async def test_context_length(models: Any, length: int | None) -> None:
     server = OpenAIServer(APIServerConfig(model_name="model", base_url="http://one/v1", api_key="x"))
     server.openai = SimpleNamespace(models=SimpleNamespace(list=listed))
     assert await context_length(server) == length
+
+
+# ---------------------------------------------------------------------------- servers with faults, over HTTP
+
+REPLY = "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n"
+
+
+def reply(status: str, body: str, headers: str = "") -> bytes:
+    return f"{REPLY.format(status=status, length=len(body))}{headers}\r\n{body}".encode()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "said"),
+    [
+        ("http", reply("429 Too Many", "{}", "Retry-After: 120\r\n"), "status 429 .* and asks to wait 120 s"),
+        ("http", b"", "it closes the connection without a reply"),
+        ("http", reply("200 OK", '{"choices": [{"mess'), r"\(its reply is no whole JSON\); look into the server's log"),
+        ("http", reply("200 OK", ""), r"\(its reply is no whole JSON\)"),
+        ("http", reply("302 Found", "", "Location: http://127.0.0.1:9/\r\n"), "Connection refused"),
+        ("https", reply("400 Bad Request", ""), "no TLS connection .*; does the server speak http, not https"),
+    ],
+)
+async def test_fault_is_told_at_once(scheme: str, answer: bytes, said: str) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(64 * 1024)
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        config = APIServerConfig(model_name="m", api_key="x", base_url=f"{scheme}://127.0.0.1:{port}/v1")
+        server = ChatServer(config.model_copy(update={"server_type": "chat"}))
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(ServerError, match=said):
+                await check_servers([server], 0.5)

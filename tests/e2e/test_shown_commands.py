@@ -50,7 +50,7 @@ PROCESS = (
 )
 REPORT = "report data/first.jsonl -o report.html"
 RESCORE = "rescore data/first.jsonl --plain"
-OPENAI = "--openai.server_type chat --base-url https://api.openai.com/v1"
+OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
 EVALUATE_SOME = f"evaluate gpt-4.1-mini --preset rg-easy --limit 5 {OPENAI}"
 REPEATS = "evaluate --config configs/vllm.yaml --repeats 4"

@@ -6,7 +6,10 @@ follows.
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import ssl
 import textwrap
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,6 +22,7 @@ from ...records import Prompt, Timeouts
 MAX_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
 NO_JSON = "its reply is no JSON"
+NO_WHOLE_JSON = "its reply is no whole JSON"
 
 
 class Meaning(Enum):
@@ -67,6 +71,8 @@ def explain_failure(error: BaseException) -> Failure:
         return Failure(description, Meaning.ABSENT, "start one, or correct {openai.base_url}", None, timed_out)
     if description == NO_JSON:
         remedy = "that is no JSON, but perhaps a web page: check {openai.base_url}"
+    if description == NO_WHOLE_JSON:
+        remedy = "look into the server's log, or check {openai.base_url}"
     return Failure(description, Meaning.UNUSABLE, remedy, status, timed_out)
 
 
@@ -162,6 +168,8 @@ def _describe_reply(cause: BaseException) -> str | None:
 
     Clients of vLLM and SGLang raise ContentTypeError for a web page; other clients take the page's text for the reply.
     """
+    if isinstance(cause, json.JSONDecodeError):
+        return NO_WHOLE_JSON
     if type(cause).__name__ == "ContentTypeError" or (isinstance(cause, AttributeError) and "'str'" in str(cause)):
         return NO_JSON
     if isinstance(cause, (TypeError, IndexError, KeyError, AttributeError)):
@@ -226,7 +234,23 @@ def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; for tenacity's RetryError, the failure of the last attempt."""
     cause = _cause(error)
+    if type(cause).__name__ == "APIConnectionError" and (described := _describe_connection(cause)) is not None:
+        return described
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
+
+
+def _describe_connection(error: BaseException) -> str | None:
+    """Return why OpenAI's client has no connection, which its own message does not tell; None if that is not known."""
+    root = error
+    while (below := root.__cause__ or root.__context__) is not None:
+        root = below
+    if isinstance(root, ssl.SSLError):
+        return f"no TLS connection ({root.reason or root}); does the server speak http, not https?"
+    if type(root).__name__ in ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream"):
+        return "it closes the connection without a reply"
+    if isinstance(root, OSError) and root.errno:
+        return os.strerror(root.errno) if root.errno > 0 else str(root)
+    return None
 
 
 def _cause(error: BaseException) -> BaseException:

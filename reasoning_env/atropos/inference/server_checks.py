@@ -6,10 +6,11 @@ The type of a server of type `auto` is found out. Then the servers' tokenizer is
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -186,10 +187,11 @@ async def _probe(server: object, options: Options) -> Absence | None:
     if asks_for_special_tokens and not server_type.keeps_special_tokens:
         raise _no_special_tokens(server)
     try:
-        if kind is None:
-            await find_type(server, options)
-            return None
-        usable = await ask_for_one_token(server, server_type, options_of_kind)
+        with _without_retries(server):
+            if kind is None:
+                await find_type(server, options)
+                return None
+            usable = await ask_for_one_token(server, server_type, options_of_kind)
     except ServerError:
         raise
     except Exception as error:
@@ -199,6 +201,20 @@ async def _probe(server: object, options: Options) -> Absence | None:
     if usable:
         return None
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
+
+
+@contextlib.contextmanager
+def _without_retries(server: APIServer) -> Iterator[None]:
+    """Keep OpenAI's client from trying again by itself: for as long as Retry-After asks, nothing would be known."""
+    client = getattr(server, "openai", None)
+    if client is None or not hasattr(client, "with_options"):
+        yield
+        return
+    server.openai = client.with_options(max_retries=0)
+    try:
+        yield
+    finally:
+        server.openai = client
 
 
 def _no_special_tokens(server: APIServer) -> ServerError:
