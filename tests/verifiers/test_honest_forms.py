@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from .form_scores import (
-    SLOW,
     TASKS,
     Answered,
     Measured,
@@ -21,7 +20,7 @@ from .form_scores import (
 from .honest_forms import KINDS, FormClass, kind_of
 
 SEED = 91_000
-COUNT = 6
+COUNT = 3
 LIMITS: Mapping[FormClass, float] = {FormClass.CORE: 0.01, FormClass.DECORATION: 0.05}
 """The largest share of the pairs of task and form that may be refused, by class."""
 REFUSED: Mapping[tuple[str, str], str] = {
@@ -56,12 +55,13 @@ def test_share_refused(form_class: FormClass) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_wrong_answers_unpaid(task: str) -> None:
-    assert wrong_forms_paid(task, _problems(task)[: 1 if task in SLOW else 2]) == {}
+    shortest = min(_problems(task), key=lambda problem: len(problem.answer))  # a long tree of codeio takes 0.4 s a form
+    assert wrong_forms_paid(task, [shortest]) == {}
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_two_answers_unpaid(task: str) -> None:
-    assert two_answers_paid(task, _problems(task)[:4]) == {}
+    assert two_answers_paid(task, _problems(task)[:2]) == {}
 
 
 @pytest.mark.parametrize(("task", "form"), sorted(REFUSED))
