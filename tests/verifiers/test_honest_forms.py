@@ -55,8 +55,7 @@ def test_share_refused(form_class: FormClass) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_wrong_answers_unpaid(task: str) -> None:
-    shortest = min(_problems(task), key=lambda problem: len(problem.answer))  # a long tree of codeio takes 0.4 s a form
-    assert wrong_forms_paid(task, [shortest]) == {}
+    assert wrong_forms_paid(task, _problems(task)[:1]) == {}
 
 
 @pytest.mark.parametrize("task", TASKS)
