@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,13 @@ from .problems import (
 from .running import map_with_progress, run_to_end
 
 QUESTION_CHARACTERS = 72
+VALUE_CHARACTERS = 40
+PARAMETER_COLUMNS = {"PARAMETER": "", "DEFAULT": "", "LEVEL 0": "", "LEVEL 0.5": "", "LEVEL 1": ""}
+Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Parameters by task and name, as `WorkerPool.describe` returns them."""
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
+LEVELS = (0.0, 0.5, 1.0)
+"""Levels of the samples that are shown beside the sample at the library's defaults."""
 SEED_STRIDE = 1000
 """Distance between the seeds of a task's samples. Neighbouring seeds give related problems in some tasks."""
 
@@ -61,12 +68,14 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     chat = None if options.tokenizer_name is None else _read_chat_format(options)
     given = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
     session = Session(file_settings(options.config, {}, given), checkout=find_checkout(folder))
-    samples = run_to_end(lambda: _collect(session, options))
+    samples, parameters = run_to_end(lambda: _collect(session, options))
     if not options.names:
         _print_listing(samples, as_json=options.json)
     elif options.json:
-        print_json({"samples": [_describe(sample, chat) for sample in samples]})
+        print_json({"parameters": parameters, "samples": [_describe(sample, chat) for sample in samples]})
     else:
+        if not options.prompt:
+            _print_parameters(parameters)
         print("\n".join(_show(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
     return 0
 
@@ -96,14 +105,23 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="options of the chat template, as in training: '{enable_thinking: false}'",
     )
     parser.add_argument("--thinking", choices=NAMES, default=AUTO, help="as in training (default: %(default)s)")
-    parser.add_argument("--samples", type=int, metavar="N", help="samples a named task (default: 3, with --prompt 1)")
+    parser.add_argument(
+        "--samples",
+        type=int,
+        metavar="N",
+        help="samples of a named task at one level (default: one at the "
+        "library's defaults and one at each of the levels 0, 0.5 and 1)",
+    )
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_config_option(parser)
     options = parser.parse_args(argv)
     options.names = split_names(options.names)
+    options.levels = [options.level]
     if options.samples is None:
-        options.samples = 3 if options.names and not options.prompt else 1
+        options.samples = 1
+        if options.names and not options.prompt and options.level is None:
+            options.levels = [None, *LEVELS]
     if options.samples < 1:
         parser.error("--samples must be at least 1")
     if not options.names and (options.prompt or options.params):
@@ -141,23 +159,52 @@ def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
     )
 
 
-async def _collect(session: Session[Problem], options: argparse.Namespace) -> list[Sample]:
+async def _collect(session: Session[Problem], options: argparse.Namespace) -> tuple[list[Sample], Parameters]:
     async with session:
         tasks = {task.name: task for task in session.library.tasks}
         names = select_tasks(session.library.tasks, options.names) if options.names else session.plan.tasks
         await check_params(session, names, options.params, options.level)
 
-        async def sample(numbered: tuple[str, int]) -> Sample:
-            task, number = numbered
+        async def sample(numbered: tuple[str, int, float | None]) -> Sample:
+            task, number, level = numbered
             seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
-                problem = await session.make(task, seed, params=options.params, level=options.level)
+                problem = await session.make(task, seed, params=options.params, level=level)
             except GenerationError as error:
                 return Sample(tasks[task], error)
             return Sample(tasks[task], problem)
 
-        numbered = [(task, number) for task in names for number in range(options.samples)]
-        return await map_with_progress("samples", numbered, sample, at_once=8)
+        numbered = [
+            (task, number, level)
+            for task in names
+            for level in options.levels
+            if level is None or level == options.level or task in session.library.adjustable
+            for number in range(options.samples)
+        ]
+        parameters = await session.pool.describe(names) if options.names else {}
+        return await map_with_progress("samples", numbered, sample, at_once=8), parameters
+
+
+def _print_parameters(parameters: Parameters) -> None:
+    """Print a table of the parameters of each task, with the values at the levels that move them."""
+    for task, by_name in parameters.items():
+        rows = []
+        for name, facts in by_name.items():
+            at_levels = facts.get("levels", {})
+            values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in LEVELS)]
+            rows.append((name, *(_shorten(value) for value in values)))
+        if rows:
+            print(f"=== {task}: parameters (`task_params`), and the values at levels")
+            Table(PARAMETER_COLUMNS, rows).print()
+            print()
+
+
+def _value_at(at_levels: Mapping[str, Any], level: float) -> str:
+    return json.dumps(at_levels[str(level)]) if at_levels else ""
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"
 
 
 def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
@@ -212,7 +259,8 @@ def _show(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     else:
         shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
     lengths = _describe_lengths(sample.outcome, chat)
-    return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer ({lengths})\n{answer}\n"
+    level = "" if sample.outcome.level is None else f", level {sample.outcome.level:g}"
+    return f"{head}, seed {sample.outcome.spec.seed}{level}\n{shown}\n\n--- answer ({lengths})\n{answer}\n"
 
 
 def _lengths(problem: Problem, chat: ChatFormat | None) -> dict[str, int]:

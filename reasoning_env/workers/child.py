@@ -56,11 +56,13 @@ def calm_garbage_collector() -> None:
 
 
 def serve_generator(library: Library, sock: socket.socket) -> None:
-    """Answer requests to generate and to check parameters until the socket closes."""
+    """Answer requests to generate, and to check or describe parameters, until the socket closes."""
     while (request := read_frame(sock)) is not None:
         if "check" in request.header:
             faults = [library.check(*checked) for checked in request.header["check"]]
             _reply(sock, request, {"faults": [fault for fault in faults if fault]})
+        elif "describe" in request.header:
+            _reply(sock, request, {"described": {task: library.describe(task) for task in request.header["describe"]}})
         else:
             _generate(library, sock, request)
 

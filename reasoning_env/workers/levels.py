@@ -123,6 +123,24 @@ class DifficultyMap:
         adjustable = any(member.level is not None for member in resolved)
         return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
 
+    def describe(self, task: str) -> dict[str, dict[str, Any]]:
+        """Return each parameter of a task with its `default`, and with its values at levels 0, 0.5 and 1 if these move.
+
+        Where a seed draws one of two values, the value is one of the two. A composite has no parameters here.
+        """
+        if task == COMPOSITE:
+            return {}
+        config = self.configs[task]
+        fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
+        parameters = {field.name: {"default": _default(field)} for field in fields if field.name not in SET_BY_US}
+        if self.adjustable(task):
+            at_levels = {str(level): self.parameters(task, level).params for level in (0.0, 0.5, 1.0)}
+            moved = [name for attribute in self._attributes(task) for name in attribute.fields]
+            for name in moved:
+                parameters.setdefault(name, {"default": None})
+                parameters[name]["levels"] = {level: params[name] for level, params in at_levels.items()}
+        return parameters
+
     def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
         """Return the fault in a user's parameters, at a level or over the defaults (None); None without a fault."""
         if task == COMPOSITE:
@@ -199,6 +217,13 @@ class DifficultyMap:
             distinct_bounds = ours.fields in attributes and attributes[ours.fields].distinct_bounds
             attributes[ours.fields] = Attribute(ours.fields, tuple(ours.levels), distinct_bounds, ours.drawn)
         return tuple(attributes.values())
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    """Return the default value of a config's field; None if the field has no default."""
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
 
 
 def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any, ...]:

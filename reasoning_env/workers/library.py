@@ -119,6 +119,10 @@ class Library:
                 fault = f"{task}: the library makes no problem with {as_json} ({type(error).__name__}: {error})"
         return fault
 
+    def describe(self, task: str) -> Any:
+        """Return the parameters of a task as `DifficultyMap.describe` does, as strict JSON can hold them."""
+        return _plain(self._difficulty.describe(task))
+
     def _read_difficulty(self) -> DifficultyMap:
         try:
             return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))

@@ -158,12 +158,24 @@ class WorkerPool:
 
         Raises WorkerError if the parameters cannot be checked.
         """
+        asked = {"check": [[task, dict(task_params), level] for task, task_params, level in params]}
+        return [str(fault) for fault in await self._ask_about_parameters(asked, "faults")]
+
+    async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return the parameters of tasks by task and name, each with its `default` and, if levels move it, `levels`.
+
+        `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library cannot be asked.
+        """
+        return dict(await self._ask_about_parameters({"describe": list(tasks)}, "described"))
+
+    async def _ask_about_parameters(self, request: dict[str, Any], reply_key: str) -> Any:
+        """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
         slot = Slot(Role.GENERATOR)
         try:
             await self._replace(slot)
-            slot.current.send({"check": [[task, dict(task_params), level] for task, task_params, level in params]})
+            slot.current.send(request)
             reply = await slot.current.receive(self._settings.start_timeout_s)
-            return [str(fault) for fault in reply.header["faults"]]
+            return reply.header[reply_key]
         except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError, RecursionError) as error:
             raise WorkerError(f"the tasks' parameters cannot be checked ({type(error).__name__}: {error})") from error
         finally:

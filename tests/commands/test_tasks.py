@@ -155,3 +155,31 @@ def test_config_file_sets_parameters(show: Show, tmp_path: Path) -> None:
     (sample,) = json.loads(show("exact", "--samples", "1", "--json", "--config", str(config)))["samples"]
     assert sample["params"]["colour"] == "red"
     assert [task["task"] for task in json.loads(show("--json", "--config", str(config)))["tasks"]] == ["exact"]
+
+
+def test_levels_of_a_named_task(show: Show) -> None:
+    shown = json.loads(show("exact", "--json"))
+    assert [sample["level"] for sample in shown["samples"]] == [None, 0.0, 0.5, 1.0]
+    terms = {"default": None, "levels": {"0.0": 2, "0.5": 4, "1.0": 6}}
+    assert shown["parameters"] == {"exact": {"terms": terms}}
+
+
+def test_task_without_levels(show: Show) -> None:
+    shown = json.loads(show("generous", "--json"))
+    assert [sample["level"] for sample in shown["samples"]] == [None]
+    assert shown["parameters"] == {"generous": {}}
+
+
+def test_parameters_are_a_table(show: Show) -> None:
+    output = show("exact")
+    assert "terms      null     2        4          6" in output
+    assert "=== exact (family), seed 42, level 0.5\n" in output
+
+
+def test_parameters_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tasks_command(["chain_sum", "--json"], tmp_path) == 0
+    parameters = json.loads(capsys.readouterr().out)["parameters"]["chain_sum"]
+    assert "seed" not in parameters
+    assert parameters["allow_negation"] == {"default": False}
+    assert parameters["min_terms"]["default"] == 2
+    assert parameters["max_terms"]["levels"].keys() == {"0.0", "0.5", "1.0"}
