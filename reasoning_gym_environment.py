@@ -383,6 +383,7 @@ def evaluate(
     temperature: float | None = None,
     max_tokens: int | None = None,
     seed: int | None = None,
+    concurrency: int | None = None,
     folder: str | Path | None = None,
     **settings: Any,
 ) -> EvaluationResult:
@@ -402,6 +403,7 @@ def evaluate(
         temperature: Sampling temperature.
         max_tokens: Tokens of a completion at most.
         seed: Seed of the set of problems.
+        concurrency: Problems under way at a time; by default 16.
         folder: Gets a folder for the evaluation; by default `evals/`.
         settings: Further settings of the environment (`eval_level=0.5`).
 
@@ -422,6 +424,7 @@ def evaluate(
         "env.eval_temperature": ("temperature", temperature),
         "env.eval_max_completion_tokens": ("max_tokens", max_tokens),
         "env.eval_seed": ("seed", seed),
+        "env.max_eval_workers": ("concurrency", concurrency),
         "env.data_dir_to_save_evals": ("folder", None if folder is None else str(folder)),
         **{f"env.{name}": (name, value) for name, value in settings.items()},
     }

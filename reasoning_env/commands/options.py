@@ -30,7 +30,7 @@ needed. The same command finishes a file that is not complete. 64 groups are und
 way at a time. `report FILE` shows them.""",
     "evaluate": """\
 Score a model on a fixed set of problems, the same on every machine. All tasks at 5
-problems each are about 500 completions, 16 of them under way at a time.""",
+problems each are about 500 completions.""",
 }
 """What each command does, for its help."""
 
@@ -81,6 +81,7 @@ HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
             "--chat": "chat completions only; no tokenizer is needed",
             "--temperature T": "sampling temperature",
             "--max-tokens N": "tokens of a completion at most",
+            "--concurrency N": "problems under way at a time (default: 16)",
         },
         "the problems": {
             "--tasks NAMES": "names, globs and categories, joined by commas: gcd,games",
@@ -116,6 +117,7 @@ SHORT_IN: Mapping[str, Mapping[str, str]] = {
         "-n": "env.eval_repeats",
         "--repeats": "env.eval_repeats",
         "--temperature": "env.eval_temperature",
+        "--concurrency": "env.max_eval_workers",
         "--max-tokens": "env.eval_max_completion_tokens",
         "--seed": "env.eval_seed",
     },

@@ -53,6 +53,7 @@ def test_preset_option() -> None:
         (["--temperature", "7"], "env.eval_temperature"),
         (["--max-tokens", "7"], "env.eval_max_completion_tokens"),
         (["--seed", "7"], "env.eval_seed"),
+        (["--concurrency", "7"], "env.max_eval_workers"),
     ],
 )
 def test_short_names_of_evaluate(argv: list[str], setting: str) -> None:
