@@ -8,8 +8,9 @@ time, number and size, and ends by itself. Linux only.
 
 Prints one line of JSON: honest verdicts (number, wrong, lost after the retries of `JudgeClient`), the times of honest
 requests with and without attackers, the slowest `/health`, what each attack was answered, the growth of memory and open
-files, the seconds to the end after SIGTERM, and the processes that are left. Ends with status 1 when a verdict was
-wrong or lost, a process was left, the log has a traceback, or the end took more than 10 s.
+files since the first fifth of the attacks, the seconds to the end after SIGTERM, and the processes that are left. Ends
+with status 1 when a verdict was wrong or lost, a process was left, the log has a traceback, or the end took more than
+10 s.
 """
 
 from __future__ import annotations
@@ -398,6 +399,7 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
         watch_health(url, health_s, statuses),
     )
     during = len(sampler.samples)
+    first = sampler.samples[before : before + (during - before) // 5]
     await asyncio.sleep(min(30.0, seconds / 6))  # the last requests end, and the last workers are replaced
     final = Honest()
     await run_for(2.0, *_honest(final, client, problems))
@@ -415,7 +417,7 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
         "health_statuses": dict(statuses),
         "attacks": dict(sorted(attackers.answers.items())),
         "faults": dict(faults.counts),
-        "growth": growth(sampler.samples[:before], sampler.samples[during:]),
+        "growth": growth(first, sampler.samples[during:]),
         "most": {name: max(asdict(usage)[name] for usage in sampler.samples) for name in asdict(sampler.samples[0])},
     }
 

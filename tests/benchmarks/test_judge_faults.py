@@ -1,0 +1,23 @@
+"""A minute of attacks on a judge, beside honest clients and kills of its workers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_judge_withstands_attacks() -> None:
+    command = [sys.executable, "-m", "benchmarks.judge_faults", "--minutes", "1"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.stdout, ended.stderr
+    found = json.loads(ended.stdout)
+    assert ended.returncode == 0, found
+    assert (found["wrong"], found["lost"], found["processes_left"]) == (0, 0, 0)
+    assert found["verdicts"] > 300, found
