@@ -99,6 +99,9 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+READY_POLL_S = 0.05
+
+
 @contextlib.contextmanager
 def _named(names: Mapping[str, str]) -> Iterator[None]:
     """Raise errors with the options of the settings; `names` has the option of each setting."""
@@ -140,6 +143,8 @@ async def _serve(
                 remedy="choose another port, or 0 for a free port",
             ) from error
         [(_, port, *_), *_] = runner.addresses
+        while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
+            await asyncio.sleep(READY_POLL_S)
         print(f"judging on http://{options.host}:{port}", flush=True)
         await asyncio.Event().wait()
 
