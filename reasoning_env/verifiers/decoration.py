@@ -202,6 +202,14 @@ def _without_bullets(text: str) -> str | None:
     return "\n".join(items)
 
 
+def _without_quotation(text: str) -> str | None:
+    """Return several lines without the sign of a quotation before each; None for one line, as in `> 5`."""
+    lines = text.split("\n")
+    if len(lines) < 2 or not all(line.startswith("> ") for line in lines):
+        return None
+    return "\n".join(line.removeprefix("> ") for line in lines)
+
+
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
@@ -286,7 +294,14 @@ DECORATIONS: Mapping[str, Decoration] = {
         r"\boxed{$16$}",
     ),
     "a LaTeX command": Decoration(
-        _around(rf"(?s)\\(?:{LATEX_COMMANDS})\{{(?P<inner>.*)\}}", has_braces=True), r"\boxed{{1, 2}}", "{1, 2}"
+        _around(rf"(?s)\\(?:{LATEX_COMMANDS})\s?\{{(?P<inner>.*)\}}", has_braces=True), r"\boxed{{1, 2}}", "{1, 2}"
+    ),
+    "an environment of LaTeX": Decoration(
+        _around(
+            r"(?s)\\begin\{(?P<name>(?:equation|align|gather)\*?|aligned|gathered)\}(?P<inner>.*)\\end\{(?P=name)\}"
+        ),
+        r"\begin{equation}16\end{equation}",
+        "16",
     ),
     # A power is written with the sign of bold, but with no blank beside the sign: 2**3 stays.
     "bold": Decoration(
@@ -302,7 +317,9 @@ DECORATIONS: Mapping[str, Decoration] = {
     "a string of JSON": Decoration(_decode_string, r'"a \"b\""', 'a "b"'),
     "parentheses": Decoration(_without_parentheses, "(16)", "16"),
     "HTML": Decoration(
-        _around(r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span)>(?P<inner>(?:(?!</).)*)</(?P=tag)>"), "<b>16</b>", "16"
+        _around(r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span|mark)>(?P<inner>(?:(?!</).)*)</(?P=tag)>"),
+        "<b>16</b>",
+        "16",
     ),
     "a heading": Decoration(_around(r"#{1,6}[^\S\n]+(?P<inner>[^\n]+)"), "## 16", "16"),
     "a list mark": Decoration(_around(r"[*\u2022][^\S\n]+(?P<inner>[^\n]+)"), "* 16", "16"),
@@ -313,14 +330,20 @@ DECORATIONS: Mapping[str, Decoration] = {
     "an equals sign": Decoration(_around(r"=\s*(?P<inner>[^=\s][^=]*)"), "= 16", "16"),
     "a variable": Decoration(_without_name, "x = [1, 2]", "[1, 2]"),
     "an array of numpy": Decoration(
-        _around(r"(?s)(?:(?:np|numpy)\.)?(?:array|matrix)\((?P<inner>[\[(].*[\])])(?:,\s?dtype=[\w.]{1,20})?\)"),
+        _around(r"(?s)(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(].*[\])])(?:,\s?dtype=[\w.]{1,20})?\)"),
         "np.array([1, 2])",
         "[1, 2]",
+    ),
+    "a dash as minus": Decoration(
+        lambda text: re.sub("\N{EN DASH}(?=[.\\d])", "-", text) if text[:1] == "\N{EN DASH}" else None,
+        "\N{EN DASH}5",
+        "-5",
     ),
     "a therefore sign": Decoration(
         _around(r"(?s)(?:\N{THEREFORE}|\\therefore\b)\s*(?P<inner>.*)"), "\N{THEREFORE} P", "P"
     ),
     FULL_STOP: Decoration(_without_full_stop, "16.", "16"),
+    "quoted lines": Decoration(_without_quotation, "> 1 2\n> 3 4", "1 2\n3 4"),
     "numbered lines": Decoration(_without_line_numbers, "1. up\n2. down", "up\ndown"),
     "bulleted lines": Decoration(_without_bullets, "- up\n- down", "up\ndown"),
     "emphasis of parts": Decoration(_without_emphasis, "**Ann** is `one`", "Ann is one"),

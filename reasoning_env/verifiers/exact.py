@@ -156,7 +156,8 @@ def _exact_candidate(answer: str, entry: Entry, dataset: Dataset, score: float) 
     metadata = entry["metadata"]
     place = metadata["candidates"].index(metadata["solution"])
     shown = metadata["formatted_candidates"][place].replace(",", "")
-    said = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", answer)
+    whole, dot, decimals = answer.partition(".")
+    said = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", whole) + dot + decimals
     return any(is_rounded(said, Fraction(right), places=3) for right in (shown, str(metadata["solution"])))
 
 

@@ -31,8 +31,11 @@ SIGNS: Mapping[str, str] = {
 
 NUMBER = re.compile(r"[-+]?(?:\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE][-+]?\d{1,2})?", re.ASCII)
 """A decimal number: `16`, `-1.50`, `.5`, `1.6e1`."""
-THOUSANDS = r"(?P<comma>,|\{,\}|\\,|[\u00a0\u2009\u202f])"
-"""The separator in `1,234`, `1{,}234`, `1\\,234`, and with a narrow blank; there is none in `1,2345` or `0,123`."""
+THOUSANDS = r"(?P<comma>,|\{,\}|\\,|_|[\u00a0\u2009\u202f])"
+"""The separator in `1,234`, `1_234`, `1{,}234`, `1\\,234`, and with a narrow blank.
+
+There is none in `1,2345` or `0,123`.
+"""
 RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """The superscripts of `-0123456789`."""
 NAMED_NUMBER = re.compile(
@@ -76,18 +79,33 @@ SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1
 LETTER_VALUE = re.compile(r"([A-Z])\s?(?:=|:|->|\u2192)\s?(\d)")
 """A letter and its digit: `A = 1`, `A: 1`."""
 
+QUOTED_SIGN = re.compile(r"(['\"])([A-Z\d])\1")
+"""A letter or digit in quotes: those in `'A': '1'`."""
+
 CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
 """A cell of a board: the three in `12 _ 0.5`."""
 SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
 """A cell of a board whose cells have one character: the three in `12_`."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """Text between the cells of an expected board: ` < ` in `1 < 2`."""
-OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"*\u2192\u2500-\u257f-]*")
-"""Text between the cells of a board in another layout: `[[`, `, `, `], [` and `]]` in `[[1, 2], [3, 4]]`."""
+LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"
+EDGE = re.compile(f"[{LAYOUT}]*")
+"""Text before or after the cells of a line in another layout: `[[` and `],`. `-` in `-[1, 2]` is none."""
+BETWEEN = re.compile(rf"(?:[\0{LAYOUT}<>\u2227\u2228^\u2192]|->)*")
+"""Text between the cells of a line in another layout: `, `, ` | `, ` & ` and ` < `."""
+RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
+"""A line of signs without cells: `+---+---+`, `|:---:|`."""
+TWO_PRIMES = re.compile(r"""[^\s,\[(](?:''|"")""")
+"""Two quotes after text, which quote nothing: those in `[1, 2]''`."""
 LONE_V = re.compile(r"(?<![\w\0])v(?![\w\0])")
 """A v beside no cell and no letter, which is a sign between rows: both in `v   v`, none in `1v2`."""
-MATRIX_LIMIT = re.compile(r"\\(?:begin|end)\{[a-z]{1,10}\*?\}(?:\{[clr| ]{1,200}\})?|\\(?:left|right|hline)(?![a-z])")
-r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{array}{cc}`."""
+MATRIX_LIMIT = re.compile(
+    r"\\(?:begin|end)\{(?!vmatrix)[a-zB]{1,10}\*?\}(?:\{[clr| ]{1,200}\})?|\\(?:left|right|hline)(?![a-z])"
+)
+r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{array}{cc}`.
+
+A vmatrix is a determinant, and no board.
+"""
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 
 
@@ -239,6 +257,10 @@ def _plain_number(said: str, question: str) -> str | None:
     return match["sign"] + digits + (f"e{exponent}" if exponent else "")
 
 
+NO_UNITS = frozenset({"not", "no", "or", "and", "is", "are", "true", "false", "wrong"})
+"""Words of questions that say something about a number before them, as in `1 is false`."""
+
+
 def _is_asked_for(unit: str | None, question: str) -> bool:
     """Tell whether the words after a number are the question's own, in singular or plural.
 
@@ -246,7 +268,7 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
     """
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", question)} - {"not", "no", "or", "and"}
+    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", question)} - NO_UNITS
     return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
 
 
@@ -396,7 +418,7 @@ def _claims(said: str) -> str | None:
 def _letter_values(said: str) -> str | None:
     """Return letters and digits as `A=1,B=2`, from pairs in a dictionary, on lines or between commas or semicolons."""
     said = said.strip("{} \n")
-    parts = [part.strip().replace('"', "").replace("'", "") for part in re.split(r"[,;\n]|(?<=\d)\s(?=[A-Z])", said)]
+    parts = [QUOTED_SIGN.sub(r"\2", part.strip()) for part in re.split(r"[,;\n]|(?<=\d)\s(?=[A-Z])", said)]
     matches = [LETTER_VALUE.fullmatch(part) for part in parts if part]
     pairs = [f"{match[1]}={match[2]}" for match in matches if match]
     return ",".join(pairs) if len(pairs) == len(matches) > 0 else None
@@ -409,7 +431,7 @@ def _solutions(said: str) -> str | None:
     if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
         said = said[1:-1]
     parts = [part.strip() for part in re.split(r"[,;\n]|\b(?:and|or)\b", said)]
-    values = [SOLUTION_NAME.sub("", part, count=1).strip("\"'") for part in parts if part]
+    values = [_unquoted(SOLUTION_NAME.sub("", part, count=1)) for part in parts if part]
     return ", ".join(values) if values and all(NUMBER.fullmatch(value) for value in values) else None
 
 
@@ -464,16 +486,29 @@ def _layout(right: str) -> _Layout | None:
 
 
 def _rows(said: str, cell: str) -> list[list[str]] | None:
-    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix. None for other text."""
+    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix.
+
+    None for other text, and for a sign beside the board, as in `-[[1, 2], [3, 4]]`.
+    """
     said = _joined_lines(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)))
+    if not _has_pairs(said):
+        return None
     if re.match(r"[\[(]\s*[\[(]", said):
         lines = re.findall(r"[\[(]([^\[\]()]*)[\])]", said)
+        if not EDGE.fullmatch(re.sub(r"[\[(][^\[\]()]*[\])]", "", said)):
+            return None
     else:
         lines = said.split("\n")
     rows = []
     for line in lines:
         signs = LONE_V.sub(" ", re.sub(cell, "\0", line))
-        if not OTHER_SIGNS.fullmatch(signs):
+        before, first_cell, rest = signs.partition("\0")
+        if first_cell:
+            between, _, after = f"\0{rest}".rpartition("\0")
+            is_layout = EDGE.fullmatch(before + after) and BETWEEN.fullmatch(between)
+        else:
+            is_layout = BETWEEN.fullmatch(signs) or RULE.fullmatch(signs)
+        if not is_layout:
             return None
         runs = re.findall(r"\d+", line)
         if cell == SHORT_CELL and len(runs) > 1 and any(len(run) > 1 for run in runs):
@@ -482,6 +517,14 @@ def _rows(said: str, cell: str) -> list[list[str]] | None:
         if cells:
             rows.append(cells)
     return rows
+
+
+def _has_pairs(said: str) -> bool:
+    """Tell whether brackets and quotes come in pairs: those of `[1, 2]` do, those of `1 2)` and `1 2'` do not."""
+    if TWO_PRIMES.search(said):
+        return False
+    brackets = all(said.count(opening) == said.count(closing) for opening, closing in ("[]", "()", "{}"))
+    return brackets and said.count("'") % 2 == said.count('"') % 2 == 0
 
 
 def _joined_lines(said: str) -> str:

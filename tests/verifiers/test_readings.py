@@ -60,7 +60,20 @@ def test_same_number(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        *("17", "-16", "- 16", "160", "1,6", "16 or 17", "16 not legs", "16 wheels", "16 17", "16 + 0", "0x10", "1_6"),
+        *(
+            "17",
+            "-16",
+            "- 16",
+            "160",
+            "1,6",
+            "16 or 17",
+            "16 not legs",
+            "16 wheels",
+            "16 17",
+            "16 + 0",
+            "0x10",
+            "1_6",
+        ),
         *(
             "\u0661\u0666",
             "16!",
@@ -392,6 +405,9 @@ def test_sequence(task: str, right: str, said: str) -> None:
         ("path_star", "12 3 45", "12 3 45 6"),
         ("cryptarithm", "A=1,B=2", "A: 1, B: 2 or 3"),
         ("cryptarithm", "A=1,B=2", "A: 1, B: 2, A: 2"),
+        ("cryptarithm", "A=1,B=2", "A'=1,B=2"),
+        ("polynomial_equations", "1.5, 2.5", "1.5, 2.5'"),
+        ("cryptarithm", "A=1,B=2", "A=1,B=2'"),
         ("ab", "#A B#", "#A B# or B#"),
     ],
 )
@@ -440,6 +456,9 @@ def test_duration() -> None:
         "1 < 2\n---\n3   4",
         "**1** 2\n3 **4**",
         "x = np.array([[1, 2],\n              [3, 4]])",
+        "Matrix([[1, 2], [3, 4]])",
+        "\\begin{Bmatrix} 1 & 2 \\\\ 3 & 4 \\end{Bmatrix}",
+        "+---+---+\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+",
     ],
 )
 def test_board_layouts(said: str) -> None:
@@ -452,6 +471,62 @@ def test_board_layouts(said: str) -> None:
 )
 def test_other_board(said: str) -> None:
     assert not is_read(said, "sudoku", "1 2\n3 4")
+
+
+@pytest.mark.parametrize("said", ["1 is false", "1 false", "1 is true", "1 statement is false"])
+def test_claim_about_number(said: str) -> None:
+    assert not is_read(said, "self_reference", "1", "At least 1 statement is false. How many statements can be true?")
+
+
+@pytest.mark.parametrize("said", ["1_234_567", "1_234_567.0"])
+def test_blocks_of_three(said: str) -> None:
+    assert is_read(said, "chain_sum", "1234567")
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "-B",
+        "-(B)",
+        '-"B"',
+        "-\nB",
+        "B-",
+        "+B",
+        ">B",
+        "> B",
+        "B >",
+        "<B",
+        "=> B",
+        "B =",
+        "B:",
+        "^B",
+        "B'",
+        "B''",
+        "(B",
+        "B]",
+    ],
+)
+@pytest.mark.parametrize("board", ["1 2\n3 4", "[1 2]\n[3 4]", "[[1, 2], [3, 4]]"])
+def test_sign_beside_board(sign: str, board: str) -> None:
+    assert not is_read(sign.replace("B", board), "sudoku", "1 2\n3 4")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-\\begin{bmatrix} 1 & 2 \\\\ 3 & 4 \\end{bmatrix}",
+        "\\begin{vmatrix} 1 & 2 \\\\ 3 & 4 \\end{vmatrix}",
+        "[[1, 2], [3, 4]] is wrong",
+        "[[1, 2], [3, 4]].T",
+        "[[1, 2], [3, 4]]*2",
+    ],
+)
+def test_other_matrix(said: str) -> None:
+    assert not is_read(said, "sudoku", "1 2\n3 4")
+
+
+def test_sign_beside_a_queen() -> None:
+    assert not is_read("_ -Q\nQ _", "n_queens", "_ Q\nQ _")
 
 
 def test_lone_v_is_sign() -> None:
