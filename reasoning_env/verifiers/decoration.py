@@ -310,7 +310,9 @@ DECORATIONS: Mapping[str, Decoration] = {
         "16",
     ),
     "italics": Decoration(
-        _around(r"(?P<mark>[*_])(?P<inner>(?!(?P=mark)|\s)(?:(?!(?P=mark))[^\n])*(?<!\s))(?P=mark)"), "*16*", "16"
+        _around(r"(?s)(?P<mark>\*|_(?!.*\n))(?P<inner>(?!(?P=mark)|\s)(?:(?!(?P=mark)).)*(?<!\s))(?P=mark)"),
+        "*16*",
+        "16",
     ),
     "backticks": Decoration(_around(r"(?P<ticks>`{1,3})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
     "quotes": Decoration(_unquote, '"16"', "16"),

@@ -70,6 +70,7 @@ def test_decoration_taken_off(answer: str, form: str) -> None:
         ("\\boxed {5}", "5"),
         ("\\begin{align*}\nx = 5\n\\end{align*}", "5"),
         ("<mark>5</mark>", "5"),
+        ("***1 2\n3 4***", "1 2\n3 4"),
         ("1 2 \r\n3 4\t\r\n", "1 2\n3 4"),
         ("42.", "42"),
         ("**2*x**3 + x**2**", "2*x**3 + x**2"),
