@@ -44,7 +44,7 @@ UNGUARDED = {
     "signal the fork server": ("os.kill(os.getppid(), 0)", SECCOMP),
 }
 """Python source that an unguarded verifier executes as an answer, each with a layer that denies it."""
-RAN, DENIED = (1.0, Reason.SCORED), (0.5, Reason.SCORED)
+RAN, DENIED = (1.0, Reason.SCORED), (0.49, Reason.SCORED)
 
 
 async def _execute(pool: WorkerPool, problem: Problem, source: str) -> tuple[float, Reason]:
