@@ -8,7 +8,7 @@ time, number and size, and ends by itself. Linux only.
 
 Prints one line of JSON: honest verdicts (number, wrong, lost after the retries of `JudgeClient`), the times of honest
 requests with and without attackers, the slowest `/health`, what each attack was answered, the growth of memory and open
-files since the first fifth of the attacks, the seconds to the end after SIGTERM, and the processes that are left. Ends
+files since the second fifth of the attacks, the seconds to the end after SIGTERM, and the processes that are left. Ends
 with status 1 when a verdict was wrong or lost, a process was left, the log has a traceback, or the end took more than
 10 s.
 """
@@ -120,6 +120,7 @@ TOO_LARGE = {
     "31 MB of <": b'{"ref": "a", "texts": ["' + b"<" * 31_000_000 + b'"]}',
 }
 HUGE = {**MANY_TEXTS, **TOO_LARGE}
+BOMB = gzip.compress(b" " * 300_000_000, 1)
 
 
 # ---------------------------------------------------------------------------- attacks
@@ -182,7 +183,7 @@ class Attackers:
             for position in range(len(whole)):
                 writer.write(whole[position : position + 1])
                 await asyncio.sleep(0.2)
-                if reader.at_eof():
+                if reader.at_eof() or writer.is_closing():
                     break
             await self.count("slow", reader)
 
@@ -192,8 +193,7 @@ class Attackers:
         await self.ask(name, head(len(body)), body)
 
     async def bomb(self) -> None:
-        body = gzip.compress(b" " * 300_000_000, 1)
-        await self.ask("gzip", request_of(body, "Content-Encoding: gzip"))
+        await self.ask("gzip", request_of(BOMB, "Content-Encoding: gzip"))
 
     async def wrong_reference(self) -> None:
         await self.ask("wrong reference", request_of(score_body(self._chance.choice(WRONG_REFERENCES), ["x"])))
@@ -399,7 +399,8 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
         watch_health(url, health_s, statuses),
     )
     during = len(sampler.samples)
-    first = sampler.samples[before : before + (during - before) // 5]
+    fifth = (during - before) // 5
+    second = sampler.samples[before + fifth : before + 2 * fifth]
     await asyncio.sleep(min(30.0, seconds / 6))  # the last requests end, and the last workers are replaced
     final = Honest()
     await run_for(2.0, *_honest(final, client, problems))
@@ -417,7 +418,7 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
         "health_statuses": dict(statuses),
         "attacks": dict(sorted(attackers.answers.items())),
         "faults": dict(faults.counts),
-        "growth": growth(first, sampler.samples[during:]),
+        "growth": growth(second, sampler.samples[during:]),
         "most": {name: max(asdict(usage)[name] for usage in sampler.samples) for name in asdict(sampler.samples[0])},
     }
 
