@@ -98,8 +98,10 @@ PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
         " " + PROMPT + "right",
         PROMPT[300:] + "right",
         "<s> " + PROMPT[300:] + "right",
+        "<s>" + PROMPT.replace(". ", ".") + "right",
+        "<s>" + PROMPT.replace("?", " ?") + "\nright",
     ],
-    ids=["whole", "mark", "blank", "cut", "mark and cut"],
+    ids=["whole", "mark", "blank", "cut", "mark and cut", "blanks lost", "blanks added"],
 )
 def test_completion_is_found_behind_its_prompt(query: str) -> None:
     assert completion_behind(PROMPT, query) == "right"
@@ -113,10 +115,29 @@ def test_leading_blank_of_a_prompt_may_be_lost() -> None:
     assert completion_behind("  Q? ", "Q? right") == "right"
 
 
+def test_prompt_written_by_the_model_is_no_prompt() -> None:
+    assert completion_behind(PROMPT, "wrong " * 400 + PROMPT + "right") is None
+
+
+def test_prompt_whose_end_stands_twice() -> None:
+    example = "How many legs have 3 spiders, if each of them has 8, as all spiders do? " * 3 + "assistant:"
+    asked = "Count. " + example + "24 " + example
+    assert completion_behind(asked, "<s>" + asked + "right") == "right"
+
+
+def test_prompt_of_blanks_is_not_found() -> None:
+    assert completion_behind("  ", "<s>  right") is None
+
+
+def test_prompt_with_lone_surrogate() -> None:
+    prompt = "é\ud800" * 300
+    assert completion_behind(prompt, "<s>" + prompt + "é\ud800") == "é\ud800"
+
+
 async def test_query_without_its_prompt_is_a_4xx(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
-    assert "query 0 does not hold its prompt" in await error_of(reply)
+    assert "query 0 does not hold the end of its prompt" in await error_of(reply)
 
 
 async def test_health_is_told(client: Client) -> None:
