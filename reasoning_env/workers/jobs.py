@@ -31,7 +31,7 @@ class Job:
 
 
 class JobQueue(asyncio.Queue[Job]):
-    """Jobs that wait; a job is under way from `get` until its result is there."""
+    """Jobs that wait; a job is under way from `get` until `end`."""
 
     def _init(self, maxsize: int) -> None:
         self._arrivals = 0
@@ -65,8 +65,14 @@ class JobQueue(asyncio.Queue[Job]):
         self._remove(job)
         self._served += 1
         self._last_served[job.client] = self._served
-        job.result.add_done_callback(lambda _: self._end(job))
         return job
+
+    def end(self, job: Job) -> None:
+        """Count a job as under way no longer: its worker is free, or gone."""
+        self._under_way[job.client] -= 1
+        if self._under_way[job.client] <= 0:
+            del self._under_way[job.client]
+            self._forget_if_absent(job.client)
 
     def _order(self, client: str) -> tuple[int, int, int]:
         """Return the sort key of a client: jobs under way, the last job, the arrival of its first job that waits."""
@@ -85,12 +91,6 @@ class JobQueue(asyncio.Queue[Job]):
             if not jobs:
                 del self._waiting[job.client]
                 self._forget_if_absent(job.client)
-
-    def _end(self, job: Job) -> None:
-        self._under_way[job.client] -= 1
-        if self._under_way[job.client] <= 0:
-            del self._under_way[job.client]
-            self._forget_if_absent(job.client)
 
     def _forget_if_absent(self, client: str) -> None:
         if client not in self._waiting and client not in self._under_way:

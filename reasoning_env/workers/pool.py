@@ -2,8 +2,8 @@
 
 Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
 each worker has a slot, owned by an asyncio task. `jobs.py` tells the order of jobs. Deadlines count from the moment a
-job reaches a worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job ends at
-once when its caller is cancelled.
+job reaches a worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job without a
+caller leaves the queue at once; a worker has REPLACEMENT_S to end such a job, and is replaced otherwise.
 
 One rule replaces whatever died. The owner of a slot starts a worker as soon as the slot is empty, and tries again with
 growing pauses for as long as the pool is open. An error that nobody foresaw fails one job and empties one slot. A role
@@ -42,6 +42,10 @@ T = TypeVar("T")
 
 MAX_FAILED_STARTS = 3
 """Failed starts in a row after which jobs do not wait any longer: three in a row are no accident."""
+REPLACEMENT_S = 0.1
+"""Seconds that a worker may spend on a job without a caller. Replacing the worker costs about as much: 20 ms for the
+fork, and 50 to 300 ms where the fresh worker has to build the dataset of a task again. Clients that hung up on jobs of
+a millisecond cost all workers their lives again and again, and `/health` was 503 in a fifth of the time."""
 
 
 class WorkerPool:
@@ -251,7 +255,10 @@ class WorkerPool:
                 if job is None:
                     self._vacate(slot)
                 else:
-                    await self._run(slot, job)
+                    try:
+                        await self._run(slot, job)
+                    finally:
+                        self._jobs[role].end(job)
         finally:
             self._slots.remove(slot)
             slot.vacate()
@@ -276,11 +283,19 @@ class WorkerPool:
             arrival.cancel()
 
     async def _run(self, slot: Slot, job: Job) -> None:
-        """Run a job and hand its result or error to the caller. An error that nobody foresaw also empties the slot."""
+        """Run a job and hand its result or error to the caller. An error that nobody foresaw also empties the slot.
+
+        The result of a job whose caller is gone is dropped. The slot is emptied if the job takes REPLACEMENT_S longer.
+        """
         if job.result.done():  # its caller is gone
             return
         running = asyncio.ensure_future(job.run(slot))
-        job.result.add_done_callback(lambda _: running.cancel())
+
+        def limit_the_rest(_: asyncio.Future[Any]) -> None:
+            if not running.done():  # the caller is gone
+                running.get_loop().call_later(REPLACEMENT_S, running.cancel)
+
+        job.result.add_done_callback(limit_the_rest)
         try:
             outcome = await running
             if not job.result.done():
@@ -292,7 +307,7 @@ class WorkerPool:
             if owner is None or owner.cancelling() or not job.result.cancelled():
                 _fail(job.result, _closed())
                 raise
-            self._vacate(slot)  # the caller is gone, and the worker may still work on the job
+            self._vacate(slot)  # the worker still works on the job
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
             job_error = GenerationError if slot.role is Role.GENERATOR else ScoringError

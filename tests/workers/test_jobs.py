@@ -53,8 +53,7 @@ async def test_idle_client_first() -> None:
 
 async def test_ended_job_counts_no_more() -> None:
     queue = queue_of(job("a"))
-    queue.get_nowait().result.set_result(None)
-    await asyncio.sleep(0)
+    queue.end(queue.get_nowait())
     queue.put_nowait(job("a"))
     queue.put_nowait(job("b"))
     assert queue.get_nowait().client == "a"
@@ -69,16 +68,14 @@ async def test_clients_take_turns_at_one_worker() -> None:
         if len(served) == 1:
             queue.put_nowait(job("b"))
             queue.put_nowait(job("b"))
-        under_way.result.set_result(None)
-        await asyncio.sleep(0)
+        queue.end(under_way)
     assert served == ["a", "b", "a", "b", "a", "a"]
 
 
 async def test_absent_clients_are_forgotten() -> None:
     queue = queue_of(job("a"), job("b"))
-    queue.get_nowait().result.set_result(None)
-    queue.get_nowait().result.cancel()
-    await asyncio.sleep(0)
+    queue.end(queue.get_nowait())
+    queue.end(queue.get_nowait())
     assert not queue._under_way
     assert not queue._last_served
 

@@ -167,6 +167,22 @@ async def test_cancelled_callers(pool: WorkerPool) -> None:
     assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
+async def test_worker_outlives_a_caller(pool: WorkerPool) -> None:
+    """A short job without a caller ends, and its result is dropped."""
+    workers = pool.worker_pids
+    problem = await make(pool, seed=3)
+    for number in range(20):
+        calls = [asyncio.create_task(call) for call in (make(pool, seed=number), pool.score(problem, [str(number)]))]
+        for _ in range(number % 4):
+            await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+    assert (await make(pool, seed=6)).answer == "6"
+    assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
+    assert (pool.worker_pids, pool.stats.workers_replaced) == (workers, 0)
+
+
 async def test_close_fails_all_jobs(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(3)]
