@@ -96,6 +96,8 @@ def read_core_settings(
 
 def _read_yaml(path: Path) -> object:
     """Return the content of a YAML file; raises ConfigError if the file cannot be read, or is not YAML."""
+    if path == Path():
+        raise ConfigError("must be the name of a file", setting="--config")
     try:
         return load_yaml(path.read_text())
     except DuplicateKeyError as error:
@@ -108,6 +110,9 @@ def _read_yaml(path: Path) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"{path} is not YAML: {position}{error.problem}", setting="--config") from error
+        said = error.problem
+        if error.context is not None and str(error.problem).startswith("but "):
+            said = f"{error.context}, {error.problem}"
+        raise ConfigError(f"{path} is not YAML: {position}{said}", setting="--config") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error

@@ -459,17 +459,19 @@ class Session(Generic[T]):
         logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})
 
 
-async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | None) -> None:
-    """Raise ConfigError for settings of tasks that are impossible: an unknown name, no task left, weights of 0.
+async def check_selection(settings: ReasoningSettings, checkout: Path | None) -> None:
+    """Raise ConfigError for settings of tasks that are impossible: an unknown name or parameter, weights of 0.
 
-    The library takes seconds to load, and is only loaded where the tasks of `library_facts` do not suffice.
+    The library takes seconds to load, and is loaded for parameters, for a preset, and where the tasks of
+    `library_facts` do not suffice.
     """
     known = [TaskInfo(task, category(task)) for task in FACTS]
     with suppress(ConfigError):
         SelectedTasks.of(settings, known)
         if settings.eval_tasks:
             select_tasks(known, settings.eval_tasks)
-        return
+        if not settings.task_params and settings.eval_preset is None:
+            return
     async with Session(settings, checkout=checkout):
         pass
 

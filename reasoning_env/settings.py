@@ -68,13 +68,16 @@ def load_yaml(text: str) -> Any:
 
 
 def _split_names(value: object) -> object:
-    """Accept "a, b" for ["a", "b"]."""
-    if isinstance(value, str):
-        return [name.strip() for name in value.split(",") if name.strip()]
-    return value
+    """Accept "a, b" for ["a", "b"]; raises ValueError for commas without a name."""
+    if not isinstance(value, str):
+        return value
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    if not names and value.strip():
+        raise ValueError("must hold a name at least")
+    return names
 
 
-def _parse_mapping(value: object) -> object:
+def parse_mapping(value: object) -> object:
     """Accept YAML or JSON text, and `pattern=value, pattern=value` for a mapping of numbers."""
     if not isinstance(value, str):
         _check_blanks(value)
@@ -90,14 +93,14 @@ def _parse_mapping(value: object) -> object:
     except yaml.YAMLError as error:
         raise ValueError(f"is neither YAML nor JSON: {' '.join(str(error).split())}") from error
     if not isinstance(parsed, dict):
-        raise ValueError("must be a mapping, as in {gcd: ...}")
+        raise ValueError("must be a mapping, as in {name: value}")
     _check_blanks(parsed)
     return parsed
 
 
 def _parse_options(value: object) -> object:
     """Accept YAML or JSON text, and `name=value, name=value`, whose values are YAML: `false` is a boolean."""
-    parsed = _parse_mapping(value)
+    parsed = parse_mapping(value)
     if isinstance(value, str) and isinstance(parsed, dict):
         return {name: load_yaml(text) if isinstance(text, str) else text for name, text in parsed.items()}
     return parsed
@@ -114,9 +117,9 @@ def _check_blanks(value: object) -> None:
 
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Weights = Annotated[dict[str, Weight], BeforeValidator(_parse_mapping)]
+Weights = Annotated[dict[str, Weight], BeforeValidator(parse_mapping)]
 TemplateOptions = Annotated[dict[str, Any], BeforeValidator(_parse_options)]
-TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parse_mapping)]
+TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_mapping)]
 
 
 class ReasoningSettings(BaseModel):
@@ -518,6 +521,8 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
         remedy = did_you_mean(str(name), fields)
         return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
     problem = str(cause) if cause is not None else _expected(mistake, fields[str(name)])
+    if entry and entry[-1] == "[key]":
+        return ConfigError(f"{problem}, as every name", setting=f"{section}{name}", got=mistake["input"])
     if entry:
         problem = f"entry {'.'.join(map(repr, entry))} {problem}"
     got = NOTHING if name == "api_key" else mistake["input"]  # a key stays out of the message

@@ -78,10 +78,15 @@ def test_unknown_setting() -> None:
 
 @pytest.mark.parametrize(
     ("value", "names"),
-    [("", ()), (" , ", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
+    [("", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
 )
 def test_tasks_as_list_or_text(value: Any, names: tuple[str, ...]) -> None:
     assert ReasoningSettings(tasks=value).tasks == list(names)
+
+
+def test_tasks_of_commas_alone() -> None:
+    with pytest.raises(ConfigError, match=r"^tasks: must hold a name at least; got ' , '"):
+        ReasoningSettings(tasks=" , ")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tag", ["<think>", "</think>", "<answer>", "</answer>"])
@@ -141,7 +146,7 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"tasks": 7}, "tasks: must be a list; got 7"),
         ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),
         ({"task_sampling": "x"}, "task_sampling: must be one of 'uniform', 'weighted', 'adaptive'; got 'x'"),
-        ({"task_params": "[1]"}, "task_params: must be a mapping, as in {gcd: ...}; got '[1]'"),
+        ({"task_params": "[1]"}, "task_params: must be a mapping, as in {name: value}; got '[1]'"),
         ({"seed": "x", "top_p": 2}, "seed: must be a whole number; got 'x'; top_p: must be at most 1; got 2"),
         (
             {"complexity_mode": "random", "complexity_level": 0.5},

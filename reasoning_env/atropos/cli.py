@@ -26,10 +26,10 @@ from ..commands.options import OptionParser, option_parser, settings_parser
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..results import EvaluationResult
 from ..runtime.terminal import StderrHandler, Table, print_json
-from ..session import check_names_of_tasks
+from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, range_text
-from ..storage.folders import find_checkout
-from .config import BASE_RANGES, Range, put_event_loop_first
+from ..storage.folders import check_writable, find_checkout
+from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
 from .environment import EnvironmentClass
 from .evaluations import preview
 from .inference.evaluated_model import choose_model
@@ -149,15 +149,22 @@ def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
 
 
 async def check_first(launch: Launch, command: str) -> Launch:
-    """Check names of tasks, then the inference server, before the tokenizer is loaded.
+    """Check the settings, then the inference server, before the tokenizer is loaded.
 
-    A tokenizer that must be fetched takes a minute and a half to fail without a network. Returns the launch; for
-    `evaluate`, with the model and the kind of requests that the server has.
+    What is wrong in the settings is told first: names of tasks, files and folders that cannot be made, folders of
+    tokenizers that are not there. A tokenizer that must be fetched takes a minute and a half to fail without a network.
+    Returns the launch; for `evaluate`, with the model and the kind of requests that the server has.
     """
     config = launch.config
     if command == "process":
         check_path(config.data_path_to_save_groups)
-    await check_names_of_tasks(config, find_checkout(FOLDER))
+    if command == "evaluate":
+        check_writable(Path(config.data_dir_to_save_evals or "evals"), "env.data_dir_to_save_evals")
+    elif config.data_dumps_dir and (config.dump_rollouts or config.dump_failed_rollouts):
+        check_writable(Path(config.data_dumps_dir), "env.data_dumps_dir")
+    if needs_tokenizer(launch.servers):
+        check_tokenizer_folders(config, launch.servers)
+    await check_selection(config, find_checkout(FOLDER))
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
         await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or PATIENCE_S)
@@ -298,7 +305,7 @@ def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:
     atropos = {name: fields[name] for name in BaseEnvConfig.model_fields}
     server = [
         (name, default, limits, "Its tokenizer; by default the environment's." if name == "tokenizer_name" else meaning)
-        for name, default, limits, meaning in _rows(server_class(servers).model_fields, {})
+        for name, default, limits, meaning in _rows(server_class(servers).model_fields, SERVER_RANGES)
     ]
     return {
         "This environment's settings (`--env.NAME`)": _rows({**core, **adapter}, {}),
@@ -312,7 +319,10 @@ def settings_schema(env_cls: EnvironmentClass, names: Container[str]) -> dict[st
     defaults, servers = env_cls.config_init()
     sections: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
-    for section, config_cls, ranges in (("env", type(defaults), BASE_RANGES), ("openai", server_class(servers), {})):
+    for section, config_cls, ranges in (
+        ("env", type(defaults), BASE_RANGES),
+        ("openai", server_class(servers), SERVER_RANGES),
+    ):
         schema = config_cls.model_json_schema()
         definitions |= schema.get("$defs", {})
         properties = {name: value for name, value in schema["properties"].items() if name in names}

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +48,8 @@ def _any_of(*words: str) -> Range:
 DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 """Model of the default server, and name of its tokenizer."""
 ENV_NAME = "reasoning_gym"
+TOKENIZER_FILES = ("token*", "vocab*", "config.json", "*.model", "*.tiktoken")
+"""Patterns of the files from which a tokenizer is loaded; a folder with none of them holds no tokenizer."""
 
 BASE_RANGES = {
     "group_size": _at_least(1),
@@ -71,6 +74,13 @@ BASE_RANGES = {
     "tokenizer_name": Range(bool, "the name or folder of a tokenizer"),
 }
 """Ranges of the fields of Atropos' own config; Atropos checks only their types."""
+
+SERVER_RANGES = {
+    "timeout": _at_least(1),
+    "num_max_requests_at_once": _at_least(1),
+    "num_requests_for_eval": _at_least(1),
+}
+"""Ranges of the fields of Atropos' settings of an inference server."""
 
 
 def check_base_settings(values: object) -> None:
@@ -267,6 +277,27 @@ def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, Any]:
     }
 
 
+def check_tokenizer_folders(config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig]) -> None:
+    """Raise ConfigError for a tokenizer that is no name on a hub, and no folder with the files of a tokenizer.
+
+    Else the loader's own message would speak of the form of names on the hub.
+    """
+    named = {"env.tokenizer_name": config.tokenizer_name}
+    for server in servers if isinstance(servers, list) else [servers]:
+        if server.tokenizer_name != "none":
+            named["openai.tokenizer_name"] = server.tokenizer_name
+    for setting, name in named.items():
+        path = Path(name)
+        remedy = "name the folder of a model or a tokenizer, or a name on the Hugging Face hub"
+        if path.is_dir():
+            if not any(any(path.glob(pattern)) for pattern in TOKENIZER_FILES):
+                raise ConfigError(f"the folder {name} holds no tokenizer", setting=setting, remedy=remedy)
+        elif path.exists():
+            raise ConfigError(f"{name} is a file, not a folder", setting=setting, remedy=remedy)
+        elif name.startswith((".", "/", "~")) or name.count("/") > 1:
+            raise ConfigError(f"there is no folder {name}", setting=setting, remedy=remedy)
+
+
 def explain_construction(
     error: Exception, config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig], slurm: bool
 ) -> ConfigError:
@@ -279,6 +310,7 @@ def explain_construction(
         )
     if isinstance(error, OSError) and error.errno is not None:
         return ConfigError(str(error))
+    check_tokenizer_folders(config, servers)
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     models = ", ".join(repr(server.model_name) for server in (servers if isinstance(servers, list) else [servers]))
     return ConfigError(

@@ -18,7 +18,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from ..config_file import Sections, read_config_files
 from ..errors import ConfigError
 from ..settings import make_settings
-from .config import ReasoningGymEnvConfig, check_url
+from .config import SERVER_RANGES, ReasoningGymEnvConfig, check_url
 from .environment import EnvironmentClass
 
 
@@ -95,6 +95,8 @@ def _build_servers(
     defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> ServerBaseline | list[APIServerConfig]:
     server_cls = server_class(defaults)
+    if options.get("model_name") == "":
+        raise ConfigError("is empty", setting="openai.model_name", remedy="name the model")
     default_list = defaults if isinstance(defaults, list) else [defaults]
     if options and max(len(several), len(default_list)) > 1:
         raise ConfigError(
@@ -110,8 +112,14 @@ def _build_servers(
         if not given:
             return defaults
         servers = [make_settings(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
+    from_variable = "base_url" not in options and not any("base_url" in server for server in several)
     for server in servers:
-        check_url("openai.base_url", server.base_url)
+        # A URL that is nowhere in files and options is the default or the variable's.
+        check_url("OPENAI_BASE_URL" if from_variable else "openai.base_url", server.base_url)
+        for name, allowed in SERVER_RANGES.items():
+            value = getattr(server, name, None)
+            if value is not None and not allowed.allows(value):
+                raise ConfigError(f"must be {allowed.words}", setting=f"openai.{name}", got=value)
     return servers
 
 

@@ -194,10 +194,10 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
 
 def _check_names(tasks: str, folder: Path) -> None:
     """Raise ConfigError for a name among `tasks`, joined by commas, that is no task."""
-    from ..session import check_names_of_tasks
+    from ..session import check_selection
     from ..settings import ReasoningSettings
 
-    asyncio.run(check_names_of_tasks(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
+    asyncio.run(check_selection(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
 
 
 def _complain(environment_file: Path, command: str, text: str) -> None:

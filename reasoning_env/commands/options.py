@@ -151,12 +151,31 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Return the values of the options, and the words that are no options. Raises ConfigError for a mistake."""
+        self._check_names(args or ())
         try:
             return super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
             if error.argument_name is None:
                 self.error(error.message)
-            raise ConfigError(error.message, setting=_as_typed(error.argument_name, args or ())) from error
+            message = error.message
+            if message.startswith("ignored explicit argument"):
+                message = "takes no value"
+            raise ConfigError(message, setting=_as_typed(error.argument_name, args or ())) from error
+
+    def _check_names(self, argv: Sequence[str]) -> None:
+        """Raise ConfigError for a setting that is given by two names, of which argparse would silently take the last.
+
+        Of a name that stands twice the last value counts, so that a script's own options can be followed by others.
+        """
+        written: dict[str, str] = {}
+        for word in argv:
+            name = word.partition("=")[0]
+            action = self._option_string_actions.get(name) if word.startswith("-") else None
+            if action is None:
+                continue
+            before = written.setdefault(action.dest, name)
+            if before != name:
+                raise ConfigError(f"{before} and {name} set the same setting", remedy="give one of both")
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError for a mistake that is about no single option, such as a missing argument or two options."""
@@ -214,6 +233,7 @@ class OptionParser(CommandParser):
         Raises ConfigError:
             An option is not known.
             An option has no value.
+            A setting is given by two names.
             A word is neither an option nor a value.
         """
         options, unknown = self.parse_known_args(argv)

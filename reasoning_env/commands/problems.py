@@ -7,11 +7,10 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from ..errors import ConfigError
 from ..records import Problem
 from ..session import Session
+from ..settings import parse_mapping
 
 SEEDS = 2**32
 """Number of seeds of the library, which start at 0."""
@@ -53,11 +52,10 @@ def level(text: str) -> float:
 def mapping(text: str) -> Mapping[str, Any]:
     """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
     try:
-        params = yaml.safe_load(text)
-    except yaml.YAMLError:
-        params = None
-    if not isinstance(params, dict):
-        raise argparse.ArgumentTypeError(f"{text!r} is no mapping, such as '{{min_terms: 4}}'")
+        params = parse_mapping(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; got {text!r}") from error
+    assert isinstance(params, dict)
     return params
 
 

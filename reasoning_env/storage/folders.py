@@ -1,12 +1,15 @@
-"""Default folders: the user's own checkout of the library, and the dumps.
+"""Folders: the user's own checkout of the library, the dumps, and a check that a folder can be written to.
 
-`folder` is always the folder of the environment's module.
+`folder` is the folder of the environment's module, except in `check_writable`.
 """
 
 from __future__ import annotations
 
 import logging
+import tempfile
 from pathlib import Path
+
+from ..errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -33,3 +36,22 @@ def default_dumps_folder(folder: Path) -> Path:
     has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
     installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
     return (Path.cwd() if installed else folder) / "data_dumps"
+
+
+def check_writable(folder: Path, setting: str) -> None:
+    """Raise ConfigError, which names the setting, unless files can be made in `folder`, or in a folder of that name.
+
+    A temporary file is made for that in the folder or, where the folder is not there yet, in the nearest folder above.
+    Permissions alone do not tell: everything is permitted to root, also below `/proc`.
+    """
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise ConfigError(f"{folder} cannot be made, because {nearest} is no folder", setting=setting)
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(
+            f"{folder} cannot be written to ({nearest}: {reason})", setting=setting, remedy="name another folder"
+        ) from error

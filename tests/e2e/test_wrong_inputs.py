@@ -38,6 +38,18 @@ TASKS = [
         "--env.task_weights: entry 'gcd' must be at least 0; got '-1'",
     ),
     ("evaluate --tasks nope", "--tasks: there is no task 'nope' (`tasks` lists all"),
+    ("evaluate --tasks zz*", "--tasks: there is no task that matches 'zz*'"),
+    ("evaluate --tasks gmaes/*", "--tasks: there is no task that matches 'gmaes/*'; did you mean games/*"),
+    ("evaluate --tasks ,", "--tasks: must hold a name at least; got ','"),
+    ("evaluate m --config params.yaml", "env.task_params: gcd: min_numbers must be a whole number (its default: 2)"),
+    ("tasks chain_sum --params {allow_negation:maybe}", "--params: the name 'allow_negation:maybe' has no value"),
+]
+TWICE = [
+    ("evaluate --model m --openai.model_name n", "--model and --openai.model_name set the same setting; give one"),
+    ("evaluate m -n 2 --repeats 3", "-n and --repeats set the same setting; give one of both"),
+    ("evaluate m --chat --openai.server_type vllm", "--chat and --openai.server_type set the same setting"),
+    ("serve --env.temperature 1 --temperature 2", "--env.temperature and --temperature set the same setting"),
+    ("evaluate m --quiet -v", "-v: not allowed with argument --quiet"),
 ]
 SETTINGS = [
     ("evaluate --env.eval_level 7", "--env.eval_level: must be at most 1; got '7'"),
@@ -48,6 +60,17 @@ SETTINGS = [
     ("evaluate -n 0", "-n: must be at least 1; got '0'"),
     ("evaluate --temperature hot", "--temperature: must be a number; got 'hot'"),
     ("evaluate --temperature nan", "--temperature: must be a number; got 'nan'"),
+    ("evaluate m --config nan.yaml", "env.temperature: must be a number; got nan"),
+    ("evaluate m --limit=-5", "--limit: must be at least 1; got '-5'"),
+    ("evaluate m --limit 1e400", "--limit: must be a whole number; got '1e400'"),
+    ("evaluate m --concurrency -3", "--concurrency: must be at least 1; got -3"),
+    ("evaluate m --fail-under nan", "--fail-under: must be a number from 0 to 1; got 'nan'"),
+    ("evaluate m --json=3", "--json: takes no value"),
+    ("evaluate m --slurm maybe", "--slurm: must be true or false; got 'maybe'"),
+    ("evaluate m --env. 1", "there is no option --env.; did you mean --env."),
+    ("evaluate m -t 1", "'-t' is not an option; options begin with --"),
+    ("tasks gcd --level nan", "--level: must be a number from 0 to 1; got 'nan'"),
+    ("audit --seed nan", "--seed: must be a whole number; got 'nan'"),
     ("evaluate --temperature -1", "--temperature: must be at least 0; got '-1'"),
     ("evaluate --max-tokens 0", "--max-tokens: must be at least 1; got '0'"),
     ("evaluate --fail-under x", "--fail-under: must be a number from 0 to 1; got 'x'"),
@@ -67,6 +90,14 @@ SERVERS = [
     ("evaluate --base-url localhost:9001", "--base-url: must begin with http:// or https://"),
     ("evaluate --base-url http://127.0.0.1:99999/v1", "--base-url: must have a port from 0 to 65535"),
     ("evaluate --base-url http://127.0.0.1:9/v1", "(http://127.0.0.1:9/v1: Connection refused); start one, or correct"),
+    ("evaluate --base-url", "--base-url: expected one argument, as in --NAME VALUE"),
+    ("evaluate --base-url ftp://x", "--base-url: must begin with http:// or https:// and the server's name; got"),
+    ("evaluate --base-url http://", "--base-url: must begin with http:// or https:// and the server's name; got"),
+    ("evaluate --base-url http://[::1/v1", "--base-url: must be a URL (Invalid IPv6 URL)"),
+    ("evaluate --base-url http://a/v1,http://b/v1", "--base-url: must be one URL"),
+    ("evaluate --openai.model_name=", "--openai.model_name: is empty; name the model"),
+    ("evaluate --openai.timeout -1", "--openai.timeout: must be at least 1; got -1"),
+    ("evaluate --openai.num_max_requests_at_once 0", "--openai.num_max_requests_at_once: must be at least 1; got 0"),
     ("evaluate --openai.server_type chatt", "--openai.server_type: must be one of 'auto', 'vllm'"),
     ("judge --port x", "--port: must be a whole number; got 'x'"),
     ("judge --generators 0", "--generators: must be at least 1; got 0"),
@@ -85,6 +116,27 @@ FILES = [
     ("serve --config sections.yaml", "sections.yaml holds 'tasks', which is no section; the sections are env, openai"),
     ("serve --config unknown.yaml", "env.taks: there is no such setting; did you mean tasks?"),
     ("serve --config twice.yaml", "--config: twice.yaml: the key 'tasks' stands twice, in lines 2 and 3; keep one"),
+    ("serve --config=", "--config: must be the name of a file"),
+    ("serve --config /dev/null", "--config: /dev/null must hold sections (env, openai, slurm, testing); it is empty"),
+    ("serve --config documents.yaml", "is not YAML: line 3, column 1: expected a single document in the stream, but"),
+    ("serve --config tab.yaml", "--config: tab.yaml is not YAML: line 2, column 1: found character '\\t'"),
+    ("serve --config number_key.yaml", "--config: number_key.yaml: env: must be a text, as every name; got 1"),
+    ("serve --config python.yaml", "python.yaml is not YAML: line 1, column 6: could not determine a constructor"),
+    ("serve --config text_env.yaml", "text_env.yaml: env: must be a mapping of names to values; got 'gcd'"),
+    ("serve --config text_params.yaml", "env.task_params: entry 'gcd' must be a mapping of names to values; got 3"),
+    ("serve --config weights.yaml", "env.task_weights: entry 'gcd' must be a number; got 'x'"),
+    ("serve --config tasks.yaml", "env.tasks: entry 1 must be a text; got 3"),
+    ("process --env.tokenizer_name /nope/tok", "--env.tokenizer_name: there is no folder /nope/tok; name the folder"),
+    ("process --env.tokenizer_name folder", "--env.tokenizer_name: the folder folder holds no tokenizer; name"),
+    ("process --openai.tokenizer_name binary", "--openai.tokenizer_name: binary is a file, not a folder; name"),
+    (
+        "process --chat --env.dump_rollouts true --env.data_dumps_dir /proc/x",
+        "--env.data_dumps_dir: /proc/x cannot be written to",
+    ),
+    ("evaluate m --env.data_dir_to_save_evals /proc/x", "--env.data_dir_to_save_evals: /proc/x cannot be written to"),
+    ("evaluate m --env.data_dir_to_save_evals binary", "--env.data_dir_to_save_evals: binary cannot be made, because"),
+    ("process --env.data_path_to_save_groups /proc/x", "--env.data_path_to_save_groups: /proc cannot be written to"),
+    ("process --env.data_path_to_save_groups binary/x", "binary cannot be made, because "),
     ("serve --config no_server.yaml", "--config: no_server.yaml: openai: must name a server at least"),
     ("serve --config no_server.yaml --config missing.yaml", "--config: no_server.yaml: openai: must name a server"),
     ("compare folder", "name two folders or more"),
@@ -118,11 +170,21 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "unknown.yaml").write_text("env: {taks: gcd}\n")
     (tmp_path / "twice.yaml").write_text("env:\n  tasks: gcd\n  tasks: lcm\n")
     (tmp_path / "no_server.yaml").write_text("openai: []\n")
+    (tmp_path / "params.yaml").write_text("env: {task_params: {gcd: {min_numbers: x}}}\n")
+    (tmp_path / "nan.yaml").write_text("env: {temperature: .nan}\n")
+    (tmp_path / "documents.yaml").write_text("---\nenv: {}\n---\nenv: {}\n")
+    (tmp_path / "tab.yaml").write_text("env:\n\ttasks: gcd\n")
+    (tmp_path / "number_key.yaml").write_text("env: {1: 2}\n")
+    (tmp_path / "python.yaml").write_text("env: !!python/object:os.system {}\n")
+    (tmp_path / "text_env.yaml").write_text("env: gcd\n")
+    (tmp_path / "text_params.yaml").write_text("env: {task_params: {gcd: 3}}\n")
+    (tmp_path / "weights.yaml").write_text("env: {task_sampling: weighted, task_weights: {gcd: x}}\n")
+    (tmp_path / "tasks.yaml").write_text("env: {tasks: [gcd, 3]}\n")
     (tmp_path / "torn.jsonl").write_text('{"item_id": "gcd", "roll')
 
 
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(("words", "said"), [*COMMANDS, *TASKS, *SETTINGS, *SERVERS, *FILES])
+@pytest.mark.parametrize(("words", "said"), [*COMMANDS, *TASKS, *TWICE, *SETTINGS, *SERVERS, *FILES])
 def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     argv = words.split()
     if argv[0] in ("evaluate", "process") and "--base-url" not in argv:
@@ -130,6 +192,12 @@ def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     result = cli(*argv)
     assert result.status in (1, 2)
     assert said in result.complaint
+
+
+def test_wrong_address_in_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
+    result = cli("evaluate", "m")
+    assert "OPENAI_BASE_URL: must begin with http:// or https://" in result.complaint
 
 
 def test_python_without_packages() -> None:

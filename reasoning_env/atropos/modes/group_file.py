@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -20,6 +19,7 @@ from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
 from ...records import Group
 from ...storage.files import KeyedFile, replace_file
+from ...storage.folders import check_writable
 from ...storage.reading import read_json
 from ..wire import encode_members
 
@@ -39,11 +39,8 @@ def check_path(name: str | None) -> Path:
     path = Path(name)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder", setting=SETTING, remedy="name a file in it")
-    parent = next(folder for folder in path.absolute().parents if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ConfigError(
-            f"{path} cannot be made, because {parent} is no folder that can be written to", setting=SETTING
-        )
+    if not path.exists():
+        check_writable(path.absolute().parent, SETTING)
     return path
 
 
