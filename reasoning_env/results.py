@@ -22,13 +22,17 @@ from .dumps.reader import DumpedGroup, list_files, stream_groups
 from .errors import ConfigError
 from .evaluations.folder import SAMPLES, Results, read_results
 from .evaluations.summary import Row, summarise, tally_by_task
+from .runtime.text import counted, visible
 from .storage.reading import describe
+
+REPR_TASKS = 5
+"""Tasks that the repr of an evaluation shows: a few lines."""
 
 Record = dict[str, Any]
 """A row of a data frame: a value by the name of its column."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvaluationResult:
     """The results of an evaluation. `results` is the content of results.json, `folder` the evaluation's folder.
 
@@ -67,7 +71,19 @@ class EvaluationResult:
 
     def __str__(self) -> str:
         score = "nothing was scored" if self.score is None else f"mean score {self.score:.3f}"
-        return f"{self.model}: {score} over {len(self.results['tasks'])} tasks, in {self.folder}"
+        unfinished = "" if self.finished else ", not finished"
+        tasks = counted(len(self.results["tasks"]), "task")
+        return visible(f"{self.model}: {score} over {tasks}{unfinished}, in {self.folder}")
+
+    def __repr__(self) -> str:
+        """Return the line of `str` and a few tasks with the lowest scores, for a Python shell."""
+        rows = [row for row in self.rows()[:-1] if row["score"] is not None]
+        lines = [f"  {_with_interval(row, 'score')}  {visible(row['task'], 60)}" for row in rows[:REPR_TASKS]]
+        if len(rows) > REPR_TASKS:
+            lines.append(
+                f"  ... and {counted(len(rows) - REPR_TASKS, 'task')} with higher scores: print(result.to_pandas())"
+            )
+        return "\n".join([f"<{self!s}>", *lines])
 
     def _repr_html_(self) -> str:
         return _html(str(self), self.rows())
@@ -111,6 +127,9 @@ class Groups:
     def to_pandas(self) -> Any:
         """Return a data frame with a row for each rollout; raises ImportError without pandas."""
         return _data_frame(list(self.rollouts()))
+
+    def __repr__(self) -> str:
+        return f"<groups of {visible(str(self.path))}>"
 
     def _repr_html_(self) -> str:
         return _html(str(self.path), self.rows())

@@ -30,6 +30,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
+from ..runtime.text import visible
 from ..storage.reading import Count, FreeJson, Name, Number, parse_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
@@ -186,6 +187,11 @@ class DumpedRollout:
     seconds: Number | None = None
     thinking: str = ""
 
+    def __repr__(self) -> str:
+        """Return a line with the beginning of the answer."""
+        answer = "none" if self.answer is None else visible(repr(self.answer), 60)
+        return f"<rollout with score {self.score:g}, reason {self.reason}, answer {answer}>"
+
     @property
     def judged_score(self) -> float:
         """The verifier's score before the length penalty; the reward where the line has no such score."""
@@ -227,6 +233,13 @@ class DumpedGroup:
     reference: Name | None = None
     thinking_formats: tuple[Name, ...] | None = None
     library_answer: str | None = None
+
+    def __repr__(self) -> str:
+        """Return a line: answers and parameters may have thousands of characters."""
+        level = "" if self.level is None else f" at level {self.level:g}"
+        scores = ", ".join(f"{score:g}" for score in self.scores)
+        name = self.item_id if self.reference is None else self.reference
+        return f"<group {visible(name, 100)}{level}, scores {visible(scores, 100)}>"
 
     @property
     def scores(self) -> tuple[float, ...]:

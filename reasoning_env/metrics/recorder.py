@@ -160,14 +160,13 @@ class MetricsRecorder:
         in_flight: int = 0,
         step: int | None = None,
     ) -> dict[str, object]:
-        """Return totals and recent rates by name; waiting and lost groups only if there are any."""
+        """Return totals and recent rates by name; means, waiting and lost groups only if there are any."""
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
             **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
-            "mean_score": _figure(total.score.mean),
-            "share_correct": _figure(total.correct.mean),
+            **_means(total),
             "tasks": len(self.tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
@@ -188,8 +187,10 @@ def progress_line(progress: Mapping[str, object]) -> str:
     return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())
 
 
-def _figure(mean: float | None) -> str:
-    return "nan" if mean is None else f"{mean:.3f}"
+def _means(total: TaskTotals) -> dict[str, str]:
+    """Return the means of the progress line; empty without rollouts."""
+    means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
+    return {name: f"{mean:.3f}" for name, mean in means.items() if mean is not None}
 
 
 def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:

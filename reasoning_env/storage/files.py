@@ -129,7 +129,7 @@ class NumberedFiles:
         self._lines += 1
         self.written += 1
         if self._lines == self._lines_per_file:
-            logger.info("%s is finished, with %d groups", self._file.path, self._lines)
+            logger.debug("%s is finished, with %d groups", self._file.path, self._lines)
             self.close()
 
     def close(self) -> None:

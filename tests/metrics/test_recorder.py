@@ -189,7 +189,7 @@ def test_totals_by_task() -> None:
 
 def test_progress_line_words() -> None:
     plain = words(progress_line(MetricsRecorder().progress(None)))
-    assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
+    assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}
     line = progress_line(MetricsRecorder().progress(None, DUMPS, DELIVERY))
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}

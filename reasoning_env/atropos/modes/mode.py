@@ -93,8 +93,9 @@ class Mode:
         return progress_line(progress)
 
     def log_last_progress(self, progress: dict[str, object]) -> None:
-        """Log the totals of the run at its end."""
-        logger.info("%s", self.progress_line(progress))
+        """Log the totals of the run at its end; nothing if no group was scored or dropped."""
+        if progress["groups"] or progress["failed"]:
+            logger.info("%s", self.progress_line(progress))
 
     def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
         """Print a table of the tasks, worst first; nothing if no group was scored.

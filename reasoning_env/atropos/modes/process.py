@@ -20,6 +20,7 @@ from ...errors import ConfigError
 from ...metrics.recorder import MetricsRecorder
 from ...records import Group, Problem, ProblemRequest, ProblemSpec, Split
 from ...runtime.concurrency import cancel_all
+from ...runtime.text import counted
 from ...runtime.turns import in_background
 from ..config import ReasoningGymEnvConfig, made_with
 from ..environment import Environment, RolloutItem
@@ -65,9 +66,12 @@ class Process(Mode):
         file = self._file
         if file is None or not file.lines:
             return
-        if file.lines > metrics.total.groups:
-            print("\nThe table is of this run alone.")
-        print(f"\n{file.lines} groups are in {file.path}; look at them with the command `report {file.path}`")
+        of_this_run = metrics.total.groups
+        if of_this_run:
+            print("\nThe table is of this run alone.\n" if file.lines > of_this_run else "")
+        print(f"{file.path} holds {counted(file.lines, 'group')}; the command `report {file.path}` shows them")
+        if not of_this_run and file.lines >= self._total:
+            print(f"Nothing was left to do: env.total_steps is {self._total}, and more groups need a higher number.")
         if keep is not None:
             print(f"{write_chat(file.path, keep)} conversations are in {chat_path(file.path, keep)}")
 
@@ -98,7 +102,9 @@ class Process(Mode):
         file = self._file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
         scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
         if file.lines:
-            logger.info("%s holds %d of %d groups already", file.path, file.lines, self._total)
+            missing = max(0, self._total - file.lines)
+            rest = f"{missing:,} are missing" if missing else "nothing is left to do"
+            logger.info("%s holds %s already; %s", file.path, counted(file.lines, "group"), rest)
         run.session.begin(done=file.positions, learn_from=scored)
         await self._write_groups(env, run, file)
 
