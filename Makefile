@@ -34,8 +34,9 @@ demo: .venv/installed
 learn: .venv/installed-learn
 	$(RUN) -m learn $(ARGS)
 
+# Tests wait for processes half of the time: four at once keep two cores busy.
 test: .venv/installed-dev
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/installed-dev
 	$(RUN) -m ruff check

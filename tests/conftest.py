@@ -32,7 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole-corpus", action="store_true", help=help_text)
 
 
-LONGEST = ("test_resume.py", "test_every_task.py", "test_faults.py", "test_hostile.py", "test_faster.py")
+LONGEST = (
+    *("test_shown_commands.py", "test_judge_faults.py", "test_served_answers.py", "test_faults.py", "test_resume.py"),
+    *("test_every_task.py", "test_testing_page.py", "test_hostile.py", "test_faster.py"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

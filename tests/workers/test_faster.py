@@ -21,10 +21,10 @@ from .support import PATIENCE_S, make, running_pool, spec
 pytestmark = pytest.mark.slow
 
 LIBRARY = Path(str(reasoning_gym.__file__)).parent
-SEEDS = {replacement.task: list(range(20)) for replacement in REPLACEMENTS}
+SEEDS = {replacement.task: list(range(8)) for replacement in REPLACEMENTS}
 # The library takes up to some seconds for the others.
-SEEDS["knight_swap"] = [1, 3, 8, 11, 14, 16, 17, 18, 21, 25, 27, 28, 31, 32, 39, 43, 49, 55, 56, 57]
-SEEDS["futoshiki"] = [1, 2, 3, 4, 8, 13, 14, 15, 16, 18, 21, 22, 23, 28, 31, 32, 36, 39, 43, 46]
+SEEDS["knight_swap"] = [1, 3, 8, 11, 14, 16, 17, 18]
+SEEDS["futoshiki"] = [1, 2, 3, 4, 8, 13, 14, 15]
 
 
 WANTED = [(task, seed) for task, seeds in SEEDS.items() for seed in seeds]
