@@ -18,6 +18,7 @@ from ..evaluations.folder import MadeWith, open_folder
 from ..evaluations.plan import EvaluationPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.run import Evaluation, Evaluator, metrics
+from ..evaluations.scores import EvaluationScores, scores_of
 from ..records import Sampling, Split
 from ..results import EvaluationResult
 from ..runtime.text import counted
@@ -59,8 +60,13 @@ class ModelEvaluations:
         self._evaluation: Evaluation | None = None
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
+        self.scores: list[EvaluationScores] = []
+        """Scores of the finished evaluations, the last one last."""
+        self._finished: EvaluationResult | None = None
+        self.under_way = False
+        """Whether an evaluation runs now."""
 
-    async def run(self, *, step: int | None, resume: bool) -> dict[str, float]:
+    async def run(self, *, step: int | None, resume: bool, bar: bool) -> dict[str, float]:
         """Evaluate the model and return the metrics.
 
         Finished problems are kept, also after an error or an interruption.
@@ -68,6 +74,7 @@ class ModelEvaluations:
         Args:
             step: Step of the trainer, for the results; None without a trainer.
             resume: Resume an equal evaluation that was interrupted.
+            bar: Show a progress bar on a terminal.
 
         Raises:
             ServerError: No problem could be evaluated.
@@ -95,12 +102,18 @@ class ModelEvaluations:
         base_url = made_with["server"]["base_url"]
         logger.info("%s at %s: %s", made_with["model"], base_url, describe(self._session, sampling))
         evaluation = self._evaluation = Evaluation(self._evaluator(plan, sampling), folder, plan.preset, categories)
+        self.under_way = True
         try:
-            await evaluation.run(self._session.evaluation_set)
+            await evaluation.run(self._session.evaluation_set, bar=bar)
         finally:
+            self.under_way = False
             # After Ctrl-C too.
             results = await evaluation.conclude()
             self.last = EvaluationResult(results, folder.path)
+        scores = scores_of(results, None if self._finished is None else self._finished.results)
+        if scores is not None:
+            self.scores.append(scores)
+            self._finished = self.last
         return metrics(results)
 
     def progress_line(self) -> str:

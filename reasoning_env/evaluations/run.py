@@ -175,8 +175,8 @@ class Evaluation:
         """How many problems the set has; before the end, how many it should have."""
         self._not_made: Counter[str] = Counter()
 
-    async def run(self, problems: EvaluationSet) -> None:
-        """Evaluate the problems that are not done.
+    async def run(self, problems: EvaluationSet, *, bar: bool = True) -> None:
+        """Evaluate the problems that are not done; with `bar`, a progress bar is shown on a terminal.
 
         A dropped problem is written after all problems were tried, so that a start after an interruption tries it
         again. Raises the errors of `Evaluator.run`, and:
@@ -188,7 +188,7 @@ class Evaluation:
         self._problems = len(problems.tasks) * problems.samples_per_task
         for sample in done.values():
             self._add(sample)
-        with progress_bar("evaluation", self._problems, done=len(done)) as advance:
+        with progress_bar("evaluation", self._problems, done=len(done), shown=bar) as advance:
 
             async def keep(result: EvaluatedProblem) -> None:
                 if result.dropped is None:

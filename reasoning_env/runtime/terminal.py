@@ -107,11 +107,12 @@ def width() -> int:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Callable[..., None]]:
+def progress_bar(title: str, total: int | None, *, done: int = 0, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Show a bar with rate and time left on stderr, if stderr is a terminal. `done` items are done at the start.
 
-    A `total` of None means an unknown length. Yields a function that advances the bar by one and takes a note to show
-    beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
+    A bar that is not `shown` shows nothing: a live panel leaves no room for a bar. A `total` of None means an unknown
+    length. Yields a function that advances the bar by one and takes a note to show beside the bar. Text written to
+    `sys.stderr` meanwhile appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     columns = (
@@ -122,7 +123,7 @@ def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Ca
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=not shown or not console.is_terminal) as progress:
         bar = progress.add_task(title, total=total, completed=done, note="")
 
         def advance(note: str = "") -> None:

@@ -69,6 +69,28 @@ async def test_scores_in_metrics_match_samples(make_env: MakeEnv, server: Infere
     assert settings["strict_rewards"] and settings["lenient_answers"]
 
 
+async def test_training_tells_changes(
+    make_env: MakeEnv,
+    server: InferenceServer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=1)
+    env.config.data_dir_to_save_evals = str(tmp_path)
+    env._run.mode = Serve()
+    caplog.set_level("INFO")
+    for step, policy in ((10, lambda request: [WRONG]), (20, spells_only)):
+        env.curr_step = step
+        server.policy = policy
+        await env.evaluate()
+    told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]
+    assert told[0].endswith(", +0.500 since step 10")
+    assert told[1].endswith(": algorithmic 1.000 (+1.000), arithmetic 0.000 (+0.000)")
+    env.print_summary()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if line] == ["EVALUATED", "10", "20"]
+
+
 async def test_failure_ends_command_alone(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -45,7 +45,7 @@ class Evaluate(Mode):
     async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
         """Evaluate the model, or resume an equal evaluation that was interrupted; raises ReasoningEnvError."""
         self._evaluations = evaluations
-        return await evaluations.run(step=None, resume=True)
+        return await evaluations.run(step=None, resume=True, bar=True)
 
     async def run(self, env: Environment, run: Run) -> EvaluationResult:
         """Evaluate the model and return the results; raises ReasoningEnvError."""

@@ -7,11 +7,13 @@ this folder uses the methods of `Mode`, and never tests which mode it has.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Protocol
 
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ReasoningEnvError
+from ...evaluations.scores import EvaluationScores
 from ...metrics.recorder import MetricsRecorder, progress_line
 from ...metrics.stats import DeliveryStats
 from ...records import Group
@@ -34,8 +36,10 @@ class Evaluations(Protocol):
 
     @property
     def last(self) -> EvaluationResult | None: ...
+    @property
+    def scores(self) -> Sequence[EvaluationScores]: ...
 
-    async def run(self, *, step: int | None, resume: bool) -> dict[str, float]: ...
+    async def run(self, *, step: int | None, resume: bool, bar: bool) -> dict[str, float]: ...
     def progress_line(self) -> str: ...
     def describe(self) -> str: ...
 
@@ -113,7 +117,7 @@ class Mode:
 
     async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
         """Evaluate the model and return the metrics; None if the evaluation failed, which is logged."""
-        return await evaluate_beside_training(evaluations, None)
+        return await evaluate_beside_training(evaluations, None, bar=not self.shows_panel)
 
     # ---- end
 
@@ -134,10 +138,17 @@ class Imported(Mode):
         return await run_api.wandb_group_and_project()
 
 
-async def evaluate_beside_training(evaluations: Evaluations, step: int | None) -> dict[str, float] | None:
-    """Evaluate the model at the trainer's step and return the metrics; a failure is logged and ends no training."""
+async def evaluate_beside_training(evaluations: Evaluations, step: int | None, *, bar: bool) -> dict[str, float] | None:
+    """Evaluate the model at the trainer's step and return the metrics; a failure is logged and ends no training.
+
+    The log tells the scores, overall and by category, with their changes. `bar` allows a progress bar.
+    """
     try:
-        return await evaluations.run(step=step, resume=False)
+        metrics = await evaluations.run(step=step, resume=False, bar=bar)
+        for scores in evaluations.scores[-1:]:
+            for line in scores.lines():
+                logger.info("%s", line)
+        return metrics
     except ReasoningEnvError as error:
         logger.error("the evaluation failed: %s", error)
         return None

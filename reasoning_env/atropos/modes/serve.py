@@ -15,6 +15,7 @@ import time
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ConfigError
+from ...metrics.recorder import MetricsRecorder
 from ...metrics.stats import DeliveryStats
 from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
@@ -23,6 +24,7 @@ from ..inference.client import InferenceClient
 from ..inference.servers import Training, names_of_types
 from ..run import Run
 from ..run_api import RunApiSession
+from ..summary import print_evaluations
 from .mode import Evaluations, Mode, evaluate_beside_training
 from .shutdown import finish_in_flight
 
@@ -35,6 +37,10 @@ class Serve(Mode):
     name = "serve"
     shows_panel = True
     for_training = True
+
+    def __init__(self) -> None:
+        self._evaluations: Evaluations | None = None
+        """Set when the first evaluation begins."""
 
     def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
         return config.startup_timeout_s or math.inf
@@ -53,7 +59,15 @@ class Serve(Mode):
         return await run_api.wandb_group_and_project()
 
     async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
-        return await evaluate_beside_training(evaluations, step)
+        self._evaluations = evaluations
+        return await evaluate_beside_training(evaluations, step, bar=False)
+
+    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
+        """Print the table of the tasks and, after evaluations, the last ten of them."""
+        super().print_summary(metrics, keep=keep, as_json=as_json)
+        if self._evaluations is not None and self._evaluations.scores:
+            print()
+            print_evaluations(self._evaluations.scores)
 
     async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
         """Cancel evaluations, and give groups in flight `shutdown_grace_s` to be scored."""
