@@ -24,6 +24,8 @@ from pydantic.fields import FieldInfo
 
 from ..commands.options import OptionParser, option_parser, settings_parser
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
+from ..inference.addresses import wait_for_address
+from ..inference.failures import describe_failure
 from ..results import EvaluationResult
 from ..runtime.terminal import StderrHandler, Table, print_json
 from ..session import check_selection
@@ -33,8 +35,6 @@ from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, 
 from .environment import EnvironmentClass
 from .evaluations import preview
 from .inference.evaluated_model import choose_model
-from .inference.failures import describe_failure
-from .inference.server_checks import wait_for_address
 from .inference.servers import needs_tokenizer
 from .launch import Launch, build_launch, server_class
 from .modes.group_file import check_path

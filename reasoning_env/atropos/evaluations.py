@@ -19,6 +19,7 @@ from ..evaluations.plan import EvaluationPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..evaluations.scores import EvaluationScores, scores_of
+from ..inference.failures import address
 from ..records import Sampling, Split
 from ..results import EvaluationResult
 from ..runtime.text import counted
@@ -28,7 +29,6 @@ from .config import ReasoningGymEnvConfig
 from .environment import RolloutItem
 from .group_steps import GroupSteps
 from .inference.client import InferenceClient
-from .inference.failures import address
 from .inference.server_checks import context_length
 from .inference.servers import CHAT, ReplyKind
 

@@ -14,6 +14,8 @@ from atroposlib.envs.base import ScoredDataGroup
 
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError
+from ..inference.chat import PlainChat
+from ..inference.failures import MAX_FAILURES, describe_failure
 from ..prompts.chat_format import ChatFormat
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
@@ -22,9 +24,7 @@ from ..session import Session
 from ..workers.pool import WorkerPool
 from .config import ReasoningGymEnvConfig
 from .environment import RolloutItem
-from .inference.chat import PlainChat
 from .inference.client import InferenceClient
-from .inference.failures import MAX_FAILURES, describe_failure
 from .modes.mode import Imported, Mode
 from .wire import LONG_FIELDS
 

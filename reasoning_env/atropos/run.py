@@ -14,6 +14,7 @@ from typing import Any
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..dumps.writer import RolloutDumper
+from ..inference.chat import PlainChat
 from ..problems.plan import describe_run
 from ..records import DropReason
 from ..runtime.concurrency import cancel_all
@@ -32,7 +33,6 @@ from .config import (
 from .delivery import DeliveryQueue
 from .evaluations import ModelEvaluations
 from .group_steps import GroupSteps
-from .inference.chat import PlainChat
 from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
 from .inference.servers import ReplyKind, named_type

@@ -246,10 +246,13 @@ class OptionParser(CommandParser):
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
-        """Return how each option of a command line was written, by its name."""
+        """Return how each option of a command line was written, by its name.
+
+        A switch such as --chat is left out: it is no name of the setting that it sets.
+        """
         words = [word.partition("=")[0] for word in argv if word.startswith("-")]
         actions = self._option_string_actions
-        return {actions[word].dest: word for word in words if word in actions}
+        return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
 
 def option_parser(

@@ -18,11 +18,11 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
 from reasoning_env.atropos.inference import client as inference
-from reasoning_env.atropos.inference.chat import PlainChat
 from reasoning_env.atropos.inference.client import IncompleteReply, InferenceClient
-from reasoning_env.atropos.inference.failures import MAX_FAILURES
 from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, complete_servers, named_type
 from reasoning_env.errors import RefusedError, ServerError
+from reasoning_env.inference.chat import PlainChat
+from reasoning_env.inference.failures import MAX_FAILURES
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Timeouts

@@ -11,9 +11,10 @@ from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 
 from reasoning_env.atropos.inference import server_checks
-from reasoning_env.atropos.inference.server_checks import check_servers, context_length, wait_for_address
+from reasoning_env.atropos.inference.server_checks import check_servers, context_length
 from reasoning_env.atropos.inference.servers import ChatServer
-from reasoning_env.errors import ServerError
+from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.inference.addresses import wait_for_address
 from reasoning_env.runtime import retries
 from tests.waiting import PATIENCE_S
 
@@ -223,7 +224,7 @@ def reply(status: str, body: str, headers: str = "") -> bytes:
         ("http", reply("200 OK", '{"choices": [{"mess'), r"\(its reply is no whole JSON\); look into the server's log"),
         ("http", reply("200 OK", ""), r"\(its reply is no whole JSON\)"),
         ("http", reply("302 Found", "", "Location: http://127.0.0.1:9/\r\n"), "Connection refused"),
-        ("https", reply("400 Bad Request", ""), "no TLS connection .*; does the server speak http, not https"),
+        ("https", reply("400 Bad Request", ""), "the server speaks http, not https; .*; write http://$"),
     ],
 )
 async def test_fault_is_told_at_once(scheme: str, answer: bytes, said: str) -> None:
@@ -238,5 +239,5 @@ async def test_fault_is_told_at_once(scheme: str, answer: bytes, said: str) -> N
         config = APIServerConfig(model_name="m", api_key="x", base_url=f"{scheme}://127.0.0.1:{port}/v1")
         server = ChatServer(config.model_copy(update={"server_type": "chat"}))
         async with asyncio.timeout(PATIENCE_S):
-            with pytest.raises(ServerError, match=said):
+            with pytest.raises((ServerError, ConfigError), match=said):
                 await check_servers([server], 0.5)

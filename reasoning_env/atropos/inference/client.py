@@ -18,14 +18,15 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
+from ...inference.chat import ChatRequests, PlainChat, rollout_from_message
+from ...inference.failures import MAX_FAILURES, History, Retry, address, decide, explain_failure, explain_no_reply
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
 from ...runtime.outage_log import OutageLog
 from ...runtime.retries import pauses
 from ...runtime.turns import DECODER, in_background
-from .chat import ChatRequests, PlainChat, rollout_from_message
-from .failures import MAX_FAILURES, History, Retry, address, decide, explain_failure, explain_no_reply
+from .chat import OpenAIChat
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
 from .servers import ReplyKind, shared_reply_kind, takes_chat_requests
@@ -202,7 +203,7 @@ class InferenceClient:
         kind = self.reply_kind
         options = self.options(kind, sampling.split)
         if kind is ReplyKind.CHAT and all(map(takes_chat_requests, self.servers)):
-            clients = [server for server in self.clients if takes_chat_requests(server)]
+            clients = [OpenAIChat(server, sampling.split) for server in self.clients if takes_chat_requests(server)]
             return await self._chat_requests.complete(clients, prompt, n, sampling, options)
         arguments: dict[str, Any] = {
             "n": n,

@@ -13,9 +13,10 @@ import openai
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from ...errors import ConfigError
+from ...inference.addresses import check_scheme
+from ...inference.failures import describe_failure
 from ..config import DEFAULT_MODEL
 from ..launch import Launch
-from .failures import describe_failure
 from .servers import AUTO, CHAT, named_type, read_key
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ async def _only_model(server: APIServerConfig) -> str:
         try:
             names = [model.id async for model in client.models.list()]
         except Exception as error:  # not every server lists its models
+            await check_scheme(server.base_url)
             told = describe_failure(error)
             raise ConfigError(f"{missing}; {server.base_url} does not say which it has ({told})") from error
     if len(names) == 1:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ...inference.chat import PlainChat
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling
-from .chat import PlainChat
 
 
 def rollout_from_tokens(

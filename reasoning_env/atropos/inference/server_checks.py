@@ -8,22 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
 from ...errors import ConfigError, ServerError
-from ...prompts.chat_format import ChatFormat
-from ...runtime.concurrency import cancel_all
-from ...runtime.outage_log import OutageLog
-from ...runtime.retries import pauses
-from .chat import PlainChat
-from .failures import (
+from ...inference.addresses import check_scheme, no_server
+from ...inference.chat import PlainChat
+from ...inference.failures import (
     Failure,
     Meaning,
     address,
@@ -32,6 +27,10 @@ from .failures import (
     explain_failure,
     is_quota,
 )
+from ...prompts.chat_format import ChatFormat
+from ...runtime.concurrency import cancel_all
+from ...runtime.outage_log import OutageLog
+from ...runtime.retries import pauses
 from .replies import TokenRequests
 from .servers import (
     CHAT,
@@ -76,58 +75,6 @@ class Absence:
 NO_REPLY = Absence("it accepts requests and does not reply")
 
 
-async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
-    """Return once a server listens at one of the URLs; raises ServerError if none does within `timeout_s`.
-
-    Behind a proxy, only the proxy listens, and this returns at once.
-    """
-    if getproxies():
-        return
-    deadline = time.monotonic() + timeout_s
-    waits = pauses()
-    logged = False
-    while True:
-        problems = []
-        for url in urls:
-            parts = urlsplit(url)
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-            try:
-                async with asyncio.timeout(max(LEAST_PROBE_S, deadline - time.monotonic())):
-                    _, writer = await asyncio.open_connection(parts.hostname, port)
-                writer.close()
-                return
-            except (OSError, TimeoutError) as error:
-                problems.append(f"{url}: {_describe_connection(error)}")
-        if time.monotonic() >= deadline:
-            raise _no_server(timeout_s, "; ".join(problems), answers=False)
-        if not logged:
-            logger.info("waiting up to %g s for an inference server (%s)", timeout_s, "; ".join(problems))
-            logged = True
-        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
-
-
-def _describe_connection(error: OSError) -> str:
-    """Return why there is no connection: `Connection refused`, `Name or service not known`."""
-    if isinstance(error, TimeoutError):
-        return "no connection in time"
-    if error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return error.strerror or str(error)
-
-
-def _no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
-    """Return the error for a start without a server; `answers` if a server answers that it cannot serve now."""
-    if answers:
-        return ServerError(
-            f"no inference server gave a completion within {timeout_s:g} s ({problems})",
-            remedy="try again later, check your plan with its provider, or look into its log",
-        )
-    return ServerError(
-        f"no inference server answered within {timeout_s:g} s ({problems})",
-        remedy="start one, or correct {openai.base_url}",
-    )
-
-
 async def check_servers(servers: Sequence[object], timeout_s: float, options: Options = lambda kind: {}) -> None:
     """Return once a server has given a token; requests carry `options`, as training's do.
 
@@ -135,6 +82,7 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
 
     Raises:
         ServerError: a server answers and does not support its type.
+        ConfigError: a server speaks http, and its URL says https, or the other way round.
         ServerError: no server gives a token within `timeout_s`.
     """
     deadline = time.monotonic() + timeout_s
@@ -146,6 +94,8 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
         probed = await _probe_all(servers, timeout_left_s, options)
         for number, absence in enumerate(probed):
             # A probe that was cut short says less than the probe before it.
+            if absence is NO_REPLY and absences[number] is None:
+                await check_scheme(address(servers[number]))
             if absence is not NO_REPLY or absences[number] is None:
                 absences[number] = absence
         reasons = [f"{address(server)}: {one.reason}" for server, one in zip(servers, absences, strict=True) if one]
@@ -156,7 +106,7 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
                 logger.warning("not every inference server answers yet (%s)", summary)
             return
         if time.monotonic() >= deadline:
-            raise _no_server(timeout_s, summary, answers=any(one is not None and one.answers for one in absences))
+            raise no_server(timeout_s, summary, answers=any(one is not None and one.answers for one in absences))
         outage.note(f"waiting for an inference server ({summary})")
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
@@ -197,7 +147,7 @@ async def _probe(server: object, options: Options) -> Absence | None:
     except Exception as error:
         if asks_for_special_tokens and "skip_special_tokens" in str(error):
             raise _no_special_tokens(server) from error
-        return _explain(server, server_type, error)
+        return await _explain(server, server_type, error)
     if usable:
         return None
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
@@ -226,8 +176,13 @@ def _no_special_tokens(server: APIServer) -> ServerError:
     )
 
 
-def _explain(server: APIServer, server_type: ServerType, error: Exception) -> Absence | None:
-    """Return why the server is absent, or None if it works all the same; raises ServerError if it will never work."""
+async def _explain(server: APIServer, server_type: ServerType, error: Exception) -> Absence | None:
+    """Return why the server is absent, or None if it works all the same.
+
+    Raises:
+        ServerError: the server will never work.
+        ConfigError: the server speaks http, and its URL says https, or the other way round.
+    """
     failure = explain_failure(error)
     if failure.meaning is Meaning.BUSY and is_quota(error):
         raise ServerError(
@@ -238,6 +193,7 @@ def _explain(server: APIServer, server_type: ServerType, error: Exception) -> Ab
     if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
         return Absence(describe_status(error), answers=True)
     if failure.meaning is Meaning.ABSENT:
+        await check_scheme(address(server))
         return Absence(failure.description)
     if server_type.reply_kind is ReplyKind.CHAT and "output limit" in str(error):
         return None  # the model thinks before it answers, and a single token is too few for that

@@ -30,8 +30,9 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from pydantic import Field
 
 from ...errors import ConfigError, ServerError
-from .chat import ChatRequests
-from .failures import Meaning, address, describe_failure, explain_failure
+from ...inference.chat import ChatRequests
+from ...inference.failures import Meaning, address, describe_failure, explain_failure
+from .chat import OpenAIChat
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
 from .protocols.vllm import VLLM
@@ -327,7 +328,7 @@ async def ask_for_one_token(server: APIServer, server_type: ServerType, options:
     model = server.config.model_name
     messages = [{"role": "user", "content": ONE_TOKEN}]
     if server_type.reply_kind is ReplyKind.CHAT and takes_chat_requests(server):
-        await ChatRequests().ask(server, messages, 1, options)
+        await ChatRequests().ask(OpenAIChat(server), messages, 1, options)
         return True
     if server_type.reply_kind is ReplyKind.CHAT:
         reply = await server._chat_completion_wrapper(model=model, messages=messages, **sampling)

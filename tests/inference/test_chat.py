@@ -11,9 +11,10 @@ from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from openai.types.chat import ChatCompletion
 
-from reasoning_env.atropos.inference.chat import ChatRequests, PlainChat
+from reasoning_env.atropos.inference.chat import OpenAIChat
 from reasoning_env.atropos.inference.servers import ChatServer, complete_servers
 from reasoning_env.errors import ConfigError
+from reasoning_env.inference.chat import ChatRequests, PlainChat
 from reasoning_env.records import Sampling
 
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
@@ -31,7 +32,7 @@ def reply(content: str | None = "yes", finish_reason: str = "stop", tokens: int 
 
 async def complete(create: AsyncMock, n: int = 1, requests: ChatRequests | None = None) -> list[Any]:
     """Ask a server whose client is the mock."""
-    return await (requests or ChatRequests()).complete([server_of(create)], PROMPT, n, SAMPLING)
+    return await (requests or ChatRequests()).complete([OpenAIChat(server_of(create), "eval")], PROMPT, n, SAMPLING)
 
 
 def server_of(create: AsyncMock) -> OpenAIServer:
@@ -58,7 +59,7 @@ async def test_one_request_a_completion() -> None:
 
 async def test_servers_are_asked_in_turn() -> None:
     creates = [AsyncMock(return_value=reply()), AsyncMock(return_value=reply())]
-    requests, servers = ChatRequests(), list(map(server_of, creates))
+    requests, servers = ChatRequests(), [OpenAIChat(server_of(create), "eval") for create in creates]
     for _ in range(4):
         await requests.complete(servers, PROMPT, 1, SAMPLING)
     assert [create.call_count for create in creates] == [2, 2]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tenacity import RetryError, retry, stop_after_attempt
 
-from reasoning_env.atropos.inference.failures import (
+from reasoning_env.errors import RefusedError, ServerError
+from reasoning_env.inference.failures import (
     MAX_FAILURES,
     Drop,
     End,
@@ -20,7 +21,6 @@ from reasoning_env.atropos.inference.failures import (
     describe_failure,
     explain_failure,
 )
-from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.records import Timeouts
 
 

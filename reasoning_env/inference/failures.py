@@ -1,7 +1,6 @@
 """What a failed request to an inference server means, what a user can do, and whether the request is sent again.
 
-`explain_failure` is one table for the start and for the run. `decide` is the policy of the run, which `InferenceClient`
-follows.
+`explain_failure` is one table for the start and for the run. `decide` is the policy of the run, for all clients.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
-from ...errors import RefusedError, ServerError
-from ...records import Prompt, Timeouts
+from ..errors import RefusedError, ServerError
+from ..records import Prompt, Timeouts
 
 MAX_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
@@ -59,7 +58,7 @@ def explain_failure(error: BaseException) -> Failure:
     """Return what an error that a client raised for a request means."""
     cause = _cause(error)
     description = _describe_reply(cause) or describe_failure(error)
-    status = _status(cause)
+    status = http_status(cause)
     meaning, remedy = _explain_status(status)
     timed_out = isinstance(error, TimeoutError)
     if meaning is not Meaning.UNUSABLE:
@@ -180,14 +179,17 @@ def _describe_reply(cause: BaseException) -> str | None:
 def describe_status(error: BaseException) -> str:
     """Return in plain words the reply of a server that cannot serve now: its status, and how long it asks to wait."""
     cause = _cause(error)
-    status = _status(cause)
+    status = http_status(cause)
     headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
     wait = headers.get("Retry-After") or headers.get("retry-after")
-    asks = f", and asks to wait {wait} s" if wait else ""
-    return f"it answers with status {status} ({HTTPStatus(status).phrase}){asks}: {describe_failure(error)}"
+    asks = ""
+    if wait:  # seconds, or a date
+        asks = f", and asks to wait {wait} s" if str(wait).strip().isdecimal() else f", and asks to wait until {wait}"
+    phrase = f" ({HTTPStatus(status).phrase})" if status in set(HTTPStatus) else ""
+    return f"it answers with status {status}{phrase}{asks}: {describe_failure(error)}"
 
 
-def _status(error: BaseException) -> Any:
+def http_status(error: BaseException) -> Any:
     """Return the HTTP status that an error of OpenAI's client or of aiohttp carries, else None."""
     return getattr(error, "status_code", None) or getattr(error, "status", None)
 
@@ -218,6 +220,8 @@ def _explain_status(status: int | None) -> tuple[Meaning, str]:
             return Meaning.ABSENT, "start the server behind {openai.base_url}"
         case 503:
             return Meaning.ABSENT, "wait until the server has loaded its model"
+        case int() if status >= 500:  # 529 of an overloaded provider, 520 to 524 of a proxy before one
+            return Meaning.ABSENT, "wait, or look into the server's log"
         case _:
             return Meaning.UNUSABLE, "check {openai.server_type}, {openai.model_name} and {openai.api_key}"
 
@@ -244,6 +248,8 @@ def _describe_connection(error: BaseException) -> str | None:
     root = error
     while (below := root.__cause__ or root.__context__) is not None:
         root = below
+    if isinstance(root, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({root.verify_message}); SSL_CERT_FILE names further certificates"
     if isinstance(root, ssl.SSLError):
         return f"no TLS connection ({root.reason or root}); does the server speak http, not https?"
     if type(root).__name__ in ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream"):

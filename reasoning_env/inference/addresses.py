@@ -1,0 +1,140 @@
+"""Whether something listens at a server's address, and whether it speaks the scheme of the URL, http or https."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from ..errors import ConfigError, ServerError
+from ..runtime.retries import pauses
+
+logger = logging.getLogger(__name__)
+
+LEAST_WAIT_S = 1.0
+"""How long a connection may take however little time is left."""
+GREETING_S = 2.0
+"""How long a server may take for the first bytes of TLS, or of a reply to an empty request."""
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
+
+
+async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
+    """Return once a server listens at one of the URLs. Behind a proxy, only the proxy listens: this returns at once.
+
+    Raises:
+        ServerError: No server listens within `timeout_s`.
+        ConfigError: A URL says https, and its server speaks http.
+    """
+    if getproxies():
+        return
+    deadline = time.monotonic() + timeout_s
+    waits = pauses()
+    logged = False
+    while True:
+        problems = []
+        for url in urls:
+            host, port = _host_and_port(url)
+            try:
+                async with asyncio.timeout(max(LEAST_WAIT_S, deadline - time.monotonic())):
+                    _, writer = await asyncio.open_connection(host, port)
+                writer.close()
+            except (OSError, TimeoutError) as error:
+                problems.append(f"{url}: {_describe_connection(error)}")
+            else:
+                if urlsplit(url).scheme == "https":
+                    await check_scheme(url)
+                return
+        if time.monotonic() >= deadline:
+            raise no_server(timeout_s, "; ".join(problems), answers=False)
+        if not logged:
+            logger.info("waiting up to %g s for an inference server (%s)", timeout_s, "; ".join(problems))
+            logged = True
+        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+
+
+def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
+    """Return the error for a start without a server; `answers` if a server answers that it cannot serve now."""
+    if answers:
+        return ServerError(
+            f"no inference server gave a completion within {timeout_s:g} s ({problems})",
+            remedy="try again later, check your plan with its provider, or look into its log",
+        )
+    return ServerError(
+        f"no inference server answered within {timeout_s:g} s ({problems})",
+        remedy="start one, or correct {openai.base_url}",
+    )
+
+
+async def check_scheme(url: str) -> None:
+    """Raise ConfigError if a URL says https and its server speaks http, or the other way round.
+
+    An http server is sent the beginning of TLS for that: call this for a server that does not answer as it should.
+    Text that is no URL, a server that is away and a server behind a proxy pass.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme not in ("http", "https") or getproxies():
+        return
+    host, port = _host_and_port(url)
+    has_tls = await _has_tls(host, port)
+    if scheme == "https" and has_tls is None and await _answers_http(host, port):
+        has_tls = False
+    if has_tls is not None and has_tls != (scheme == "https"):
+        spoken = "https" if has_tls else "http"
+        raise ConfigError(
+            f"the server speaks {spoken}, not {scheme}",
+            setting="openai.base_url",
+            got=url,
+            remedy=f"write {spoken}://",
+        )
+
+
+async def _has_tls(host: str | None, port: int) -> bool | None:
+    """Tell whether a server speaks TLS; None if it does not answer. Certificates are not checked."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(GREETING_S):
+            _, writer = await asyncio.open_connection(host, port, ssl=context)
+        writer.close()
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+        return None
+    except ssl.SSLError as error:  # an alert of a server that wants another version or a certificate is TLS too
+        return error.reason not in NO_TLS
+    except (OSError, TimeoutError):
+        return None
+    return True
+
+
+async def _answers_http(host: str | None, port: int) -> bool:
+    """Tell whether a server answers a plain request."""
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(GREETING_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(b"GET / HTTP/1.0\r\n\r\n")
+                return (await reader.read(5)) == b"HTTP/"
+            finally:
+                writer.close()
+    return False
+
+
+def _host_and_port(url: str) -> tuple[str | None, int]:
+    parts = urlsplit(url)
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _describe_connection(error: OSError) -> str:
+    """Return why there is no connection: `Connection refused`, `Name or service not known`."""
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

@@ -1,0 +1,170 @@
+"""Requests to chat servers: any OpenAI-compatible `/v1/chat/completions`, hosted servers too.
+
+Such a server lays out the prompt itself and answers with text, so no tokenizer is needed, and there are no tokens to
+train on. Each completion is a request of its own: many hosted servers ignore or refuse `n`, and the number of tokens is
+told by request. Thinking that a server gives apart from the text stays apart: no answer is looked for in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ..prompts.thinking import choose_thinking
+from ..records import Prompt, Rollout, Sampling
+from ..runtime.concurrency import cancel_all
+from .failures import http_status
+
+logger = logging.getLogger(__name__)
+
+THINKING = ("reasoning_content", "reasoning")
+"""Where servers put the thinking: vLLM, SGLang and DeepSeek use the first name, newer vLLM and others the second."""
+OPTIONAL = ("temperature", "top_p", "extra_body")
+"""Parameters that some hosted models refuse. They are then left out, and the log says so."""
+
+
+class ChatClient(Protocol):
+    """A client of a server with chat completions."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model at the server."""
+
+    async def create(self, **request: Any) -> Any:
+        """Send a request of `/v1/chat/completions` and return the reply, whose fields are attributes.
+
+        `extra_body` holds further fields of the request. Raises any error, with the HTTP status as an attribute.
+        """
+
+
+class PlainChat:
+    """Stands for a chat format where the server has the format: prompts are messages alone.
+
+    No tokenizer says which formats of thinking the model knows, so `auto` takes `<think>` only.
+    """
+
+    hides_thinking = False
+    vocabulary_size = 0
+
+    def __init__(self, thinking: str = "auto") -> None:
+        self.thinking = choose_thinking(thinking)
+
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
+        characters = sum(len(message["content"]) for message in messages)
+        # Common tokenizers have more than two characters a token, so no prompt takes more than is reserved for it.
+        return Prompt(tuple(messages), "", (), estimated_tokens=characters // 2)
+
+    def count_tokens(self, text: str) -> int:
+        """Return at least as many tokens as common tokenizers make of a text."""
+        return len(text) // 2
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return ""
+
+    def completion_text(self, tokens: Any) -> str:
+        return ""
+
+
+class ChatRequests:
+    """Asks chat servers for completions, and remembers which parameters they refuse."""
+
+    def __init__(self) -> None:
+        self._turns = itertools.count()
+        self._limit_name = "max_tokens"
+        self._left_out: set[str] = set()
+
+    async def complete(
+        self,
+        clients: Sequence[ChatClient],
+        prompt: Prompt,
+        n: int,
+        sampling: Sampling,
+        more: Mapping[str, Any] | None = None,
+    ) -> list[Rollout]:
+        """Send `n` requests to the clients' servers in turn and return the rollouts that came.
+
+        `more` are further options of each request. If all requests fail, raises what the client raised for the first.
+        """
+        budget = sampling.completion_budget(prompt)
+        options = {"temperature": sampling.temperature, "top_p": sampling.top_p, **(more or {})}
+        messages = [dict(message) for message in prompt.messages]
+
+        async def request_one() -> Rollout:
+            client = clients[next(self._turns) % len(clients)]
+            return await self.ask(client, messages, budget, options)
+
+        requests = [asyncio.ensure_future(request_one()) for _ in range(n)]
+        try:
+            replies = await asyncio.gather(*requests, return_exceptions=True)
+        finally:
+            await cancel_all(requests)
+        failures = [reply for reply in replies if isinstance(reply, BaseException)]
+        if len(failures) == n:
+            raise failures[0]
+        return [reply for reply in replies if isinstance(reply, Rollout)]
+
+    async def ask(
+        self, client: ChatClient, messages: Sequence[Mapping[str, str]], budget: int, options: Mapping[str, Any]
+    ) -> Rollout:
+        """Send one request for a completion of at most `budget` tokens, without the parameters that the server refuses.
+
+        Raises what the client raises.
+        """
+        while True:
+            taken = {name: value for name, value in options.items() if name not in self._left_out}
+            arguments = {
+                "model": client.model,
+                "messages": messages,
+                self._limit_name: budget,
+                **taken,
+            }
+            try:
+                reply = await client.create(**arguments)
+            except Exception as error:
+                if not self._adapt_to_refusal(error, arguments):
+                    raise
+            else:
+                usage = getattr(reply, "usage", None)
+                return rollout_from_message(reply.choices[0], getattr(usage, "completion_tokens", None))
+
+    def _adapt_to_refusal(self, error: Exception, sent: Mapping[str, Any]) -> bool:
+        """Leave the parameters that the error refuses out of later requests; return whether it refuses any."""
+        text = str(error)
+        if http_status(error) not in (400, 422):
+            return False
+        if "max_completion_tokens" in text and "max_tokens" in sent:
+            self._limit_name = "max_completion_tokens"
+            return True
+        refused = [
+            name
+            for name in OPTIONAL
+            if name in sent and any(parameter in text for parameter in parameter_names(name, sent[name]))
+        ]
+        for name in refused:
+            if name not in self._left_out:
+                parameters = ", ".join(parameter_names(name, sent[name]))
+                logger.warning("the server takes no %s; completions are sampled with its own", parameters)
+        self._left_out.update(refused)
+        return bool(refused)
+
+
+def parameter_names(keyword: str, value: Any) -> list[str]:
+    """Return what servers call a keyword of OpenAI's client; `extra_body` holds several parameters."""
+    return list(value) if keyword == "extra_body" else [keyword]
+
+
+def rollout_from_message(choice: Any, token_count: object = None) -> Rollout:
+    """Return a rollout of a chat server's text; there are no tokens to train on."""
+    thinking = [getattr(choice.message, name, None) for name in THINKING]
+    return Rollout(
+        text=getattr(choice.message, "content", None) or "",
+        tokens=(),
+        masks=(),
+        logprobs=None,
+        finish_reason=getattr(choice, "finish_reason", None) or "stop",
+        token_count=token_count if isinstance(token_count, int) else None,
+        thinking=next((text for text in thinking if isinstance(text, str)), ""),
+    )
