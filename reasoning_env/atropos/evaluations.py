@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import platform
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
 from ..evaluations.folder import MadeWith, open_folder
 from ..evaluations.plan import EvaluationPlan
-from ..evaluations.presets import MAX_COMPLETION_TOKENS
+from ..evaluations.protocol import describe, identify, limit_sampling
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..evaluations.scores import EvaluationScores, scores_of
 from ..inference.failures import address
 from ..records import Sampling, Split
 from ..results import EvaluationResult
-from ..runtime.text import counted
 from ..session import Session
-from ..settings import SYSTEM_PROMPT
 from .config import ReasoningGymEnvConfig
 from .environment import RolloutItem
 from .group_steps import GroupSteps
@@ -33,9 +26,6 @@ from .inference.server_checks import context_length
 from .inference.servers import CHAT, ReplyKind
 
 logger = logging.getLogger(__name__)
-
-NO_LIMIT = 2**24
-"""A limit of tokens above any server's: then a preset's budget is the only limit."""
 
 
 class ModelEvaluations:
@@ -87,9 +77,9 @@ class ModelEvaluations:
         sampling = self._steps.sampling(Split.EVAL)
         if plan.preset is not None or self._config.eval_max_completion_tokens is not None:
             contexts = await asyncio.gather(*map(context_length, self._inference.servers))
-            sampling, shorter = limit_sampling(self._config, plan, sampling, contexts)
+            sampling, shorter = limit_sampling(self._config, plan, sampling, [*contexts, own_limit(self._config)])
             remarks += shorter
-        made_with = self._made_with(plan, sampling, step)
+        made_with = self._made_with(sampling, step)
         folder = await asyncio.to_thread(
             open_folder,
             Path(self._config.data_dir_to_save_evals or "evals"),
@@ -139,34 +129,19 @@ class ModelEvaluations:
             note_dropped=self._steps.drop,
         )
 
-    def _made_with(self, plan: EvaluationPlan, sampling: Sampling, step: int | None) -> MadeWith:
+    def _made_with(self, sampling: Sampling, step: int | None) -> MadeWith:
         """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it."""
-        config = self._config
         server = self._server_config
-        settings = {
-            **plan.describe(config),
-            "eval_temperature": sampling.temperature,
-            "eval_top_p": sampling.top_p,
-            "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
-            "max_completion_tokens": sampling.max_completion_tokens,
-            "system_prompt": self._session.system_prompt(Split.EVAL),
-            "thinking_formats": list(self._session.thinking.names),
-        }
         is_chat = self._inference.reply_kind is ReplyKind.CHAT
-        server_type = CHAT if is_chat else getattr(server, "server_type", "unknown")
-        base_url = _without_password(address(self._inference.servers[0]))
-        return {
-            "model": str(getattr(server, "model_name", None)),
-            "server": {"type": server_type, "base_url": base_url},
-            "step": step,
-            "preset": plan.preset.name if plan.preset else None,
-            "settings": settings,
-            "versions": {
-                "reasoning_gym": self._session.library.version,
-                "environment": __version__,
-                "python": platform.python_version(),
-            },
-        }
+        return identify(
+            self._session,
+            sampling,
+            model=str(getattr(server, "model_name", None)),
+            server_type=CHAT if is_chat else getattr(server, "server_type", "unknown"),
+            base_url=address(self._inference.servers[0]),
+            step=step,
+            version=__version__,
+        )
 
 
 async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
@@ -175,63 +150,13 @@ async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
     try:
         await session.start()
         sampling = Sampling(config.eval_temperature, config.eval_top_p, config.max_token_length, Split.EVAL.value)
-        sampling, _ = limit_sampling(config, session.eval_plan, sampling, [])
+        sampling, _ = limit_sampling(config, session.eval_plan, sampling, [own_limit(config)])
         return describe(session, sampling)
     finally:
         await session.close()
 
 
-def describe(session: Session[Any], sampling: Sampling) -> str:
-    """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
-    plan = session.eval_plan
-    problems = len(plan.tasks) * plan.samples_per_task
-    completions, most = problems * plan.repeats, sampling.max_completion_tokens or sampling.token_limit
-    protocol = f" ({plan.preset.name})" if plan.preset else ""
-    prompt = "this environment's" if session.settings.system_prompt == SYSTEM_PROMPT else "your system_prompt"
-    if plan.system_prompt is not None:
-        prompt = "the library's own"
-    elif not session.settings.system_prompt:
-        prompt = "the question alone"
-    return (
-        f"{counted(problems, 'problem')} of {counted(len(plan.tasks), 'task')}{protocol}, "
-        f"{counted(completions, 'completion')}, at most "
-        f"{_in_millions(completions * most)} tokens of completions; prompt: {prompt}; temperature "
-        f"{sampling.temperature:g}, top_p {sampling.top_p:g}; at most {most:,} tokens a completion"
-        f"{'' if sampling.max_completion_tokens else ', prompt included'}"
-    )
-
-
-def _in_millions(number: int) -> str:
-    return f"{number / 1e6:,.1f} million" if number >= 1_000_000 else f"{number:,}"
-
-
-def limit_sampling(
-    config: ReasoningGymEnvConfig, plan: EvaluationPlan, sampling: Sampling, contexts: Iterable[int | None]
-) -> tuple[Sampling, list[str]]:
-    """Return the sampling with the budget of tokens that the user or the preset sets for a completion, and remarks.
-
-    The budget is limited by the servers' `contexts`, in tokens, and by `max_token_length` if the user set it.
-    """
-    if plan.preset is None and config.eval_max_completion_tokens is None:
-        return sampling, []
-    limits = list(contexts)
-    if config.max_token_length != type(config).model_fields["max_token_length"].default:
-        limits.append(config.max_token_length)
-    limit = min(filter(None, limits), default=NO_LIMIT)
-    remarks = []
-    # Prompts of presets have at most 1024 tokens, except some large puzzles.
-    if plan.preset is not None and limit < MAX_COMPLETION_TOKENS + 1024:
-        remarks.append(
-            f"prompt and completion have {limit} tokens here, and the published completions {MAX_COMPLETION_TOKENS}: "
-            "scores of tasks with truncated completions, and all means over such tasks, are not comparable"
-        )
-        logger.warning("%s", remarks[0])
-    most = config.eval_max_completion_tokens or MAX_COMPLETION_TOKENS
-    if plan.preset is not None and most != MAX_COMPLETION_TOKENS:
-        remarks.append(f"a completion has {most} tokens; the published ones {MAX_COMPLETION_TOKENS}")
-    return replace(sampling, token_limit=limit, max_completion_tokens=most), remarks
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+def own_limit(config: ReasoningGymEnvConfig) -> int | None:
+    """Return `max_token_length` if the user set it; None for the default."""
+    default = type(config).model_fields["max_token_length"].default
+    return config.max_token_length if config.max_token_length != default else None

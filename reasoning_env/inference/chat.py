@@ -127,6 +127,7 @@ class ChatRequests:
                 if not self._adapt_to_refusal(error, arguments):
                     raise
             else:
+                _check_reply(reply)
                 usage = getattr(reply, "usage", None)
                 return rollout_from_message(reply.choices[0], getattr(usage, "completion_tokens", None))
 
@@ -149,6 +150,18 @@ class ChatRequests:
                 logger.warning("the server takes no %s; completions are sampled with its own", parameters)
         self._left_out.update(refused)
         return bool(refused)
+
+
+class ErrorReply(Exception):
+    """A reply of status 200 holds an error in place of completions, as those of some proxies do."""
+
+
+def _check_reply(reply: Any) -> None:
+    """Raise ErrorReply if a reply holds an error and no completion."""
+    error = getattr(reply, "error", None)
+    if error is not None and not getattr(reply, "choices", None):
+        said = error.get("message") if isinstance(error, dict) else getattr(error, "message", None)
+        raise ErrorReply(str(said or error))
 
 
 def parameter_names(keyword: str, value: Any) -> list[str]:

@@ -20,6 +20,18 @@ from ..records import Prompt, Timeouts
 
 MAX_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
+CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
+"""Causes of such errors where a server closes the connection."""
+CONNECTION_ERRORS = (
+    "APIConnectionError",
+    "ClientConnectorError",
+    "ClientConnectorDNSError",
+    "ClientConnectorSSLError",
+    "ClientConnectorCertificateError",
+    "ServerDisconnectedError",
+    "TooManyRedirects",
+)
+"""Errors of clients without a reply, by the name of their class: this module imports no client."""
 NO_JSON = "its reply is no JSON"
 NO_WHOLE_JSON = "its reply is no whole JSON"
 
@@ -238,22 +250,26 @@ def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; for tenacity's RetryError, the failure of the last attempt."""
     cause = _cause(error)
-    if type(cause).__name__ == "APIConnectionError" and (described := _describe_connection(cause)) is not None:
+    if type(cause).__name__ in CONNECTION_ERRORS and (described := _describe_connection(cause)) is not None:
         return described
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
 
 
 def _describe_connection(error: BaseException) -> str | None:
-    """Return why OpenAI's client has no connection, which its own message does not tell; None if that is not known."""
-    root = error
+    """Return why a client has no connection, which its own message does not tell; None if that is not known."""
+    root: Any = getattr(error, "os_error", None) or error  # aiohttp's errors keep their cause themselves
     while (below := root.__cause__ or root.__context__) is not None:
         root = below
+    if isinstance(getattr(root, "certificate_error", None), ssl.SSLCertVerificationError):
+        root = root.certificate_error
     if isinstance(root, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({root.verify_message}); SSL_CERT_FILE names further certificates"
     if isinstance(root, ssl.SSLError):
         return f"no TLS connection ({root.reason or root}); does the server speak http, not https?"
-    if type(root).__name__ in ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream"):
+    if type(root).__name__ in CLOSED:
         return "it closes the connection without a reply"
+    if type(root).__name__ == "TooManyRedirects":
+        return "it redirects in a circle"
     if isinstance(root, OSError) and root.errno:
         return os.strerror(root.errno) if root.errno > 0 else str(root)
     return None

@@ -19,12 +19,12 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, rollout_from_message
-from ...inference.failures import MAX_FAILURES, History, Retry, address, decide, explain_failure, explain_no_reply
+from ...inference.failures import MAX_FAILURES, address, explain_no_reply
+from ...inference.outages import PatientRequests
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
 from ...runtime.outage_log import OutageLog
-from ...runtime.retries import pauses
 from ...runtime.turns import DECODER, in_background
 from .chat import OpenAIChat
 from .replies import TokenRequests
@@ -67,8 +67,7 @@ class InferenceClient:
         self._chat_template_kwargs = dict(chat_template_kwargs or {})
         self._chat_requests = ChatRequests()
         self._expected_kind = shared_reply_kind(self.servers) or expected_kind
-        self._successes = 0
-        self._outage = OutageLog(logger)
+        self._requests = PatientRequests(logger)
         self._unusable = OutageLog(logger)
 
     # ---- the servers
@@ -104,7 +103,7 @@ class InferenceClient:
     @property
     def outage_s(self) -> float:
         """How long requests have failed, or waited for a healthy server; 0 after a success."""
-        return self._outage.lasting_s
+        return self._requests.outage_s
 
     async def watch(self) -> None:
         """Log when no server is healthy at two checks in a row, as requests then wait silently; never returns."""
@@ -114,7 +113,7 @@ class InferenceClient:
             healthy = self.healthy
             if not healthy and not was_healthy:
                 addresses = ", ".join(map(address, self.servers))
-                self._outage.note(f"no inference server is healthy; requests wait for {addresses}")
+                self._requests.note_outage(f"no inference server is healthy; requests wait for {addresses}")
             was_healthy = healthy
 
     # ---- completions
@@ -133,23 +132,7 @@ class InferenceClient:
             ServerError: requests failed `timeouts.tries` times.
             ServerError: requests failed, or no server was healthy, for `timeouts.outage_s`.
         """
-        history = History(successes=self._successes)
-        waits = pauses()
-        while True:
-            try:
-                return await self._attempt(prompt, n, sampling, timeouts)
-            except ServerError:
-                raise
-            except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
-                failure = explain_failure(error)
-                history = history.after(
-                    failure, successes=self._successes, outage_s=self._outage.lasting_s, pause_s=next(waits)
-                )
-                decision = decide(failure, history, timeouts)
-                if not isinstance(decision, Retry):
-                    raise decision.error from error
-                self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
-            await asyncio.sleep(decision.pause_s)
+        return await self._requests.complete(lambda: self._attempt(prompt, n, sampling, timeouts), timeouts)
 
     async def _attempt(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         """Return `n` rollouts, or raise what clients raise.
@@ -181,8 +164,7 @@ class InferenceClient:
             usable = self._leave_out_unusable(await self._request(prompt, missing, sampling))
             rollouts += usable[:missing]
             if len(rollouts) == n:
-                self._successes += 1
-                self._outage.over("completions arrive again")
+                self._requests.note_success()
                 return rollouts
             fruitless = 0 if usable else fruitless + 1
         raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")

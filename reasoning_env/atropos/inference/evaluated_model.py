@@ -15,6 +15,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from ...errors import ConfigError
 from ...inference.addresses import check_scheme
 from ...inference.failures import describe_failure
+from ...inference.hosted import list_models
 from ..config import DEFAULT_MODEL
 from ..launch import Launch
 from .servers import AUTO, CHAT, named_type, read_key
@@ -22,8 +23,6 @@ from .servers import AUTO, CHAT, named_type, read_key
 logger = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_S = 30.0
-MOST_SHOWN = 5
-"""Models of a server that an error names."""
 
 
 async def choose_model(launch: Launch) -> Launch:
@@ -64,8 +63,7 @@ async def _only_model(server: APIServerConfig) -> str:
     if len(names) == 1:
         logger.info("evaluating %s, the only model at %s", names[0], server.base_url)
         return names[0]
-    shown = ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
-    raise ConfigError(f"{missing}; {server.base_url} has {shown or 'none'}")
+    raise ConfigError(f"{missing}; {server.base_url} has {list_models(names)}")
 
 
 async def _gives_chat(server: APIServerConfig) -> bool:

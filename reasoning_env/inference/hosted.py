@@ -1,0 +1,231 @@
+"""A client of one server with chat completions, which needs aiohttp alone: no tokenizer, no package of Atropos."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace, TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from ..errors import ConfigError, ServerError
+from ..records import Prompt, Rollout, Sampling, Timeouts
+from ..runtime.retries import pauses
+from .addresses import check_scheme, no_server, wait_for_address
+from .chat import ChatRequests
+from .failures import (
+    MAX_FAILURES,
+    Meaning,
+    describe_failure,
+    describe_status,
+    explain_failure,
+    is_quota,
+)
+from .outages import PatientRequests
+
+logger = logging.getLogger(__name__)
+
+ENDPOINT = "/chat/completions"
+PROBE_S = 30.0
+"""How long a server may take for its first token, and for its list of models."""
+
+
+@dataclass(frozen=True)
+class HostedServer:
+    """Address of a server with chat completions (`http://host:port/v1`), model, key and limit of one request."""
+
+    base_url: str
+    model: str
+    api_key: str
+    timeout_s: float
+
+
+class HostedModel:
+    """The chat completions of one model, as `Evaluator` requests them.
+
+    `async with` opens and closes the connections. `options` are further fields of each request.
+    """
+
+    def __init__(self, server: HostedServer, options: Mapping[str, Any] | None = None) -> None:
+        self.server = server
+        self._options = dict(options or {})
+        self._chat = ChatRequests()
+        self._requests = PatientRequests(logger)
+        self._http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        key = self.server.api_key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        timeout = aiohttp.ClientTimeout(total=self.server.timeout_s)
+        # The number of requests under way is the evaluation's, and proxies are those of the environment's variables.
+        connector = aiohttp.TCPConnector(limit=0)
+        self._http = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=True)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    # ---- the client of ChatRequests
+
+    @property
+    def model(self) -> str:
+        return self.server.model
+
+    async def create(self, **request: Any) -> Any:
+        """Send a request and return the reply; raises the errors of aiohttp, and JSONDecodeError."""
+        extra = request.pop("extra_body", {})
+        return await self._send("POST", ENDPOINT, {**request, **extra})
+
+    async def _send(self, method: str, endpoint: str, request: Mapping[str, Any] | None = None) -> Any:
+        assert self._http is not None, "`async with` comes first"
+        url = f"{self.server.base_url.rstrip('/')}{endpoint}"
+        async with self._http.request(method, url, json=request) as response:
+            body = await response.read()
+            if response.status >= 400:
+                said = _message(body)
+                raise aiohttp.ClientResponseError(
+                    response.request_info,
+                    response.history,
+                    status=response.status,
+                    message=said,
+                    headers=response.headers,
+                )
+            if "json" not in response.content_type:
+                raise aiohttp.ContentTypeError(
+                    response.request_info, response.history, status=response.status, message="no JSON"
+                )
+            return await asyncio.to_thread(json.loads, body, object_hook=lambda fields: SimpleNamespace(**fields))
+
+    # ---- before the first problem
+
+    async def models(self) -> list[Any]:
+        """Return the server's list of models; raises any error, as not every server has a list."""
+        async with asyncio.timeout(PROBE_S):
+            return list((await self._send("GET", "/models")).data)
+
+    async def context_length(self) -> int | None:
+        """Return how many tokens the model takes for prompt and completion; None if the server does not say."""
+        try:
+            models = await self.models()
+        except Exception as error:
+            logger.debug("%s lists no models: %s", self.server.base_url, describe_failure(error))
+            return None
+        named = [model for model in models if getattr(model, "id", None) == self.model] or models[:1]
+        lengths = [getattr(model, name, None) for model in named for name in ("max_model_len", "context_length")]
+        return next((length for length in lengths if isinstance(length, int) and length > 0), None)
+
+    async def check(self, timeout_s: float) -> None:
+        """Return once the server has given a token.
+
+        Raises:
+            ServerError: The server refuses the request, or sends no completion.
+            ServerError: The server is away, or cannot serve now, for `timeout_s`.
+            ConfigError: The server speaks http, and its URL says https, or the other way round.
+        """
+        deadline = time.monotonic() + timeout_s
+        await wait_for_address([self.server.base_url], timeout_s)
+        waits = pauses()
+        logged = False
+        while True:
+            try:
+                async with asyncio.timeout(max(1.0, min(PROBE_S, deadline - time.monotonic()))):
+                    await self._chat.ask(self, [{"role": "user", "content": "Hello"}], 1, self._options)
+                return
+            except Exception as error:
+                reason, answers = await self._explain(error)
+            if reason is None:
+                return
+            problem = f"{self.server.base_url}: {reason}"
+            if time.monotonic() >= deadline:
+                raise no_server(timeout_s, problem, answers=answers)
+            if not logged:
+                logger.warning("waiting for an inference server (%s)", problem)
+                logged = True
+            await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+
+    async def _explain(self, error: Exception) -> tuple[str | None, bool]:
+        """Return why the server is absent, and whether it answers; no reason if it works all the same.
+
+        Raises ServerError if the server will never work, and ConfigError for another scheme.
+        """
+        failure = explain_failure(error)
+        where = self.server.base_url
+        if failure.meaning is Meaning.BUSY and is_quota(error):
+            raise ServerError(
+                f"the inference server at {where} refuses: the quota of this key is used up ({failure.description})",
+                remedy="check your plan with its provider, or {openai.api_key}",
+            ) from error
+        if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+            return describe_status(error), True
+        if failure.meaning is Meaning.ABSENT:
+            await check_scheme(where)
+            silent = isinstance(error, TimeoutError)
+            return "it accepts requests and does not reply" if silent else failure.description, False
+        if "output limit" in str(error):
+            return None, True  # the model thinks before it answers, and a single token is too few for that
+        remedy = failure.remedy.replace("{openai.server_type}, ", "").replace(" and {openai.server_type}", "")
+        fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
+        raise ServerError(
+            f"the inference server at {where} cannot be used: it {fault} POST /v1{ENDPOINT} ({failure.description})",
+            remedy=remedy,
+        ) from error
+
+    # ---- completions
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+        """Return exactly `n` rollouts; raises the errors of `PatientRequests.complete`."""
+
+        async def attempt() -> list[Rollout]:
+            rollouts: list[Rollout] = []
+            for _ in range(MAX_FAILURES):
+                async with asyncio.timeout(timeouts.reply_s):
+                    rollouts += await self._chat.complete([self], prompt, n - len(rollouts), sampling, self._options)
+                if len(rollouts) == n:
+                    self._requests.note_success()
+                    return rollouts
+            raise ConnectionError(f"{len(rollouts)} completions of {n} in {MAX_FAILURES} requests")
+
+        return await self._requests.complete(attempt, timeouts)
+
+
+async def only_model(base_url: str, api_key: str) -> str:
+    """Return the name of the only model that a server lists; raises ConfigError for none, several or no list."""
+    missing = "MODEL is missing, as in `evaluate MODEL`"
+    async with HostedModel(HostedServer(base_url, "", api_key, PROBE_S)) as client:
+        try:
+            names = [str(model.id) for model in await client.models()]
+        except Exception as error:
+            await check_scheme(base_url)
+            told = explain_failure(error).description
+            raise ConfigError(f"{missing}; {base_url} does not say which it has ({told})") from error
+    if len(names) == 1:
+        logger.info("evaluating %s, the only model at %s", names[0], base_url)
+        return names[0]
+    raise ConfigError(f"{missing}; {base_url} has {list_models(names)}")
+
+
+MOST_SHOWN = 5
+"""Models of a server that an error names."""
+
+
+def list_models(names: list[str]) -> str:
+    """Return the first names, joined by commas."""
+    return (", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")) or "none"
+
+
+def _message(body: bytes) -> str:
+    """Return in a line what a refusal says: the message of an OpenAI-like error, or the text."""
+    try:
+        error = json.loads(body)["error"]
+        text = str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, KeyError, TypeError):
+        text = body[:1000].decode(errors="replace")
+    return " ".join(text.split())[:200]
