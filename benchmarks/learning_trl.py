@@ -1,10 +1,16 @@
 """Train with TRL's GRPOTrainer in place of the trainer of `learn/`: same warm start, tasks, test set and learning rate.
 
     python -m benchmarks.learning_trl --folder data_dumps/learn --steps 180
+    python -m benchmarks.learning_trl --folder data_dumps/trl --levels curriculum --padded-positions
+    python -m benchmarks.learning_trl --folder data_dumps/trl --picture curve.svg
 
 `--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first.
 Prints a line of JSON at each evaluation on the test set: step, completions, seconds, greedy accuracy of each task.
 Needs the extras `atropos`, `trl` and `learn`.
+
+`--levels` trains on words of 3 to 10 letters, whose length is the library's default (`fixed`) or follows the learner
+(`curriculum`), and tests on the defaults. `--padded-positions` leaves out the positions that the benchmark gives the
+model (see `give_positions`). `--picture FILE` draws the runs in `--folder` and trains nothing.
 
 TRL trains on all sampled groups, those without a signal included. `learn` samples about 234 completions for a batch of
 128 in groups with a signal; a step has 256 here.
@@ -62,9 +68,11 @@ def give_positions(model: Any) -> None:
 class TestSet(TrainerCallback):
     """Prints greedy accuracies before the first step and after every `interval` steps."""
 
-    def __init__(self, tokenizer: Any, problems: Problems, interval: int, batch_size: int) -> None:
+    def __init__(self, tokenizer: Any, problems: Problems, interval: int, batch_size: int, path: Path) -> None:
         self._tokenizer, self._problems = tokenizer, problems
         self._interval, self._batch_size = interval, batch_size
+        self._path = path
+        self._lines: list[str] = []
         self._started = time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
@@ -87,6 +95,26 @@ class TestSet(TrainerCallback):
             "mean": round(sum(test.values()) / len(test), 3),
         }
         print(json.dumps(line), flush=True)
+        self._lines.append(json.dumps(line))
+        self._path.write_text("\n".join([*self._lines, ""]))
+
+
+def draw(folder: Path, picture: Path) -> None:
+    """Draw the mean accuracy on the test set by completions, a line for each run in the folder."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    panel = figure.subplots()
+    panel.spines[["top", "right"]].set_visible(False)
+    for path in sorted(folder.glob("*.jsonl")):
+        points = [json.loads(line) for line in path.read_text().splitlines()]
+        panel.plot([at["completions"] for at in points], [at["mean"] for at in points], "o-", label=path.stem)
+    panel.set(xlabel="completions", ylabel="accuracy on the test set, greedy", ylim=(0, 1.02))
+    panel.legend(frameon=False)
+    figure.savefig(picture)
 
 
 def main() -> None:
@@ -97,7 +125,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
     parser.add_argument("--interval", type=int, default=20, help="steps between two looks at the test set")
+    parser.add_argument("--levels", choices=["easy", "fixed", "curriculum"], default="easy")
+    parser.add_argument("--padded-positions", action="store_true", help="give the model no positions, as TRL itself")
+    parser.add_argument("--picture", type=Path, help="draw the runs in --folder into this file")
     options = parser.parse_args()
+    if options.picture is not None:
+        draw(options.folder, options.picture)
+        return
+    params = PARAMS if options.levels == "easy" else {**PARAMS, "spell_backward": {}}
+    name = f"{options.levels}, padded positions" if options.padded_positions else options.levels
     args = GRPOConfig(
         output_dir=str(options.folder / "trl"),
         seed=options.seed,
@@ -124,17 +160,19 @@ def main() -> None:
         logging_steps=options.interval,
         use_cpu=not torch.cuda.is_available(),
     )
-    with Problems(options.seed, options.tests) as problems:
+    with Problems(options.seed, options.tests, params) as problems:
         warm = options.folder / "warm"
         if not warm.exists():
             model, tokenizer = models.build(options.seed)
             warm_start(model, tokenizer, problems, options.seed, 1000, print)
             models.save(model, tokenizer, warm)
         model, tokenizer = models.load(warm)
-        give_positions(model)
+        if not options.padded_positions:
+            give_positions(model)
         with Bridge(
             tasks=sorted(TASKS),
-            task_params=PARAMS,
+            task_params=params,
+            complexity_mode="curriculum" if options.levels == "curriculum" else None,
             seed=options.seed,
             system_prompt=SYSTEM_PROMPT,
             eval_seed=TEST_SEED,
@@ -150,7 +188,12 @@ def main() -> None:
                 args=args,
                 train_dataset=gym.rows(),
                 processing_class=tokenizer,
-                callbacks=[gym.callback(), TestSet(tokenizer, problems, options.interval, options.batch_size)],
+                callbacks=[
+                    gym.callback(),
+                    TestSet(
+                        tokenizer, problems, options.interval, options.batch_size, options.folder / f"{name}.jsonl"
+                    ),
+                ],
             ).train()
 
 

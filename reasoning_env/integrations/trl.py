@@ -2,7 +2,7 @@
 
     with Bridge(tasks=["gcd"], complexity_mode="curriculum") as bridge:
         gym = TrlEnvironment(bridge)
-        args = GRPOConfig(max_steps=100, num_generations=8, shuffle_dataset=False)
+        args = GRPOConfig(max_steps=100, num_generations=8, shuffle_dataset=False)  # without a GPU: use_cpu=True
         trainer = GRPOTrainer(
             model, reward_funcs=gym.reward, args=args, train_dataset=gym.rows(), callbacks=[gym.callback()]
         )

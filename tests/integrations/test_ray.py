@@ -42,7 +42,8 @@ GROUPS = 48
 @pytest.fixture
 def cluster() -> Iterator[Any]:
     """A head and a second node, which a test may kill."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    # A dashboard would want a port that another Ray on this machine may have.
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.second = cluster.add_node(num_cpus=1)
     cluster.connect()
     yield cluster
