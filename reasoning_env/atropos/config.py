@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
@@ -50,6 +50,9 @@ DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 ENV_NAME = "reasoning_gym"
 TOKENIZER_FILES = ("token*", "vocab*", "config.json", "*.model", "*.tiktoken")
 """Patterns of the files from which a tokenizer is loaded; a folder with none of them holds no tokenizer."""
+
+PanelSort = Literal["score", "change", "signal", "groups", "level", "task"]
+"""Orders of the tasks in the panel."""
 
 BASE_RANGES = {
     "group_size": _at_least(1),
@@ -149,6 +152,11 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     )
     progress_interval_s: float = Field(
         default=30.0, gt=0.0, le=86_400.0, description="Seconds between progress lines in the log."
+    )
+    panel_sort: PanelSort = Field(
+        default="score",
+        description="Order of the tasks in the panel of `serve` and `process`: the lowest first, the largest `change` "
+        "first, or by name (`task`).",
     )
     debug_logging: bool = Field(default=False, description="Log each item at debug level.")
     suppress_base_env_logs: bool = Field(

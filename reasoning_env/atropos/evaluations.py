@@ -48,6 +48,7 @@ class ModelEvaluations:
         self._steps = steps
         self._server_config = server_config
         self._evaluation: Evaluation | None = None
+        self._announced = ""
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
         self.scores: list[EvaluationScores] = []
@@ -90,7 +91,10 @@ class ModelEvaluations:
         )
         categories = {task.name: task.category for task in self._session.library.tasks}
         base_url = made_with["server"]["base_url"]
-        logger.info("%s at %s: %s", made_with["model"], base_url, describe(self._session, sampling))
+        announced = f"{made_with['model']} at {base_url}: {describe(self._session, sampling)}"
+        if announced != self._announced:  # during training, each evaluation asks the same
+            logger.info("%s", announced)
+            self._announced = announced
         evaluation = self._evaluation = Evaluation(self._evaluator(plan, sampling), folder, plan.preset, categories)
         self.under_way = True
         try:

@@ -8,6 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..inference.chat import PlainChat
 from ..problems.plan import describe_run
 from ..records import DropReason
 from ..runtime.concurrency import cancel_all
-from ..runtime.terminal import live_panel
+from ..runtime.terminal import can_show_panel, live_panel
 from ..state import read_state
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
@@ -37,10 +38,13 @@ from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
 from .inference.servers import ReplyKind, named_type
 from .modes.mode import Mode
+from .panel import Panel, Status
 from .run_api import RunApiSession, TrainerWatch
-from .summary import panel_lines, shows_panel
 
 logger = logging.getLogger(__name__)
+
+PANEL_INTERVAL_S = 1
+"""Seconds between two drawings of the panel; a new size of the terminal is noticed five times a second."""
 
 
 class Run:
@@ -246,14 +250,31 @@ class Run:
 
     async def _tell_progress(self) -> None:
         """Show a panel on a terminal while the terminal is there, else log lines."""
-        if self.mode.shows_panel and shows_panel():
-            with contextlib.suppress(OSError), live_panel() as show:
+        is_log_shown = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
+        if self.mode.shows_panel and is_log_shown and can_show_panel():
+            panel = Panel(self.mode.name, self.config.panel_sort)
+            with contextlib.suppress(OSError), live_panel() as live:
                 while True:
-                    await asyncio.sleep(1.0)
-                    how_far = self.mode.describe_progress()
-                    title = f"{self.mode.name}: {how_far}   " if how_far else f"{self.mode.name}: "
-                    show(panel_lines(title, self.progress(), self.session.metrics.tasks))
+                    status = self._status()
+                    live.show(partial(panel.draw, status))
+                    for _ in range(PANEL_INTERVAL_S * 5):
+                        await asyncio.sleep(0.2)
+                        if live.is_resized:
+                            break
         await self._log_progress()
+
+    def _status(self) -> Status:
+        """Return what the panel shows."""
+        metrics, evaluations = self.session.metrics, self.evaluations
+        return Status(
+            self.mode.how_far(),
+            self.progress(),
+            metrics.tasks,
+            metrics.total,
+            outage_s=self.inference.outage_s,
+            evaluation=evaluations.progress_line().removeprefix("progress: ") if evaluations.under_way else "",
+            scores=evaluations.scores[-1] if evaluations.scores else None,
+        )
 
     async def _log_progress(self) -> None:
         last = ""

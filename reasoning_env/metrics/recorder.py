@@ -11,6 +11,8 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
+from typing import ClassVar
 
 from ..records import DropReason, Group
 from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
@@ -50,18 +52,62 @@ class _Sums:
         return metrics
 
 
+class Trend:
+    """The course of a figure over a run: means over at most SPANS spans with equal numbers of values."""
+
+    SPANS = 10
+
+    def __init__(self) -> None:
+        self._spans: list[Tally] = []
+        self._length = 1
+        """Values of a whole span."""
+
+    def add(self, value: float) -> None:
+        """Add a value; where all spans are full, each two of them become one."""
+        if not self._spans or self._spans[-1].count == self._length:
+            if len(self._spans) == self.SPANS:
+                for span, following in zip(self._spans[::2], self._spans[1::2], strict=True):
+                    span.merge(following)
+                self._spans = self._spans[::2]
+                self._length *= 2
+            self._spans.append(Tally())
+        self._spans[-1].add(value)
+
+    def means(self) -> list[float]:
+        """Return the means, the oldest first; without a last span that is less than half full."""
+        spans = self._spans
+        if len(spans) > 1 and spans[-1].count * 2 < self._length:
+            spans = spans[:-1]
+        return [span.total / span.count for span in spans]
+
+
+@dataclass(frozen=True)
+class _Latest:
+    """What a task's totals keep of each of the last groups."""
+
+    score: float
+    correct: float
+    has_signal: bool
+    level: float | None
+
+
 @dataclass
 class TaskTotals:
     """Totals of a task: groups, and over their rollouts rewards, correct answers and missing answers.
 
-    `last_level` is the level of the task's last problem; None for the library's defaults.
+    `last_level` is the level of the task's last problem; None for the library's defaults. `trend` is the course of the
+    groups' mean scores. The properties `recent_...` are means over the last 20 groups; None if unknown.
     """
+
+    RECENT: ClassVar[int] = 20
 
     groups: int = 0
     score: Tally = field(default_factory=Tally)
     correct: Tally = field(default_factory=Tally)
     unanswered: Tally = field(default_factory=Tally)
     last_level: float | None = None
+    trend: Trend = field(default_factory=Trend, compare=False)
+    _latest: deque[_Latest] = field(default_factory=lambda: deque(maxlen=TaskTotals.RECENT), compare=False, repr=False)
 
     def add(self, group: Group) -> None:
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
@@ -70,6 +116,28 @@ class TaskTotals:
         self.score.add(*group.scores)
         self.correct.add(*(float(verdict.correct) for verdict in verdicts))
         self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
+        score = fmean(group.scores)
+        correct = fmean(verdict.correct for verdict in verdicts)
+        self.trend.add(score)
+        self._latest.append(_Latest(score, correct, group.has_signal, group.problem.level))
+
+    @property
+    def recent_score(self) -> float | None:
+        return _mean([group.score for group in self._latest])
+
+    @property
+    def recent_correct(self) -> float | None:
+        return _mean([group.correct for group in self._latest])
+
+    @property
+    def recent_signal(self) -> float | None:
+        """The share of groups whose scores differ."""
+        return _mean([float(group.has_signal) for group in self._latest])
+
+    @property
+    def recent_level(self) -> float | None:
+        """The mean level of the groups that have a level."""
+        return _mean([group.level for group in self._latest if group.level is not None])
 
     @property
     def rollouts(self) -> int:
@@ -185,6 +253,10 @@ class MetricsRecorder:
 def progress_line(progress: Mapping[str, object]) -> str:
     """Return the progress line: the values of `MetricsRecorder.progress` as `key=value` words."""
     return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
 
 
 def _means(total: TaskTotals) -> dict[str, str]:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.control import Control
 from rich.live import Live
 from rich.progress import (
     BarColumn,
@@ -24,6 +26,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.segment import ControlType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -132,21 +135,87 @@ def progress_bar(title: str, total: int | None, *, done: int = 0, shown: bool = 
         yield advance
 
 
+@dataclass(frozen=True)
+class Screen:
+    """The room for a panel, in characters and lines; `unicode` says whether the terminal takes all characters."""
+
+    columns: int
+    rows: int
+    unicode: bool = True
+
+
+@dataclass(frozen=True)
+class PanelLine:
+    """A line of a panel; a `strong` line is bold, an `alert` bold and red. Control characters are escaped."""
+
+    text: str
+    strong: bool = False
+    alert: bool = False
+
+
+LOG_ROWS = 4
+"""Lines of a terminal that a panel leaves to the log."""
+
+
+def can_show_panel() -> bool:
+    """Tell whether stderr is a terminal on which text can be replaced."""
+    return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
+
+
+class LivePanel:
+    """A panel at the bottom of stderr; see `live_panel`."""
+
+    def __init__(self, console: Console, live: Live) -> None:
+        self._console = console
+        self._live = live
+        self._screen = self._measure()
+        self._lines: Sequence[PanelLine] = ()
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether the terminal has another size than at the last drawing."""
+        return self._measure() != self._screen
+
+    def show(self, draw: Callable[[Screen], Sequence[PanelLine]]) -> None:
+        """Replace the panel by the lines that `draw` returns for the room; lines that do not fit are cut."""
+        screen = self._measure()
+        if screen.columns < self._screen.columns:
+            self._move_above_wrapped_lines(screen.columns)
+        self._screen = screen
+        self._lines = draw(screen)[: screen.rows]
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for number, line in enumerate(self._lines):
+            style = "bold red" if line.alert else "bold" if line.strong else ""
+            text.append("\n" if number else "").append(visible(line.text), style)
+        self._live.update(text, refresh=True)
+
+    def _measure(self) -> Screen:
+        columns, rows = self._console.size
+        return Screen(columns, max(rows - LOG_ROWS, 1), not self._console.options.ascii_only)
+
+    def _move_above_wrapped_lines(self, columns: int) -> None:
+        """Erase the lines that a terminal makes of a panel's lines when it becomes narrower.
+
+        Most terminals wrap lines that are there already; Rich erases as many lines as were written.
+        """
+        for line in self._lines:
+            for _ in range((max(cell_len(visible(line.text)), 1) - 1) // columns):
+                self._console.control(ERASE_LINE_GO_UP)
+
+
+ERASE_LINE_GO_UP = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
+
+
 @contextlib.contextmanager
-def live_panel() -> Iterator[Callable[[Sequence[str]], None]]:
+def live_panel() -> Iterator[LivePanel]:
     """Keep a panel of lines at the bottom of stderr, which must be a terminal; remove the panel at the end.
 
-    Yields a function that replaces the lines; lines that do not fit are cut. Text written to `sys.stderr` meanwhile
-    appears above the panel. Raises OSError if the terminal is gone.
+    Text written to `sys.stderr` meanwhile appears above the panel. Raises OSError if the terminal is gone.
     """
     console = Console(stderr=True, force_terminal=True)
-    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="ellipsis") as live:
+    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
         console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave the cursor hidden
-
-        def show(lines: Sequence[str]) -> None:
-            live.update(Text("\n".join(map(visible, lines)), no_wrap=True, overflow="ellipsis"), refresh=True)
-
-        yield show
+        yield LivePanel(console, live)
 
 
 class _Rate(ProgressColumn):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -57,17 +58,23 @@ def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
     return run.returncode, written.decode(errors="replace")
 
 
-def test_terminal_shows_panel(url: str, tmp_path: Path) -> None:
-    status, written = on_a_terminal(command(url, groups=16), tmp_path)
+@pytest.fixture(scope="module")
+def on_terminal(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What 16 groups write to a terminal."""
+    status, written = on_a_terminal(command(url, groups=16), tmp_path_factory.mktemp("terminal"))
     assert status == 0, written
-    assert "groups/s" in written
-    assert "of 16 groups" in written
-    assert "worst of 2 tasks" in written
+    return written
 
 
-def test_cursor_is_restored(url: str, tmp_path: Path) -> None:
-    _, written = on_a_terminal(command(url, groups=8), tmp_path)
-    assert written.rfind("\x1b[?25h") > written.rfind("\x1b[?25l")
+def test_terminal_shows_panel(on_terminal: str) -> None:
+    assert "groups/s" in on_terminal
+    assert "of 16 groups" in on_terminal
+    assert "elapsed" in on_terminal
+    assert re.search(r"gcd +\d+ +0\.\d{3}", on_terminal), "the tasks have rows"
+
+
+def test_cursor_is_restored(on_terminal: str) -> None:
+    assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 
 
 def test_pipe_gets_plain_lines(url: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally
-from reasoning_env.metrics.recorder import MetricsRecorder, TaskTotals, progress_line
+from reasoning_env.metrics.recorder import MetricsRecorder, TaskTotals, Trend, progress_line
 from reasoning_env.metrics.stats import (
     DeliveryStats,
     DumpStats,
@@ -195,3 +195,31 @@ def test_progress_line_words() -> None:
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
     idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
     assert words(progress_line(MetricsRecorder().progress(None, *idle))).keys() & {"waiting", "dump_dropped"} == set()
+
+
+# ---------------------------------------------------------------------------- for the panel
+
+
+def test_trend_spans_the_run() -> None:
+    trend = Trend()
+    for number in range(1000):
+        trend.add(number / 1000)
+    means = trend.means()
+    assert Trend.SPANS / 2 <= len(means) <= Trend.SPANS
+    assert means == sorted(means)
+    assert (means[0], means[-1]) == (pytest.approx(0.064, abs=0.001), pytest.approx(0.96, abs=0.02))
+
+
+def test_trend_leaves_short_span_out() -> None:
+    trend = Trend()
+    for value in [1.0] * 4 * Trend.SPANS + [0.0]:
+        trend.add(value)
+    assert set(trend.means()) == {1.0}
+
+
+def test_recent_means_of_task() -> None:
+    groups = [make_group([WRONG, WRONG], "maze", level=0.0)] * 9 + [make_group([RIGHT, WRONG], "maze", level=0.5)] * 20
+    totals = recorded(*groups).tasks["maze"]
+    assert (totals.recent_score, totals.recent_correct) == (0.5, 0.5)
+    assert (totals.recent_signal, totals.recent_level) == (1.0, 0.5)
+    assert (TaskTotals().recent_score, TaskTotals().recent_level) == (None, None)

@@ -3,12 +3,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
 import pytest
 
-from reasoning_env.runtime.terminal import StderrHandler, Table, print_table, progress_bar, visible
+from reasoning_env.runtime.terminal import (
+    LOG_ROWS,
+    LivePanel,
+    PanelLine,
+    StderrHandler,
+    Table,
+    can_show_panel,
+    live_panel,
+    print_table,
+    progress_bar,
+    visible,
+)
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 ROWS = [("gcd", "5", f"[bold]{WORDS} :smile:"), ("a_task_with_a_long_name", "125", "")]
@@ -84,6 +96,56 @@ def test_no_progress_bar_in_a_log(pipe: pytest.CaptureFixture[str]) -> None:
     with progress_bar("measuring", 2) as advance:
         advance()
     assert pipe.readouterr() == ("", "")
+
+
+@contextlib.contextmanager
+def panel() -> Iterator[tuple[LivePanel, Terminal]]:
+    """A live panel on a terminal of 50 columns and 20 lines."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(Terminal()) as terminal:
+        patch.setenv("LINES", "20")
+        with live_panel() as live:
+            yield live, terminal
+
+
+def test_panel_escapes_text() -> None:
+    with panel() as (live, terminal):
+        before = len(terminal.getvalue())
+        live.show(lambda screen: [PanelLine("a\x1b[2J\nb", strong=True), PanelLine("c" * screen.columns * 2)])
+        written = terminal.getvalue()[before:]
+    assert STYLE.sub("", written).splitlines() == [r"a\x1b[2J\nb", "c" * 49 + "…"]
+
+
+def test_panel_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with panel() as (live, terminal):
+        live.show(lambda screen: [PanelLine("an outage", alert=True)])
+        assert "\x1b[1man outage" in terminal.getvalue()
+
+
+def test_panel_leaves_lines_to_log() -> None:
+    with panel() as (live, terminal):
+        live.show(lambda screen: [PanelLine(f"row {number}") for number in range(99)])
+        shown = re.findall(r"row (\d+)", terminal.getvalue())
+    assert shown == [str(number) for number in range(20 - LOG_ROWS)]
+
+
+def test_narrower_terminal_is_cleared() -> None:
+    with panel() as (live, terminal):
+        live.show(lambda screen: [PanelLine("a" * 45), PanelLine("b")])
+        before = len(terminal.getvalue())
+        live._console.width = 20
+        assert live.is_resized
+        live.show(lambda screen: [PanelLine("c" * screen.columns)])
+        written = terminal.getvalue()[before:]
+    assert written.count("\x1b[1A") == 3, "two lines, the first of which the terminal has wrapped twice"
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [("xterm", True), ("dumb", False)])
+def test_panel_needs_terminal(terminal: str, shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    assert not can_show_panel()
+    with contextlib.redirect_stderr(Terminal()):
+        assert can_show_panel() is shown
 
 
 def test_log_above_the_progress_bar() -> None:

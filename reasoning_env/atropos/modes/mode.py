@@ -22,6 +22,7 @@ from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
+from ..panel import HowFar
 from ..run_api import RunApiSession
 from ..summary import print_tasks
 
@@ -88,9 +89,9 @@ class Mode:
         """Return what metrics and progress report of the delivery; None for nothing."""
         return None
 
-    def describe_progress(self) -> str:
-        """Return how far the run is from its end, for the first line of the panel; empty without a known end."""
-        return ""
+    def how_far(self) -> HowFar | None:
+        """Return how far the run is from its end, for the panel; None without a known end."""
+        return None
 
     def progress_line(self, progress: dict[str, object]) -> str:
         """Return the log line for the totals `progress`; an equal line is not logged twice."""

@@ -24,6 +24,7 @@ from ...runtime.text import counted
 from ...runtime.turns import in_background
 from ..config import ReasoningGymEnvConfig, made_with
 from ..environment import Environment, RolloutItem
+from ..panel import HowFar
 from ..run import Run
 from .group_file import GroupFile, check_path, encode_line
 from .mode import Mode
@@ -55,10 +56,10 @@ class Process(Mode):
     def keep(self, group: Group) -> None:
         self._scored[group.problem.spec.index] = group
 
-    def describe_progress(self) -> str:
+    def how_far(self) -> HowFar | None:
         if self._file is None:
-            return ""
-        return f"{self._file.lines:,} of {self._total:,} groups"
+            return None
+        return HowFar(self._file.lines, self._total, f"{self._file.lines:,} of {self._total:,} groups")
 
     def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
         """Print the table of the tasks and where the groups are; with `keep`, make chat data of the groups."""

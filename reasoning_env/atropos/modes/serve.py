@@ -22,6 +22,7 @@ from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..inference.servers import Training, names_of_types
+from ..panel import HowFar
 from ..run import Run
 from ..run_api import RunApiSession
 from ..summary import print_evaluations
@@ -41,6 +42,8 @@ class Serve(Mode):
     def __init__(self) -> None:
         self._evaluations: Evaluations | None = None
         """Set when the first evaluation begins."""
+        self._env: Environment | None = None
+        """Set when the environment is registered."""
 
     def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
         return config.startup_timeout_s or math.inf
@@ -51,6 +54,12 @@ class Serve(Mode):
     def is_in_flight(self, packed: ScoredDataGroup | None) -> bool:
         """Tell whether a group was packed: its problem stays in flight until the group is delivered."""
         return packed is not None
+
+    def how_far(self) -> HowFar | None:
+        if self._env is None or self._env.config.total_steps < 1:
+            return None
+        step, steps = self._env.curr_step, self._env.config.total_steps
+        return HowFar(step, steps, f"step {step:,} of {steps:,}")
 
     def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
         return queue.stats
@@ -85,6 +94,7 @@ class Serve(Mode):
         await env.setup_wandb()
         await env.register_env()
         await env.get_server_info()
+        self._env = env
         while True:
             started = time.time()
             if env.last_loop_time is not None:
