@@ -32,7 +32,8 @@ else:  # dropped into another source tree and imported from there
 if __name__ == "__main__":
     # Transformers advises to install PyTorch, but nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    if not command_line.needs_environment(sys.argv[1:]):  # the imports below take seconds
+    has_atropos = importlib.util.find_spec("atroposlib") is not None
+    if not command_line.needs_environment(sys.argv[1:], has_atropos=has_atropos):  # the imports below take seconds
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; the event loop sets its own handler
     command_line.start_library(Path(__file__).resolve().parent)
@@ -43,7 +44,7 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "atroposlib":
         raise
-    needed = "the environment for Atropos needs the extra: pip install 'reasoning-gym-environment[atropos]'"
+    needed = f"the environment for Atropos needs the extra: {command_line.install_extra(Path(__file__).resolve())}"
     if __name__ == "__main__":
         raise SystemExit(f"{Path(__file__).stem}: {needed}") from None
     raise ImportError(needed) from error

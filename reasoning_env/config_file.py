@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
 from .errors import ConfigError, did_you_mean
 from .settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_settings
+
+SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
 TYPING_MISTAKE = 0.85
 """Likeness to a setting's name from which another name is a typing mistake. Atropos' names reach 0.78."""
@@ -80,16 +82,28 @@ def read_core_settings(
         A value is out of range.
         A name is nearly the name of a setting.
     """
-    sections = read_config_files(paths)
-    core = ReasoningSettings.model_fields
+    return split_settings(ReasoningSettings, read_config_files(paths), defaults, given)
+
+
+def split_settings(
+    settings_cls: type[SettingsT],
+    sections: Sections,
+    defaults: Mapping[str, object],
+    given: Mapping[str, object],
+) -> tuple[SettingsT, list[str]]:
+    """Return the settings of a class that files hold, and the names of the other settings in the files.
+
+    Arguments and errors are those of `read_core_settings`.
+    """
+    core = settings_cls.model_fields
     of_core = {name: value for name, value in sections.env.items() if name in core}
     others = [name for name in sections.env if name not in core]
     for name in others:
         if difflib.get_close_matches(str(name), core, n=1, cutoff=TYPING_MISTAKE):
             remedy = did_you_mean(str(name), core)
             raise ConfigError("there is no such setting", setting=f"env.{name}", remedy=remedy)
-    make_settings(ReasoningSettings, of_core, "env.")
-    settings = make_settings(ReasoningSettings, {**defaults, **of_core, **given})
+    make_settings(settings_cls, of_core, "env.")
+    settings = make_settings(settings_cls, {**defaults, **of_core, **given})
     sections_left = [name for name in ("openai", "slurm", "testing") if name in sections.model_fields_set]
     return settings, [*(f"env.{name}" for name in others), *sections_left]
 

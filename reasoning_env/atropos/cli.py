@@ -22,12 +22,14 @@ from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
+from ..commands.evaluate import check_score, evaluate_each
+from ..commands.log import redact, start_log
 from ..commands.options import OptionParser, option_parser, settings_parser
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..results import EvaluationResult
-from ..runtime.terminal import StderrHandler, Table, print_json
+from ..runtime.terminal import Table, print_json
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import check_writable, find_checkout
@@ -74,11 +76,40 @@ def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv:
     parser = environment_options(env_cls, command)
     options = parser.read(argv)
     names = setting_names(env_cls, parser.typed(argv))
+    models: list[str] = options.pop("models", [])
+
+    def run(model: str | None) -> Mapping[str, Any] | None:
+        given = options if model is None else {**options, "openai.model_name": model}
+        return run_once(
+            env_cls, command, manager, argv, given, names, shows_results="json" not in options or not models
+        )
+
+    if models and "print-config" not in options and "dry-run" not in options:
+        evaluate_each(models, run, sys.argv[0], as_json="json" in options)
+    else:
+        run(models[0] if models else None)
+    return 0
+
+
+def run_once(
+    env_cls: EnvironmentClass,
+    command: str,
+    manager: str,
+    argv: Sequence[str],
+    options: Mapping[str, Any],
+    names: Mapping[str, str],
+    *,
+    shows_results: bool,
+) -> Mapping[str, Any] | None:
+    """Run a command with one model, and return the results of `evaluate`; raises the errors of `run_environment`.
+
+    `names` has the user's names of settings. The summary is printed if `shows_results`.
+    """
     with errors_for_user(names):
         launch = build_launch(env_cls, command, options)
     if "print-config" in options:
         print(launch.as_yaml(), end="")
-        return 0
+        return None
     secrets = find_secrets(launch.servers)
     # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [command, *(redact(word, secrets) for word in argv)]
@@ -87,16 +118,17 @@ def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv:
     with errors_for_user(names, secrets):
         if "dry-run" in options:
             print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
-            return 0
+            return None
         launch = asyncio.run(check_first(launch, command))
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:
             asyncio.run(getattr(env, manager)())
         finally:
-            env.print_summary(options.get("keep"), as_json="json" in options)
+            if shows_results:
+                env.print_summary(options.get("keep"), as_json="json" in options)
         check_score(env.results, options.get("fail-under"))
-    return 0
+    return env.results
 
 
 def evaluate_model(
@@ -176,14 +208,6 @@ async def check_first(launch: Launch, command: str) -> Launch:
     return launch
 
 
-def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
-    """Raise ReasoningEnvError if the mean score of an evaluation is below `least`."""
-    score = (results or {}).get("overall", {}).get("mean_score")
-    if least is not None and (score is None or score < least):
-        came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
-        raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
-
-
 def setting_names(env_cls: EnvironmentClass, typed: Mapping[str, str]) -> dict[str, str]:
     """Return what the user calls each setting, by the names that errors use.
 
@@ -212,27 +236,6 @@ def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> It
         raise ServerError(f"gave up after several tries: {failure}") from error
 
 
-def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:
-    """Send all logs to stderr; of other packages' logs only lines that a user can act on.
-
-    `verbose` adds records with a `detail`, and the name of the logger to each line.
-    """
-    handler = StderrHandler()
-    who = " %(name)s" if verbose else ""
-    handler.setFormatter(RedactingFormatter(f"%(asctime)s %(levelname)s{who}: %(message)s", secrets))
-    handler.addFilter(lambda record: verbose or not getattr(record, "detail", False))
-    if quiet:
-        handler.setLevel(logging.WARNING)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # Python's warnings come from Atropos and its dependencies, for developers.
-    logging.captureWarnings(True)
-    for name in ("httpx", "httpx2", "openai"):  # a line for each request
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # Lines for each try to reach the hub, and warnings for developers. A lasting failure is an error of ours.
-    for name in ("huggingface_hub", "py.warnings"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-
-
 # ------------------------------------------------------------------ keys
 
 
@@ -247,24 +250,6 @@ def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str
     # Shorter texts are no keys: `x` means no key, and is part of too many words.
     secrets = {secret for secret in candidates if secret and len(secret) >= 4}
     return sorted(secrets, key=len, reverse=True)  # one may be part of another
-
-
-def redact(text: str, secrets: Sequence[str]) -> str:
-    """Return the text without the secrets: a server may repeat a key in its error."""
-    for secret in secrets:
-        text = text.replace(secret, "<key>")
-    return text
-
-
-class RedactingFormatter(logging.Formatter):
-    """Formats a log line, then takes the secrets out of it, tracebacks included."""
-
-    def __init__(self, pattern: str, secrets: Sequence[str]) -> None:
-        super().__init__(pattern)
-        self._secrets = secrets
-
-    def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record), self._secrets)
 
 
 # ------------------------------------------------------------------ settings

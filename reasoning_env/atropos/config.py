@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -198,25 +197,6 @@ def put_event_loop_first() -> None:
     """
     calm_garbage_collector()
     sys.setswitchinterval(0.001)
-
-
-def check_url(setting: str, url: str | None) -> None:
-    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL."""
-    if not url:
-        return
-    if len(url.split()) != 1 or "," in url:
-        remedy = "list several servers in a file, under `openai`"
-        raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:  # brackets in the name of the server
-        raise ConfigError(f"must be a URL ({error})", setting=setting, got=url) from error
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("must begin with http:// or https:// and the server's name", setting=setting, got=url)
-    try:
-        _ = parts.port
-    except ValueError as error:
-        raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
 def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:

@@ -17,8 +17,9 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 
 from ..config_file import Sections, read_config_files
 from ..errors import ConfigError
+from ..inference.addresses import check_url
 from ..settings import make_settings
-from .config import SERVER_RANGES, ReasoningGymEnvConfig, check_url
+from .config import SERVER_RANGES, ReasoningGymEnvConfig
 from .environment import EnvironmentClass
 
 

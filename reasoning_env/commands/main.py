@@ -62,9 +62,19 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
 """
 
 
-def needs_environment(argv: Sequence[str]) -> bool:
-    """Tell whether a command line needs the environment class."""
-    return bool(argv) and argv[0] in ENVIRONMENT_COMMANDS and HELP_OPTIONS.isdisjoint(argv)
+def needs_environment(argv: Sequence[str], *, has_atropos: bool = True) -> bool:
+    """Tell whether a command line needs the environment class; `has_atropos` if Atropos is installed."""
+    if not argv or argv[0] not in ENVIRONMENT_COMMANDS or not HELP_OPTIONS.isdisjoint(argv):
+        return False
+    # Without Atropos, `evaluate` asks for chat completions by itself.
+    return has_atropos or argv[0] != "evaluate"
+
+
+def install_extra(environment_file: Path) -> str:
+    """Return the command that installs the packages of Atropos: from the folder of a checkout, or by name."""
+    folder = environment_file.parent
+    source = folder if (folder / "pyproject.toml").exists() else "reasoning-gym-environment"
+    return f"pip install {shlex.quote(f'{source}[atropos]')}"
 
 
 def start_library(folder: Path) -> None:
@@ -146,6 +156,11 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
             from .judge import judge_command
 
             return functools.partial(judge_command, folder=folder)
+        case "evaluate":
+            from .evaluate import evaluate_command
+
+            extra = install_extra(environment_file)
+            return functools.partial(evaluate_command, folder=folder, program=program(), install_extra=extra)
         case "compare":
             from .compare import compare_command
 
@@ -185,9 +200,7 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
     try:
         demo = _import_demo(environment_file.parent)
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"the package {error.name} is missing", remedy="pip install 'reasoning-gym-environment[atropos]'"
-        ) from error
+        raise ConfigError(f"the package {error.name} is missing", remedy=install_extra(environment_file)) from error
     check_names = functools.partial(_check_names, folder=environment_file.parent)
     return int(demo.main(list(argv), environment_file=environment_file, check_names=check_names))
 

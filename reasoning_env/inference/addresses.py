@@ -1,4 +1,4 @@
-"""Whether something listens at a server's address, and whether it speaks the scheme of the URL, http or https."""
+"""Addresses of servers: whether a text is a URL, whether something listens there, and whether in http or https."""
 
 from __future__ import annotations
 
@@ -23,6 +23,25 @@ GREETING_S = 2.0
 """How long a server may take for the first bytes of TLS, or of a reply to an empty request."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
+
+
+def check_url(setting: str, url: str | None) -> None:
+    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL."""
+    if not url:
+        return
+    if len(url.split()) != 1 or "," in url:
+        remedy = "list several servers in a file, under `openai`"
+        raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # brackets in the name of the server
+        raise ConfigError(f"must be a URL ({error})", setting=setting, got=url) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("must begin with http:// or https:// and the server's name", setting=setting, got=url)
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
 async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:

@@ -45,6 +45,15 @@ class HostedServer:
     timeout_s: float
 
 
+class StatusError(Exception):
+    """A reply with a status of 400 or more, in the server's own words."""
+
+    def __init__(self, status: int, said: str, headers: Mapping[str, str]) -> None:
+        super().__init__(f"{status} {said}".strip())
+        self.status = status
+        self.headers = headers
+
+
 class HostedModel:
     """The chat completions of one model, as `Evaluator` requests them.
 
@@ -80,7 +89,7 @@ class HostedModel:
         return self.server.model
 
     async def create(self, **request: Any) -> Any:
-        """Send a request and return the reply; raises the errors of aiohttp, and JSONDecodeError."""
+        """Send a request and return the reply; raises StatusError, JSONDecodeError and the errors of aiohttp."""
         extra = request.pop("extra_body", {})
         return await self._send("POST", ENDPOINT, {**request, **extra})
 
@@ -91,13 +100,7 @@ class HostedModel:
             body = await response.read()
             if response.status >= 400:
                 said = _message(body)
-                raise aiohttp.ClientResponseError(
-                    response.request_info,
-                    response.history,
-                    status=response.status,
-                    message=said,
-                    headers=response.headers,
-                )
+                raise StatusError(response.status, said, response.headers)
             if "json" not in response.content_type:
                 raise aiohttp.ContentTypeError(
                     response.request_info, response.history, status=response.status, message="no JSON"

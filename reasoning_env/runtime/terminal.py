@@ -77,7 +77,7 @@ class Table:
         return [dict(zip(self._keys(), row, strict=True)) for row in self.rows]
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print a document as strict JSON, as each command does for `--json`."""
     print(json.dumps(document, indent=1, allow_nan=False))
 

@@ -1,0 +1,355 @@
+"""The command `evaluate` without Atropos: chat completions of one server, local or hosted, through aiohttp alone.
+
+Where Atropos is installed, `atropos/cli.py` has the command, for every type of server. Settings, options, results and
+folders are the same, so that one resumes what the other began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from .. import __version__
+from ..config_file import Sections, read_config_files, split_settings
+from ..errors import ConfigError, ReasoningEnvError
+from ..evaluations.folder import Results, open_folder
+from ..evaluations.protocol import describe, identify, limit_sampling
+from ..evaluations.run import Evaluation, Evaluator
+from ..evaluations.table import print_results
+from ..inference.addresses import check_url, wait_for_address
+from ..inference.chat import PlainChat
+from ..inference.failures import describe_failure
+from ..inference.hosted import HostedModel, HostedServer, only_model
+from ..records import DropReason, Problem, Sampling, Split, Timeouts
+from ..runtime.signals import Interrupted
+from ..runtime.terminal import print_json
+from ..runtime.text import visible
+from ..session import Session
+from ..settings import ReasoningSettings, TemplateOptions, make_settings
+from ..storage.folders import check_writable, find_checkout
+from .log import redact, start_log
+from .options import OptionParser, option_parser
+from .running import run_to_end
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 30.0
+"""Seconds to wait for a server by default: a user waits for the command."""
+DEFAULT_URL = "http://localhost:9001/v1"
+NO_KEY = "x"
+
+
+class HostedSettings(ReasoningSettings):
+    """Settings of the core, and those of Atropos' settings that an evaluation over chat completions has too."""
+
+    max_token_length: int = Field(default=2048, ge=16, description="Tokens of prompt and completion at most.")
+    max_eval_workers: int = Field(default=16, ge=1, description="Problems under way at a time.")
+    data_dir_to_save_evals: str | None = Field(default=None, description="Folder of evaluations. None: `evals/`.")
+    worker_timeout: float = Field(default=600.0, description="Seconds for a completion; -1 for no limit.")
+    startup_timeout_s: float | None = Field(
+        default=None, gt=0.0, le=86_400.0, description="Seconds to wait for a server that is gone. None: 30."
+    )
+    chat_template_kwargs: TemplateOptions = Field(
+        default_factory=dict, description="Options of the chat template: `{enable_thinking: false}`."
+    )
+
+
+class ServerSettings(BaseModel):
+    """The server with the model. Types other than chat need Atropos."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    base_url: str = Field(default=DEFAULT_URL, description="Address of the server.")
+    model_name: str | None = Field(default=None, description="Name of the model at the server.")
+    api_key: str = Field(default="", description="Key of the server; `$NAME` reads a variable.")
+    server_type: Literal["auto", "chat"] = Field(default="auto", description="Chat completions in both cases.")
+    timeout: int = Field(default=1200, ge=1, description="Seconds for one request.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The settings of a command line, and how each setting was written there."""
+
+    settings: HostedSettings
+    server: ServerSettings
+    names: Mapping[str, str]
+    unused: Sequence[str]
+    """Settings in files that need Atropos."""
+
+
+def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_extra: str) -> int:
+    """Evaluate one model or several and return 0.
+
+    `folder` may hold a checkout of the library. `install_extra` is the command that installs Atropos. Raises
+    ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
+    score below --fail-under.
+    """
+    parser = option_parser(program, "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
+    options = _read(parser, argv, install_extra)
+    models: list[str] = options.pop("models", [])
+    typed = parser.typed(argv)
+    names = {**{name: typed.get(f"env.{name}", f"env.{name}") for name in HostedSettings.model_fields}, **typed}
+    try:
+        request = _read_request(options, names, install_extra)
+        if "print-config" in options:
+            print(_as_yaml(request), end="")
+            return 0
+        if "dry-run" in options:
+            print(run_to_end(lambda: _preview(request.settings, find_checkout(folder))))
+            return 0
+        key = read_key(request.server.api_key)
+        secrets = sorted({text for text in (key, os.environ.get("OPENAI_API_KEY", "")) if len(text) >= 4}, key=len)
+        start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
+        if request.unused:
+            logger.info("not used without Atropos: %s", visible(", ".join(request.unused)))
+
+        def evaluate(model: str | None) -> Results | None:
+            try:
+                results = _run(request, model, key, find_checkout(folder), as_json="json" in options and not models)
+            except ReasoningEnvError as error:
+                error.text = redact(error.describe(names), secrets)
+                raise
+            check_score(results, options.get("fail-under"))
+            return results
+
+        if models:
+            evaluate_each(models, evaluate, program, as_json="json" in options)
+        else:
+            evaluate(request.server.model_name)
+    except ConfigError as error:
+        error.text = error.describe(names)
+        raise
+    return 0
+
+
+def evaluate_each(
+    models: Sequence[str], evaluate: Callable[[str], Mapping[str, Any] | None], program: str, *, as_json: bool
+) -> None:
+    """Evaluate models one after the other; a model that fails is logged, and the others are evaluated.
+
+    Prints the results as one list `as_json`, else how to compare them. Raises ConfigError at once, since all models
+    have the same settings, and ReasoningEnvError at the end if a model failed.
+    """
+    done: list[Mapping[str, Any]] = []
+    failed: list[str] = []
+    for model in models:
+        try:
+            results = evaluate(model)
+        except (ConfigError, Interrupted):
+            raise
+        except ReasoningEnvError as error:
+            logger.error("%s: %s", visible(model), error)
+            failed.append(model)
+        else:
+            if results is not None:
+                done.append(results)
+    if as_json:
+        print_json(done)
+    elif len(done) > 1:
+        print(f"\nSide by side: {program} compare FOLDER FOLDER, with the folders named above.", flush=True)
+    if failed:
+        raise ReasoningEnvError(f"{len(failed)} of {len(models)} models failed ({', '.join(failed)}); see above")
+
+
+def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
+    """Raise ReasoningEnvError if the mean score of an evaluation is below `least`."""
+    score = ((results or {}).get("overall") or {}).get("mean_score")
+    if least is not None and (score is None or score < least):
+        came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
+        raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
+
+
+def read_key(key: str) -> str:
+    """Return a server's key: `$NAME` from that variable, an empty key from OPENAI_API_KEY.
+
+    Raises ConfigError if the variable NAME is not set.
+    """
+    if key.startswith("$"):
+        value = os.environ.get(key[1:])
+        if not value:
+            raise ConfigError(f"the environment variable {key[1:]} is not set", setting="openai.api_key")
+        return value
+    return os.environ.get("OPENAI_API_KEY", NO_KEY) if key in ("", NO_KEY) else key
+
+
+# ------------------------------------------------------------------ settings
+
+
+def _read(parser: OptionParser, argv: Sequence[str], install_extra: str) -> dict[str, Any]:
+    """Return the options; a setting that only Atropos has is told as that. Raises ConfigError."""
+    try:
+        options = parser.read(argv)
+    except ConfigError as error:
+        if error.problem.startswith(("there is no option --env.", "there is no option --openai.")):
+            raise ConfigError(f"{error.problem} without Atropos", remedy=f"{install_extra} has all settings") from error
+        raise
+    for name in ("slurm", "testing"):
+        if name in options:
+            raise ConfigError("needs Atropos", setting=f"--{name}", remedy=install_extra)
+    return options
+
+
+def _read_request(options: Mapping[str, Any], names: Mapping[str, str], install_extra: str) -> Request:
+    """Return the settings of files and options. Raises ConfigError."""
+    file = read_config_files(options.get("config", ()))
+    given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
+    settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), {}, given)
+    if "eval_seed" in given and settings.eval_preset is not None:
+        raise ConfigError(
+            "a preset has seeds of its own", setting="eval_seed", remedy="take the seed or {eval_preset} out"
+        )
+    if len(file.openai) > 1:
+        raise ConfigError("several inference servers need Atropos", setting="--config", remedy=install_extra)
+    server, unused_of_server = _read_server(file, options)
+    return Request(settings, server, names, [*(name for name in unused if name != "openai"), *unused_of_server])
+
+
+def _read_server(file: Sections, options: Mapping[str, Any]) -> tuple[ServerSettings, list[str]]:
+    """Return the settings of the server, and the names of settings in files that need Atropos. Raises ConfigError."""
+    of_file = file.openai[0] if file.openai else {}
+    known = {name: value for name, value in of_file.items() if name in ServerSettings.model_fields}
+    if known.get("server_type") not in (None, "auto", "chat"):
+        known["server_type"] = "chat"  # a type for training: chat completions of the same server do for an evaluation
+    from_options = {name.removeprefix("openai."): value for name, value in options.items() if "openai." in name}
+    variable = os.environ.get("OPENAI_BASE_URL")
+    from_variable = {"base_url": variable} if variable else {}
+    server = make_settings(ServerSettings, {**from_variable, **known, **from_options}, "openai.")
+    if server.model_name == "":
+        raise ConfigError("is empty", setting="openai.model_name", remedy="name the model")
+    by_variable = variable is not None and "base_url" not in known and "base_url" not in from_options
+    check_url("OPENAI_BASE_URL" if by_variable else "openai.base_url", server.base_url)
+    return server, [f"openai.{name}" for name in of_file if name not in known]
+
+
+def _as_yaml(request: Request) -> str:
+    """Return all settings as a file for `--config`, without the key."""
+    server = request.server.model_dump(mode="json")
+    if server["api_key"]:
+        server["api_key"] = "..."
+    content = {"env": request.settings.model_dump(mode="json"), "openai": [server]}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+# ------------------------------------------------------------------ an evaluation
+
+
+async def _preview(settings: HostedSettings, checkout: Path | None) -> str:
+    """Return a line on what an evaluation would send; asks no server."""
+    async with Session(settings, checkout=checkout) as session:
+        sampling, _ = limit_sampling(settings, session.eval_plan, _sampling(settings), [_own_limit(settings)])
+        return describe(session, sampling)
+
+
+def _run(request: Request, model: str | None, key: str, checkout: Path | None, *, as_json: bool) -> Results | None:
+    """Evaluate a model and print its results, those of an interrupted evaluation too; returns the results."""
+    run = _Run(request.settings, request.server, key, checkout)
+    try:
+        run_to_end(lambda: run.evaluate(model))
+    finally:
+        if run.results is not None and as_json:
+            print_json(run.results)
+        elif run.results is not None:
+            print_results(run.results)
+            print(f"\n{run.last_line}", flush=True)
+    return run.results
+
+
+class _Run:
+    """One evaluation of a model. `results` and `last_line` are set at its end, an interruption included."""
+
+    def __init__(self, settings: HostedSettings, server: ServerSettings, key: str, checkout: Path | None) -> None:
+        self.results: Results | None = None
+        self.last_line = ""
+        self._settings = settings
+        self._server = server
+        self._key = key
+        self._checkout = checkout
+
+    async def evaluate(self, model: str | None) -> None:
+        """Start the workers, check the server, and evaluate the problems that are not done."""
+        settings = self._settings
+        check_writable(Path(settings.data_dir_to_save_evals or "evals"), "data_dir_to_save_evals")
+        patience_s = settings.startup_timeout_s or PATIENCE_S
+        async with Session(settings, checkout=self._checkout) as session:
+            url = self._server.base_url
+            await wait_for_address([url], patience_s)
+            server = HostedServer(url, model or await only_model(url, self._key), self._key, self._server.timeout)
+            async with HostedModel(server, self._options()) as client:
+                await client.check(patience_s)
+                await self._evaluate_with(session, client, patience_s)
+
+    async def _evaluate_with(self, session: Session[Problem], client: HostedModel, patience_s: float) -> None:
+        settings = self._settings
+        plan = session.eval_plan
+        sampling = _sampling(settings)
+        remarks = list(plan.remarks)
+        if plan.preset is not None or settings.eval_max_completion_tokens is not None:
+            limits = [await client.context_length(), _own_limit(settings)]
+            sampling, shorter = limit_sampling(settings, plan, sampling, limits)
+            remarks += shorter
+        made_with = identify(
+            session,
+            sampling,
+            model=client.model,
+            server_type="chat",
+            base_url=client.server.base_url,
+            step=None,
+            version=__version__,
+        )
+        folder = await asyncio.to_thread(
+            open_folder,
+            Path(settings.data_dir_to_save_evals or "evals"),
+            made_with,
+            problems=len(plan.tasks) * plan.samples_per_task,
+            remarks=remarks,
+            resume=True,
+        )
+        logger.info("%s at %s: %s", client.model, made_with["server"]["base_url"], describe(session, sampling))
+        chat = PlainChat(settings.thinking)
+
+        def note_dropped(problem: Problem, reason: DropReason, error: Exception) -> None:
+            session.metrics.record_dropped(reason)
+            logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, describe_failure(error))
+
+        evaluator = Evaluator(
+            judge=session.judge,
+            plain_scorer=None if plan.preset is None else session.pool,
+            completer=client,
+            make_prompt=lambda problem: chat.prompt(session.messages(problem)),
+            sampling=sampling,
+            settings=settings,
+            thinking=session.thinking,
+            repeats=plan.repeats,
+            workers=settings.max_eval_workers,
+            timeouts=Timeouts(settings.worker_timeout if settings.worker_timeout > 0 else None, patience_s),
+            note_dropped=note_dropped,
+        )
+        categories = {task.name: task.category for task in session.library.tasks}
+        evaluation = Evaluation(evaluator, folder, plan.preset, categories)
+        try:
+            await evaluation.run(session.evaluation_set)
+        finally:  # after Ctrl-C too
+            self.results = await evaluation.conclude()
+            self.last_line = evaluation.describe()
+
+    def _options(self) -> dict[str, Any]:
+        """Return what every request carries beside prompt and sampling."""
+        kwargs = self._settings.chat_template_kwargs
+        return {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
+
+
+def _sampling(settings: HostedSettings) -> Sampling:
+    return Sampling(settings.eval_temperature, settings.eval_top_p, settings.max_token_length, Split.EVAL.value)
+
+
+def _own_limit(settings: HostedSettings) -> int | None:
+    """Return `max_token_length` if the user set it."""
+    return settings.max_token_length if "max_token_length" in settings.model_fields_set else None

@@ -1,0 +1,180 @@
+"""The client of one chat server, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError
+from reasoning_env.inference.chat import PlainChat
+from reasoning_env.inference.hosted import HostedModel, HostedServer, only_model
+from reasoning_env.records import Sampling, Timeouts
+
+SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
+PROMPT = PlainChat().prompt([{"role": "user", "content": "Hello"}])
+TIMEOUTS = Timeouts(reply_s=5.0, outage_s=5.0)
+CHOICE = {"message": {"content": "yes", "reasoning": "hm"}, "finish_reason": "length"}
+REPLY = {"choices": [CHOICE], "usage": {"completion_tokens": 7}}
+
+
+class Server:
+    """Answers requests with `answers` in turn, the last one for ever, and keeps the requests."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.answers: list[Any] = [REPLY]
+        self.requests: list[Any] = []
+        self.keys: list[str | None] = []
+        self.models: Any = {"data": [{"id": "m", "max_model_len": 4096}]}
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(await request.json())
+        self.keys.append(request.headers.get("Authorization"))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, dict):
+            return web.json_response(answer)
+        status, text, headers = answer
+        if status is None:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(status=status or 200, text=text, headers=headers)
+
+    async def list_models(self, request: web.Request) -> web.Response:
+        return web.json_response(self.models)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    served = Server("")
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", served.answer)
+    app.router.add_get("/v1/models", served.list_models)
+    async with TestServer(app) as listening:
+        served.url = str(listening.make_url("/v1"))
+        yield served
+
+
+def client(server: Server, options: dict[str, Any] | None = None) -> HostedModel:
+    return HostedModel(HostedServer(server.url, "m", "secret", 5.0), options)
+
+
+async def test_completions(server: Server) -> None:
+    async with client(server, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}) as model:
+        rollouts = await model.complete(PROMPT, 3, SAMPLING, TIMEOUTS)
+    found = [(rollout.text, rollout.thinking, rollout.truncated, rollout.completion_tokens) for rollout in rollouts]
+    assert found == [("yes", "hm", True, 7)] * 3
+    assert server.requests[0] == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "max_tokens": SAMPLING.completion_budget(PROMPT),
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    assert server.keys == ["Bearer secret"] * 3
+
+
+async def test_refused_parameter(server: Server) -> None:
+    said = json.dumps({"error": {"message": "Unsupported value: 'temperature' does not support 0.5"}})
+    server.answers = [(400, said, {}), REPLY]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING, TIMEOUTS)
+    assert rollout.text == "yes"
+    assert "temperature" not in server.requests[1]
+
+
+async def test_outage_is_waited_for(server: Server) -> None:
+    server.answers = [(503, "loading", {}), REPLY]
+    async with client(server) as model:
+        assert len(await model.complete(PROMPT, 1, SAMPLING, TIMEOUTS)) == 1
+
+
+async def test_refusal_ends(server: Server) -> None:
+    server.answers = [(401, "{}", {})]
+    async with client(server) as model:
+        with pytest.raises(RefusedError, match="refuses requests"):
+            await model.complete(PROMPT, 1, SAMPLING, TIMEOUTS)
+
+
+def refusal(text: str) -> str:
+    return json.dumps({"error": {"message": text}})
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            (401, refusal("Incorrect API key"), {}),
+            r"it refuses POST .*\(StatusError: 401 Incorrect .*\); check .*key",
+        ),
+        (
+            (404, refusal("no model m"), {}),
+            r"does not answer .*404 no model m\); check openai.model_name",
+        ),
+        (
+            (429, refusal("Rate limit"), {"Retry-After": "120"}),
+            r"429 \(Too Many Requests\), and asks to wait 120 s",
+        ),
+        ((429, "", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}), "asks to wait until Wed, 21 Oct 2026"),
+        ((429, refusal("You exceeded your current quota"), {}), "the quota of this key is used up"),
+        ((503, "", {}), r"status 503 \(Service Unavailable\)"),
+        ((529, refusal("Overloaded"), {}), "it answers with status 529: StatusError: 529 Overloaded"),
+        ((418, "teapot", {}), "cannot be used: it does not answer .*418 teapot"),
+        ((200, "<html>", {"Content-Type": "text/html"}), "its reply is no JSON.*perhaps a web page"),
+        ((200, "", JSON), "its reply is no whole JSON"),
+        ((200, '{"choices": [', JSON), "its reply is no whole JSON"),
+        ((200, "[]", JSON), "its reply holds no completion"),
+        ((200, '{"choices": []}', JSON), "its reply holds no completion"),
+        ((200, refusal("your plan has ended"), JSON), "ErrorReply: your plan has ended"),
+        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply is no JSON"),
+        ((None, "", {}), "it closes the connection without a reply"),
+        ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a circle|its reply is no JSON|405"),
+    ],
+)
+async def test_fault_at_start(server: Server, answer: Any, said: str) -> None:
+    server.answers = [answer]
+    async with client(server) as model:
+        with pytest.raises(ReasoningEnvError, match=said) as error:
+            await model.check(0.0)
+    assert len(str(error.value).splitlines()) == 1
+
+
+async def test_silent_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostedModel, "create", lambda self, **_: asyncio.sleep(30))
+    async with client(server) as model:
+        with pytest.raises(ReasoningEnvError, match="accepts requests and does not reply"):
+            await model.check(0.0)
+
+
+async def test_context_length(server: Server) -> None:
+    async with client(server) as model:
+        assert await model.context_length() == 4096
+        server.models = []
+        assert await model.context_length() is None
+
+
+async def test_only_model(server: Server) -> None:
+    assert await only_model(server.url, "k") == "m"
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({"data": [{"id": "a"}, {"id": "b"}]}, "MODEL is missing, .* has a, b"),
+        ({"data": []}, "MODEL is missing, .* has none"),
+        ([], "MODEL is missing, .* does not say which it has"),
+    ],
+)
+async def test_no_only_model(server: Server, models: Any, said: str) -> None:
+    server.models = models
+    with pytest.raises(ConfigError, match=said):
+        await only_model(server.url, "k")
