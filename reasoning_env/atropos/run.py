@@ -90,7 +90,8 @@ class Run:
             stop_after_answer=does_stop_after_answer(config),
             chat_template_kwargs=config.chat_template_kwargs,
         )
-        self.dumper = _make_dumper(config, self.uuid, folder)
+        self._step: Callable[[], int] | None = None
+        self.dumper = _make_dumper(config, self.uuid, folder, self._current_step)
         self.steps = GroupSteps(
             config,
             self.inference,
@@ -111,7 +112,6 @@ class Run:
         self.evaluations = ModelEvaluations(config, self.session, self.inference, self.steps, server_config)
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._step: Callable[[], int] | None = None
         self._collect_state: Callable[[], Mapping[str, Any]] = dict
 
     @property
@@ -239,8 +239,12 @@ class Run:
             self.session.stats,
             **self._stats(),
             in_flight=self.session.in_flight,
-            step=self._step() if self._step else None,
+            step=self._current_step(),
         )
+
+    def _current_step(self) -> int | None:
+        """Return the trainer's step; None before `begin_delivery`."""
+        return None if self._step is None else self._step()
 
     def _stats(self) -> dict[str, Any]:
         return {
@@ -286,7 +290,9 @@ class Run:
             last = line
 
 
-def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str, folder: Path) -> RolloutDumper | None:
+def _make_dumper(
+    config: ReasoningGymEnvConfig, run_uuid: str, folder: Path, step: Callable[[], int | None]
+) -> RolloutDumper | None:
     if not config.dump_rollouts and not config.dump_failed_rollouts:
         return None
     return RolloutDumper(
@@ -295,4 +301,5 @@ def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str, folder: Path) -> 
         dump_passed=config.dump_rollouts,
         dump_failed=config.dump_failed_rollouts,
         score_threshold=config.rollout_save_score_threshold,
+        step=step,
     )

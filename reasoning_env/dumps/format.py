@@ -31,7 +31,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
-from ..storage.reading import Count, FreeJson, Name, Number, parse_json
+from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -215,7 +215,8 @@ class DumpedGroup:
     `item_id` is the task's name. Any process makes the problem again from `reference`. In evaluations, `failed` counts
     the completions that no server returned. With a `dataset_size`, the problem is number `item` of the library's
     dataset of that size and seed. `thinking_formats` names the formats of thinking that counted. `library_answer` is
-    the library's own answer, where it is wrong and `expected_answer` is another.
+    the library's own answer, where it is wrong and `expected_answer` is another. Dumps have the `time` at which the group
+    was scored, in seconds since 1970, and the trainer's `step` at that time; None in older lines and other files.
     """
 
     item_id: Name
@@ -233,6 +234,8 @@ class DumpedGroup:
     reference: Name | None = None
     thinking_formats: tuple[Name, ...] | None = None
     library_answer: str | None = None
+    time: Time | None = None
+    step: Count | None = None
 
     def __repr__(self) -> str:
         """Return a line: answers and parameters may have thousands of characters."""

@@ -14,7 +14,9 @@ import errno
 import logging
 import os
 import threading
+import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +40,9 @@ class RolloutDumper:
     `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
     scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file.
 
+    A line has the `time` at which its group was offered, in seconds since 1970, and the trainer's `step`: what `step`
+    returns at that time, None without a trainer.
+
     No file is created before `start`; groups that are offered earlier wait for the start. Later errors of the disk are
     logged and counted, and never raised.
     """
@@ -51,12 +56,14 @@ class RolloutDumper:
         dump_failed: bool,
         score_threshold: float,
         max_waiting_bytes: int = 64 * 2**20,
+        step: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._folder = folder
         self._dump_passed = dump_passed
         self._dump_failed = dump_failed
         self._score_threshold = score_threshold
         self._max_waiting_bytes = max_waiting_bytes
+        self._step = step
         self._changed = threading.Condition()  # guards everything down to `_closing`
         self._waiting: deque[_Waiting] = deque()  # the group that is being written is the first
         self._waiting_bytes = 0
@@ -97,7 +104,8 @@ class RolloutDumper:
         files = self._files_for(group.scores)
         if files is None:
             return
-        waiting = _Waiting(files, _without_tokens(group), _size_bytes(group))
+        facts = {"time": round(time.time(), 3), "step": self._step()}
+        waiting = _Waiting(files, _without_tokens(group), facts, _size_bytes(group))
         with self._changed:
             room = not self._closing and self._waiting_bytes < self._max_waiting_bytes
             if room:
@@ -167,7 +175,7 @@ class RolloutDumper:
     def _write(self, waiting: _Waiting) -> bool:
         """Write a group, with retries until the disk takes the line. False for a group that must be dropped."""
         try:
-            line = encode_group(waiting.group)
+            line = encode_group(waiting.group, more=waiting.facts)
         except Exception:  # a single bad group must not end the thread
             logger.exception("a group of %s cannot be written as JSON and is dropped", waiting.group.problem.task)
             return False
@@ -189,10 +197,11 @@ class RolloutDumper:
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that is not written yet, and the files to which it goes."""
+    """A group that is not written yet, the files to which the group goes, and further keys of the line."""
 
     files: NumberedFiles
     group: Group
+    facts: Mapping[str, object]
     size_bytes: int
 
 

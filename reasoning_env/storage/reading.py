@@ -51,6 +51,8 @@ Count = Annotated[int, Strict(), Field(ge=0, le=2**53)]
 """A whole number that every reader of JSON holds exactly."""
 Number = Annotated[float, Strict(), Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
 """A finite number. A sum of as many numbers as there are lines stays finite too."""
+Time = Annotated[float, Strict(), Field(ge=0, le=1e11, allow_inf_nan=False)]
+"""Seconds since 1970, until the year 5138."""
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(visible)]
 """A text that is printed, such as the name of a task: control characters are read as their escapes."""

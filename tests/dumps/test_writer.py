@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,16 @@ def test_lines_are_written_at_once(make_dumper: MakeDumper, dumps: Path) -> None
     dumper.offer(passed(3))
     wait_until(lambda: dumper.stats().passed_groups)
     assert indices(stream_groups(dumps)) == [3]
+
+
+def test_line_has_time_and_step(make_dumper: MakeDumper, dumps: Path) -> None:
+    dumper = make_dumper(step=lambda: 3)
+    before = time.time()
+    dumper.offer(passed())
+    dumper.close()
+    [group] = stream_groups(dumps)
+    assert group.step == 3
+    assert group.time == pytest.approx(before, abs=60)
 
 
 def test_existing_files_are_passed_over(make_dumper: MakeDumper, tmp_path: Path) -> None:
