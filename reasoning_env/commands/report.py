@@ -12,6 +12,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import StoredRun, find_runs
+from ..runtime.terminal import status_line
 from .options import CommandParser
 
 DEFAULT_OUTPUT = Path("report.html")
@@ -50,19 +51,18 @@ def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float,
     A path that cannot be read yet, or holds no groups yet, is waited for.
     """
     seen: object = None
-    said = ""
-    with contextlib.suppress(KeyboardInterrupt):
+    with status_line() as say, contextlib.suppress(KeyboardInterrupt):
         while True:
             try:
                 runs = find_runs(paths)
                 now = [(file, _size(file)) for run in runs for file in run.files]
             except (ConfigError, OSError) as error:
-                said = _say(f"waiting: {error}", said)
+                say(f"waiting: {error}")
             else:
                 refuse_to_overwrite(output, runs)
                 if now != seen:
                     seen = now
-                    said = _say(_write_following(runs, output, program, sample_mb, every_s), said)
+                    say(_write_following(runs, output, program, sample_mb, every_s))
             time.sleep(every_s)
     return 0
 
@@ -77,7 +77,7 @@ def _size(file: Path) -> int | None:
 
 def _write_following(runs: Sequence[StoredRun], output: Path, program: str, sample_mb: float, every_s: float) -> str:
     """Write the page, which loads itself again, if there is a group; return the line to print."""
-    data = collect(runs, program, sample_mb)
+    data = collect(runs, program, sample_mb, show_progress=False)
     data["reload_s"] = every_s
     if not data["groups"]:
         return f"waiting for groups of rollouts in {', '.join(str(run.path) for run in runs)}"
@@ -86,18 +86,11 @@ def _write_following(runs: Sequence[StoredRun], output: Path, program: str, samp
     return f"{output}: {groups:,} groups at {data['made']}; Ctrl-C ends"
 
 
-def _say(line: str, last: str) -> str:
-    """Print a line unless it is the same as the last line; return the line."""
-    if line != last:
-        print(line, flush=True)
-    return line
-
-
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     parser = CommandParser(
         prog="report",
-        description="Write one HTML file about dumps, files of `process` and evaluations: scores over time, by task "
-        "and by level, reasons, and rollouts to read. A browser opens the file without a network.",
+        description="Write one HTML file about dumps, files of `process` and evaluations: curves by task, evaluations "
+        "by step, scores by task and level, reasons, and rollouts to read. A browser opens the file without a network.",
         epilog="examples: report data_dumps      report evals/model-a evals/model-b -o models.html",
     )
     parser.add_argument(
@@ -113,7 +106,8 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
         "--sample-mb",
         type=float,
         default=16.0,
-        help="megabytes of rollouts in the page; figures are over all rollouts (default: %(default)s)",
+        help="megabytes of rollouts in the page, before compression; figures are over all rollouts "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--follow",

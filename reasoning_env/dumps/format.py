@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -202,7 +203,7 @@ class DumpedRollout:
         """Whether the completion is correct, before the length penalty."""
         return self.judged_score >= Verdict.CORRECT_SCORE
 
-    @property
+    @cached_property
     def outcome(self) -> str:
         """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason of a later version."""
         return outcome(self.judged_score, self.reason, self.finish_reason)
@@ -215,8 +216,10 @@ class DumpedGroup:
     `item_id` is the task's name. Any process makes the problem again from `reference`. In evaluations, `failed` counts
     the completions that no server returned. With a `dataset_size`, the problem is number `item` of the library's
     dataset of that size and seed. `thinking_formats` names the formats of thinking that counted. `library_answer` is
-    the library's own answer, where it is wrong and `expected_answer` is another. Dumps have the `time` at which the group
-    was scored, in seconds since 1970, and the trainer's `step` at that time; None in older lines and other files.
+    the library's own answer, where it is wrong and `expected_answer` is another.
+
+    Dumps have the `time` at which the group was scored, in seconds since 1970, and the trainer's `step` at that time.
+    Older lines and other files have neither.
     """
 
     item_id: Name

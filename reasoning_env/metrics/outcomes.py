@@ -29,7 +29,7 @@ OUTCOMES = (
 """All outcomes of a completion: its correctness if it was scored, else the reason for its score of 0."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Tally:
     """Number, sum and highest of some values, all at least 0."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,11 @@ class StoredRun:
     results: Results | None = None
     evaluation: bool = False
     faults: list[str] = field(default_factory=list)
+
+    @property
+    def step(self) -> int | None:
+        """The trainer's step of an evaluation during a training; None for any other run."""
+        return None if self.results is None else self.results["step"]
 
     def groups(self) -> Iterator[DumpedGroup]:
         """Yield the readable groups; after the last group `faults` is complete."""
@@ -135,6 +140,26 @@ def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
     return run
 
 
+def find_series(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
+    """Return the evaluations of each training, in the order of their steps; a training has two or more.
+
+    The evaluations of a training lie in one folder, with equal model, preset and settings. A step that is not above the
+    first begins another training. A resumed training repeats steps: the later evaluation of a step counts.
+    """
+    series: list[dict[int, StoredRun]] = []
+    last: dict[str, dict[int, StoredRun]] = {}
+    for run in sorted(runs, key=lambda run: "" if run.results is None else run.results["started"]):
+        if run.results is None or run.step is None or not run.results["finished"]:
+            continue
+        same = repr([str(run.path.parent), *(run.results[name] for name in ("model", "preset", "settings"))])
+        current = last.get(same)
+        if current is None or run.step <= min(current):
+            current = last[same] = {}
+            series.append(current)
+        current[run.step] = run
+    return [[run for _, run in sorted(of_training.items())] for of_training in series if len(of_training) > 1]
+
+
 def real_path(path: Path) -> str:
     """Return the path without links. Links that lead in a circle stay: `Path.resolve` raises an error for these."""
     return os.path.realpath(path)
@@ -145,8 +170,16 @@ def _name(path: Path) -> str:
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
-    times = Counter(run.name for run in runs)
+    """Name runs of one name by as many of the last folders of their paths as tell these runs apart."""
+    of_name: defaultdict[str, list[StoredRun]] = defaultdict(list)
     for run in runs:
-        if times[run.name] > 1:
-            run.name = visible(str(run.path))
+        of_name[run.name].append(run)
+    for same in of_name.values():
+        paths = [Path(real_path(run.path)).parts for run in same]
+        longest = max(map(len, paths))
+        last = next(
+            (last for last in range(1, longest) if len({parts[-last:] for parts in paths}) == len(same)), longest
+        )
+        for run, parts in zip(same, paths, strict=True):
+            run.name = visible(os.path.join(*parts[-last:])) if len(same) > 1 else run.name
     return runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +73,19 @@ def test_follow_waits_for_the_first_group(
     assert lines[0].startswith("waiting: ")
     assert lines[1].startswith(f"{page}: 1 groups")
     assert len(lines) == 2
+
+
+def test_follow_rewrites_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, page = write(tmp_path / "a.jsonl", group(WRONG)), tmp_path / "page.html"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    follow_until(monkeypatch, lambda: write(file, group(WRONG), group(WRONG)), int)
+    report_command([str(file), "-o", str(page), "--follow", "1"], default_folder=tmp_path, program="env")
+    shown = capsys.readouterr().out
+    assert [line[:3] for line in shown.split("\r")[1:]] == ["\x1b[K"] * 2
+    assert shown.count("\n") == 1
+    assert shown.endswith("\n")
 
 
 def test_only_follow_loads_again(tmp_path: Path) -> None:

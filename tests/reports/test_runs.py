@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from reasoning_env.dumps.format import FAILED, PASSED, header_path
-from tests.reports.lines import group, report, rollout, write, write_evaluation
+from tests.reports.lines import RESULTS, group, report, rollout, write, write_evaluation
 
 
 def test_each_folder_is_a_run(tmp_path: Path) -> None:
@@ -29,6 +29,50 @@ def test_each_process_file_is_a_run(tmp_path: Path) -> None:
     data = report(tmp_path, tmp_path / "a.jsonl", tmp_path)
     assert [(run["name"], run["groups"]) for run in data["runs"]] == [("a.jsonl", 1), ("b.jsonl", 1)]
     assert not data["notes"]
+
+
+def evaluation_at(root: Path, name: str, step: int | None, started: int, **results: object) -> Path:
+    facts = {**RESULTS, "step": step, "started": f"2026-01-01T00:{started:02d}:00+0000", **results}
+    return write_evaluation(root / name, group(rollout()), results=facts)
+
+
+def series_of(*folders: Path) -> list[tuple[str, list[int]]]:
+    return [(each["name"], each["steps"]) for each in report(*folders)["series"]]
+
+
+def test_evaluations_of_a_training_are_one(tmp_path: Path) -> None:
+    folders = [evaluation_at(tmp_path, name, step, step) for name, step in (("c", 10), ("a", 30), ("b", 20))]
+    data = report(*folders, evaluation_at(tmp_path, "d", None, 40), evaluation_at(tmp_path, "e", 40, 50, model="other"))
+    assert data["series"] == [{"name": "m", "runs": [0, 2, 1], "steps": [10, 20, 30]}]
+    assert [run["name"] for run in data["runs"]] == ["m, step 10", "m, step 30", "m, step 20", "d", "e"]
+    # Neighbours, the first with the last, and the last (here run 1) with the other runs.
+    assert [(pair["a"], pair["b"]) for pair in data["comparisons"]] == [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+        (1, 3),
+        (1, 4),
+        (3, 4),
+    ]
+
+
+def test_lower_step_begins_a_training(tmp_path: Path) -> None:
+    steps = enumerate([10, 20, 10, 20, 30])
+    folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
+    assert series_of(*folders) == [("m (1)", [10, 20]), ("m (2)", [10, 20, 30])]
+
+
+def test_resumed_training_repeats_a_step(tmp_path: Path) -> None:
+    steps = enumerate([10, 20, 30, 20, 40])
+    folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]
+    data = report(*folders)
+    assert data["series"][0]["runs"] == [0, 3, 2, 4]
+    assert [run["name"] for run in data["runs"]][1] == "1"
+
+
+def test_equal_names_get_folders(tmp_path: Path) -> None:
+    paths = [write(tmp_path / folder / "dumps" / "a.jsonl", group(rollout())) for folder in ("x", "y")]
+    assert [run["name"] for run in report(*(path.parent for path in paths))["runs"]] == ["x/dumps", "y/dumps"]
 
 
 def test_damaged_files_are_named_once(tmp_path: Path) -> None:

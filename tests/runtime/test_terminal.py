@@ -19,6 +19,7 @@ from reasoning_env.runtime.terminal import (
     live_panel,
     print_table,
     progress_bar,
+    status_line,
     visible,
 )
 
@@ -96,6 +97,19 @@ def test_no_progress_bar_in_a_log(pipe: pytest.CaptureFixture[str]) -> None:
     with progress_bar("measuring", 2) as advance:
         advance()
     assert pipe.readouterr() == ("", "")
+
+
+def test_status_line_is_cut() -> None:
+    with contextlib.redirect_stdout(Terminal()) as terminal, status_line() as say:
+        say("x" * 80)
+    assert terminal.getvalue() == f"\r\x1b[K{'x' * 48}…\n"
+
+
+def test_status_line_in_a_pipe(pipe: pytest.CaptureFixture[str]) -> None:
+    with status_line() as say:
+        for text in ("one", "one", "two"):
+            say(text)
+    assert pipe.readouterr().out == "one\ntwo\n"
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TypedDict
 
@@ -70,13 +70,37 @@ class Cell(TypedDict):
     groups: int
 
 
-class TimelineData(TypedDict):
-    """Figures over the stream of problems: `all` has a record for each stretch, `levels` a list for each task."""
+class Curve(TypedDict):
+    """Figures along a run: each list has a value for each point, and a point stands for neighbours in the stream."""
 
-    positions: list[int]
-    width: int
-    all: list[dict[str, float | None]]
-    levels: list[dict[str, object]]
+    groups: list[int]
+    problem: list[float]
+    """The mean position in the stream of problems."""
+    step: list[float] | None
+    """The mean step of the trainer; None where lines have no step."""
+    time: list[float] | None
+    """The mean seconds since the first group of the run was scored; None where lines have no time."""
+    score: list[float | None]
+    accuracy: list[float | None]
+    signal: list[float | None]
+    level: list[float | None]
+    tokens: list[float | None]
+    characters: list[float | None]
+    truncated: list[float | None]
+    """The share of completions that the token budget ended."""
+    outcomes: dict[int, list[int]]
+    """Rollouts by the position of their outcome in PAGE_OUTCOMES; outcomes that never come are left out."""
+
+
+class TaskCurve(Curve):
+    task: int
+
+
+class TimelineData(TypedDict):
+    """The curves of a run: of all groups, and of each task; no points for an evaluation."""
+
+    all: Curve
+    tasks: list[TaskCurve]
 
 
 class Lengths(TypedDict):
@@ -176,85 +200,147 @@ def shown_means(row: Row) -> Means:
     }
 
 
-@dataclass
+@dataclass(slots=True)
 class Stretch:
-    """Tallies over the groups of a stretch of the stream of problems."""
+    """Tallies over the groups of a stretch of the stream of problems; `score` has a value for each group."""
 
+    problem: Tally = field(default_factory=Tally)
+    step: Tally = field(default_factory=Tally)
+    time: Tally = field(default_factory=Tally)
     score: Tally = field(default_factory=Tally)
     accuracy: Tally = field(default_factory=Tally)
     signal: Tally = field(default_factory=Tally)
     level: Tally = field(default_factory=Tally)
+    tokens: Tally = field(default_factory=Tally)
+    characters: Tally = field(default_factory=Tally)
+    truncated: Tally = field(default_factory=Tally)
+    outcomes: Counter[int] = field(default_factory=Counter)
 
-    def add(self, group: DumpedGroup) -> None:
+    @property
+    def groups(self) -> int:
+        return self.score.count
+
+    def add(self, position: int, group: DumpedGroup) -> None:
+        rollouts = group.rollouts
+        self.problem.add(position)
+        if group.step is not None:
+            self.step.add(group.step)
+        if group.time is not None:
+            self.time.add(group.time)
         self.score.add(fmean(group.scores))
-        self.accuracy.add(fmean(rollout.correct for rollout in group.rollouts))
-        if len(group.rollouts) > 1:
+        self.accuracy.add(fmean(rollout.correct for rollout in rollouts))
+        if len(rollouts) > 1:
             self.signal.add(float(len(set(group.scores)) > 1))
         if group.level is not None:
             self.level.add(group.level)
+        self.tokens.add(*(rollout.tokens for rollout in rollouts if rollout.tokens is not None))
+        self.characters.add(*map(length_of, rollouts))
+        self.truncated.add(fmean(rollout.finish_reason == "length" for rollout in rollouts))
+        self.outcomes.update(PAGE_OUTCOMES.index(known_outcome(rollout)) for rollout in rollouts)
 
     def merge(self, other: Stretch) -> None:
-        for name, tally in vars(self).items():
-            tally.merge(getattr(other, name))
+        for each in fields(self):
+            if each.name != "outcomes":
+                getattr(self, each.name).merge(getattr(other, each.name))
+        self.outcomes += other.outcomes
 
 
 class Timeline:
-    """Tallies over stretches of the stream of problems; the width of stretches doubles when there are too many."""
+    """Tallies over stretches of the stream of problems, of all tasks and by task.
+
+    The width of stretches doubles when there are more than MOST of them.
+    """
+
+    MOST = 200
+    """Twice the points of a curve, so that points can hold nearly equal numbers of groups."""
 
     def __init__(self) -> None:
-        self.width = 1
-        self.stretches: defaultdict[int, Stretch] = defaultdict(Stretch)
-        self.levels: defaultdict[tuple[str, int], Tally] = defaultdict(Tally)
-        """By task and stretch."""
+        self._width = 1
+        self._stretches: defaultdict[str | None, dict[int, Stretch]] = defaultdict(dict)
+        """By task, None for all tasks, and by the number of the stretch."""
+        self._started = math.inf
+        """The time of the earliest group."""
 
     def add(self, position: int, group: DumpedGroup) -> None:
-        while position // self.width >= 100:  # more stretches could not be told apart on the page
+        while position // self._width >= self.MOST:
             self._widen()
-        stretch = position // self.width
-        self.stretches[stretch].add(group)
-        if group.level is not None:
-            self.levels[group.item_id, stretch].add(group.level)
+        for task in (None, group.item_id):
+            self._stretches[task].setdefault(position // self._width, Stretch()).add(position, group)
+        if group.time is not None:
+            self._started = min(self._started, group.time)
 
     def _widen(self) -> None:
         """Double the width of stretches."""
-        self.width *= 2
-        stretches: defaultdict[int, Stretch] = defaultdict(Stretch)
-        for number, stretch in self.stretches.items():
-            stretches[number // 2].merge(stretch)
-        self.stretches = stretches
-        levels: defaultdict[tuple[str, int], Tally] = defaultdict(Tally)
-        for (task, number), tally in self.levels.items():
-            levels[task, number // 2].merge(tally)
-        self.levels = levels
+        self._width *= 2
+        for task, stretches in self._stretches.items():
+            wider: dict[int, Stretch] = {}
+            for number, stretch in stretches.items():
+                wider.setdefault(number // 2, Stretch()).merge(stretch)
+            self._stretches[task] = wider
 
-    def figures(self, tasks: Sequence[str]) -> TimelineData:
-        groups = sum(stretch.score.count for stretch in self.stretches.values())
-        # The mean of a few groups is noise: stretches become wider until they hold eight groups, or are only ten.
-        while len(self.stretches) > max(10, groups / 8):
-            self._widen()
-        numbers = sorted(self.stretches)
-        with_levels = {task for task, _ in self.levels}
-
-        def level(task: str, number: int) -> float | None:
-            tally = self.levels.get((task, number))
-            return tally.mean if tally else None
-
+    def figures(self, numbers: Mapping[str, int]) -> TimelineData:
+        """Return the curves; `numbers` has the positions of tasks in the page's list."""
         return {
-            "positions": [number * self.width for number in numbers],
-            "width": self.width,
-            "all": [
-                {
-                    "groups": self.stretches[number].score.count,
-                    **{name: tally.mean for name, tally in vars(self.stretches[number]).items()},
-                }
-                for number in numbers
-            ],
-            "levels": [
-                {"task": task_number, "values": [level(task, number) for number in numbers]}
-                for task_number, task in enumerate(tasks)
-                if task in with_levels
+            "all": self._curve(self._stretches[None]),
+            "tasks": [
+                {"task": numbers[task], **self._curve(stretches)}
+                for task, stretches in sorted(
+                    (task, stretches) for task, stretches in self._stretches.items() if task is not None
+                )
             ],
         }
+
+    def _curve(self, stretches: Mapping[int, Stretch]) -> Curve:
+        points = merge_stretches([stretches[number] for number in sorted(stretches)])
+
+        def means(name: str, digits: int = 4) -> list[float | None]:
+            return [None if mean is None else round(mean, digits) for mean in (getattr(p, name).mean for p in points)]
+
+        def known(name: str, start: float = 0.0) -> list[float] | None:
+            """Return the means above `start`; None where a point has no value."""
+            values = [value - start for value in means(name, 2) if value is not None]
+            return [round(value, 2) for value in values] if len(values) == len(points) else None
+
+        return {
+            "groups": [point.groups for point in points],
+            "problem": known("problem") or [],
+            "step": known("step"),
+            "time": known("time", self._started),
+            "score": means("score"),
+            "accuracy": means("accuracy"),
+            "signal": means("signal"),
+            "level": means("level"),
+            "tokens": means("tokens", 1),
+            "characters": means("characters", 1),
+            "truncated": means("truncated"),
+            "outcomes": {
+                outcome: [point.outcomes[outcome] for point in points]
+                for outcome in range(len(PAGE_OUTCOMES))
+                if any(point.outcomes[outcome] for point in points)
+            },
+        }
+
+
+def merge_stretches(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Merge neighbours into points with nearly equal numbers of groups, at most 100 points.
+
+    The mean of a few groups is noise: a point holds at least eight groups, or a tenth of all groups. A rest of less
+    than half a point at the end is merged into the last point, which would else be the noisiest of all.
+    """
+    groups = sum(stretch.groups for stretch in stretches)
+    wanted = max(groups / 100, min(8, groups / 10))
+    points: list[Stretch] = []
+    rest = Stretch()
+    for stretch in stretches:
+        rest.merge(stretch)
+        if rest.groups >= wanted:
+            points.append(rest)
+            rest = Stretch()
+    if rest.groups and points and rest.groups < wanted / 2:
+        points[-1].merge(rest)
+    elif rest.groups:
+        points.append(rest)
+    return points
 
 
 class Figures:
@@ -292,7 +378,8 @@ class Figures:
         if not group.rollouts:
             return
         self._cells[group.item_id, _level_bin(group.level)].append(fmean(group.scores))
-        self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
+        if not self._keep_problems:  # the problems of an evaluation have no order
+            self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
         self._groups += 1
         for rollout in group.rollouts:
             self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1
@@ -340,7 +427,7 @@ class Figures:
                 }
                 for (task, level), scores in sorted(self._cells.items())
             ],
-            "time": self._timeline.figures(tasks),
+            "time": self._timeline.figures(number),
             "scores": self._scores,
             "lengths": {"unit": "tokens" if by_tokens else "characters", "bins": self._lengths(by_tokens)},
             "pass_at_k": [

@@ -10,7 +10,9 @@ import itertools
 import json
 import shlex
 import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -21,13 +23,12 @@ from ...errors import ConfigError
 from ...evaluations.folder import RESULTS, Results
 from ...evaluations.summary import Row
 from ...library_facts import category
-from ...problems.references import without_release
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
 from ...storage.files import replace_file
 from ..comparison import NO_REFERENCES, RunScores, compare
-from ..runs import StoredRun, real_path
+from ..runs import StoredRun, find_series, real_path
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
@@ -77,6 +78,14 @@ class Pair(TypedDict):
     unpaired: int
 
 
+class Series(TypedDict):
+    """The evaluations of a training, as positions of runs, in the order of the trainer's steps."""
+
+    name: str
+    runs: list[int]
+    steps: list[int]
+
+
 class PageData(TypedDict):
     """The page's data, as `assets/app.js` reads it; `groups` are JSON texts already."""
 
@@ -86,6 +95,7 @@ class PageData(TypedDict):
     """Names and categories."""
     outcomes: tuple[str, ...]
     runs: list[PageRun]
+    series: list[Series]
     compared: str
     comparisons: list[Pair]
     groups: list[str]
@@ -102,18 +112,25 @@ def refuse_to_overwrite(output: Path, runs: Sequence[StoredRun]) -> None:
         raise ConfigError(f"{output} is one of the files to report on", remedy="choose another file for the page")
 
 
-def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *, accuracy: bool = False) -> PageData:
+def collect(
+    runs: Sequence[StoredRun],
+    program: str,
+    sample_mb: float = 16.0,
+    *,
+    accuracy: bool = False,
+    show_progress: bool = True,
+) -> PageData:
     """Read all runs once and return the page's data, with a sample of rollouts of `sample_mb` megabytes.
 
     `program` is the command that the page shows for the environment. `accuracy` compares runs by their shares of
-    correct completions, not by mean scores.
+    correct completions, not by mean scores. `show_progress` shows a bar for each run, on a terminal.
     """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
     for run in runs:
         number = len(read)
         figures = Figures(keep_problems=run.evaluation, accuracy=accuracy)
-        with progress_bar(run.name, None) as advance:
+        with progress_bar(run.name, None) if show_progress else nullcontext(_no_bar) as advance:
             for group in run.groups():
                 figures.add(group)
                 if group.rollouts:
@@ -123,6 +140,7 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *,
             read.append((run, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
     categories = {task: category(task) for task in tasks}
+    series = _name_series([run for run, _ in read])
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "notes": [
@@ -142,21 +160,65 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *,
             }
             for run, figures in read
         ],
+        "series": series,
         "compared": "accuracy" if accuracy else "mean score",
-        "comparisons": _comparisons(read, tasks),
+        "comparisons": _comparisons(read, tasks, _pairs(len(read), series)),
         "groups": sample.groups(),
     }
 
 
-def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]) -> list[Pair]:
-    """Compare each pair of runs that have problems in common."""
+def _no_bar() -> None:
+    """Stand in for the function that advances a bar."""
+
+
+def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
+    """Return the evaluations of each training, and name these runs by the model and the step."""
+    numbers = {id(run): number for number, run in enumerate(runs)}
+    found = find_series(runs)
+    models = Counter(_model(of_training[0]) for of_training in found)
+    series: list[Series] = []
+    for number, of_training in enumerate(found, 1):
+        name = _model(of_training[0])
+        if models[name] > 1:
+            name = f"{name} ({number})"
+        steps = [run.step for run in of_training if run.step is not None]
+        for run in of_training:
+            run.name = f"{name}, step {run.step}"
+        series.append({"name": name, "runs": [numbers[id(run)] for run in of_training], "steps": steps})
+    return series
+
+
+def _model(run: StoredRun) -> str:
+    """Return the last part of the model's name, as folders of evaluations have it."""
+    return "" if run.results is None else run.results["model"].rstrip("/").rpartition("/")[2]
+
+
+def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
+    """Return the pairs of runs to compare: all pairs, but of a training's evaluations a few.
+
+    The pairs of many evaluations would take minutes. Each is compared with the first of its training and with the one
+    before; the last stands for the training in comparisons with other runs.
+    """
+    inner = {run for of_training in series for run in of_training["runs"][:-1]}
+    pairs = set(itertools.combinations([run for run in range(runs) if run not in inner], 2))
+    for of_training in series:
+        first, *later = of_training["runs"]
+        pairs |= {(first, run) for run in later} | set(itertools.pairwise(of_training["runs"]))
+    return sorted((min(pair), max(pair)) for pair in pairs)
+
+
+def _comparisons(
+    runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str], pairs: Sequence[tuple[int, int]]
+) -> list[Pair]:
+    """Compare the runs of each pair that have problems in common; `pairs` has their positions."""
     scored = [RunScores(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
-    pairs: list[Pair] = []
-    for (a, first), (b, second) in itertools.combinations(enumerate(scored), 2):
+    compared_pairs: list[Pair] = []
+    for a, b in pairs:
+        first, second = scored[a], scored[b]
         if first.can_be_compared(second):
             compared = compare(first, second)
             rows = [{**asdict(task), "task": tasks.index(task.task)} for task in compared.tasks]
-            pairs.append(
+            compared_pairs.append(
                 {
                     "a": a,
                     "b": b,
@@ -167,7 +229,7 @@ def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]
                     "unpaired": compared.unpaired,
                 }
             )
-    return pairs
+    return compared_pairs
 
 
 def _facts(results: Results | None) -> list[list[str]]:
@@ -239,7 +301,11 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, objec
         "run": run,
         "task": group.item_id,
         "seed": group.seed,
-        "reference": None if group.reference is None else without_release(group.reference),
+        "reference": group.reference,
+        "item": group.item,
+        "size": group.dataset_size,
+        "time": group.time,
+        "step": group.step,
         "index": group.index,
         "split": group.split,
         "level": group.level,

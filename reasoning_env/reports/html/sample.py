@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import json
-import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
@@ -17,42 +18,57 @@ Key = tuple[int, str]
 Messages = tuple[Mapping[str, str], ...]
 
 
-class RolloutSample:
-    """A random sample of groups of at most `budget` characters.
+@dataclass
+class _Drawn:
+    """Groups of a task with one outcome: those with the highest draws."""
 
-    Each task of a run has the same share of the budget, and keeps at most `groups_per_outcome` groups of each outcome.
-    A rare outcome (a time-out among right answers) is kept beside frequent outcomes: the sample shows which outcomes
-    there are, not how often they come. The same files give the same sample.
+    heap: list[tuple[float, str]] = field(default_factory=list)
+    """Draws and encoded groups, the lowest draw first."""
+    left_out: float = -1.0
+    """The highest draw of a group that was left out."""
+
+    def __len__(self) -> int:
+        return len(self.heap)
+
+
+class RolloutSample:
+    """A random sample of groups of at most `budget` characters; all groups, if these have no more.
+
+    Where the budget is short, the task with the most characters gives up groups first, so that small tasks stay whole.
+    Within a task the most frequent outcome gives up groups first: a rare outcome (a time-out among right answers) stays
+    beside frequent outcomes. The sample shows which outcomes there are, not how often they come. Every task of a run
+    keeps a group at least.
+
+    The draw of a group follows from its problem alone, so that the same files give the same sample, and runs over the
+    same problems keep the same problems.
     """
 
-    def __init__(self, budget: int, *, groups_per_outcome: int = 24) -> None:
+    def __init__(self, budget: int) -> None:
         self._budget = budget
-        self._groups_per_outcome = groups_per_outcome
-        self._random = random.Random(0)
         self._seen: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-        self._kept: defaultdict[Key, dict[str, list[tuple[float, str]]]] = defaultdict(dict)
+        self._kept: defaultdict[Key, defaultdict[str, _Drawn]] = defaultdict(lambda: defaultdict(_Drawn))
         self._characters: Counter[Key] = Counter()
+        self._largest: list[tuple[int, Key]] = []
+        """A heap of negative characters and tasks; entries whose characters have changed since are passed over."""
+        self._total = 0
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], Mapping[str, object]]) -> None:
         """Keep the group, encoded by `encode`, if it is drawn."""
         key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
-        drawn = self._random.random()
-        heap = self._kept[key].setdefault(self._outcome_of_group(key, outcomes), [])
-        if len(heap) == self._groups_per_outcome and drawn < heap[0][0]:
+        drawn = self._kept[key][self._outcome_of_group(key, outcomes)]
+        draw = _draw(group)
+        if draw < drawn.left_out:
             return
         text = json.dumps(encode(group))
-        heapq.heappush(heap, (drawn, text))
-        self._characters[key] += len(text)
-        if len(heap) > self._groups_per_outcome:
-            self._characters[key] -= len(heapq.heappop(heap)[1])
-        self._shrink(key)
+        heapq.heappush(drawn.heap, (draw, text))
+        self._count(key, len(text))
+        while self._total > self._budget and self._give_up():
+            pass
 
     def groups(self) -> list[str]:
         """Return the kept groups as JSON texts: task by task, and within a task the outcomes in turn."""
-        for key in self._kept:
-            self._shrink(key)
         return [text for key in sorted(self._kept) for text in self._in_turn(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
@@ -65,18 +81,36 @@ class RolloutSample:
             return min(special, key=lambda outcome: (self._seen[key][outcome], outcome))
         return next(iter(outcomes)) if len(outcomes) == 1 else "mixed"
 
-    def _shrink(self, key: Key) -> None:
-        heaps = self._kept[key]
-        while self._characters[key] > self._budget / len(self._kept) and sum(map(len, heaps.values())) > 1:
-            largest = max(heaps, key=lambda outcome: (len(heaps[outcome]), -max(drawn for drawn, _ in heaps[outcome])))
-            self._characters[key] -= len(heapq.heappop(heaps[largest])[1])
-            if not heaps[largest]:
-                del heaps[largest]
+    def _count(self, key: Key, characters: int) -> None:
+        self._characters[key] += characters
+        self._total += characters
+        heapq.heappush(self._largest, (-self._characters[key], key))
+
+    def _give_up(self) -> bool:
+        """Leave a group of the largest task out; return False where every task has a single group."""
+        while self._largest:
+            negative, key = heapq.heappop(self._largest)
+            of_task = self._kept[key]
+            if -negative != self._characters[key] or sum(map(len, of_task.values())) == 1:
+                continue
+            most = max(of_task.values(), key=len)
+            most.left_out, text = heapq.heappop(most.heap)
+            self._count(key, -len(text))
+            return True
+        return False
 
     def _in_turn(self, key: Key) -> list[str]:
-        heaps = [sorted(heap, reverse=True) for _, heap in sorted(self._kept[key].items())]
-        ordered = sorted((rank, number) for number, heap in enumerate(heaps) for rank in range(len(heap)))
-        return [heaps[number][rank][1] for rank, number in ordered]
+        kept = [sorted(drawn.heap, reverse=True) for _, drawn in sorted(self._kept[key].items())]
+        ordered = sorted((rank, number) for number, groups in enumerate(kept) for rank in range(len(groups)))
+        return [kept[number][rank][1] for rank, number in ordered]
+
+
+def _draw(group: DumpedGroup) -> float:
+    """Return a number in [0, 1) that follows from the problem."""
+    question = [message["content"] for message in group.rollouts[0].conversation[:-1][-1:]]
+    named = f"{group.item_id} {group.seed} {group.index} {question}"
+    digest = hashlib.blake2b(named.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64
 
 
 def encode_rollout(rollout: DumpedRollout, prompt: Messages) -> dict[str, object]:
@@ -88,6 +122,7 @@ def encode_rollout(rollout: DumpedRollout, prompt: Messages) -> dict[str, object
         "text": text,
         "score": rollout.score,
         "outcome": PAGE_OUTCOMES.index(known_outcome(rollout)),
+        "reason": rollout.reason,
         "right": rollout.correct,
         "answer": None if rollout.answer is None else _shorten(rollout.answer)[0],
         "finish": rollout.finish_reason,

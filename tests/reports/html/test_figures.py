@@ -50,12 +50,53 @@ def test_cell_for_each_level(tmp_path: Path) -> None:
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
 
 
-def test_time_has_few_stretches(tmp_path: Path) -> None:
-    lines = [group(rollout(), WRONG, index=index, level=0.5) for index in [*range(300), 10**12]]
-    time = run_of(tmp_path, *lines)["time"]
-    assert len(time["positions"]) <= 100
-    assert sum(stretch["groups"] for stretch in time["all"]) == 301
-    assert set(time["levels"][0]["values"]) == {0.5}
+def curve_of(folder: Path, *groups: dict[str, Any]) -> dict[str, Any]:
+    curve: dict[str, Any] = run_of(folder, *groups)["time"]["all"]
+    return curve
+
+
+def test_curve_has_few_points(tmp_path: Path) -> None:
+    curve = curve_of(tmp_path, *(group(rollout(), index=index, level=0.5) for index in range(3000)))
+    assert 50 <= len(curve["groups"]) <= 100
+    assert sum(curve["groups"]) == 3000
+    assert set(curve["level"]) == {0.5}
+
+
+@pytest.mark.parametrize("groups", [11, 81, 1601, 2689])
+def test_last_point_is_no_single_problem(tmp_path: Path, groups: int) -> None:
+    curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in range(groups)))
+    *others, last = curve["groups"]
+    assert last >= max(others) / 3
+
+
+def test_curve_with_far_index(tmp_path: Path) -> None:
+    curve = curve_of(tmp_path, *(group(rollout(), index=index) for index in [*range(300), 10**12]))
+    assert sum(curve["groups"]) == 301
+
+
+def test_points_have_step_and_time(tmp_path: Path) -> None:
+    lines = [group(rollout(), index=index, step=index // 2, time=1e9 + 60 * index) for index in range(4)]
+    curve = curve_of(tmp_path, *lines)
+    assert curve["problem"] == [0, 1, 2, 3]
+    assert (curve["step"], curve["time"]) == ([0, 0, 1, 1], [0, 60, 120, 180])
+    assert curve_of(tmp_path, group(rollout(), step=1, index=0), group(rollout(), index=1))["step"] is None
+
+
+def test_curves_by_task(tmp_path: Path) -> None:
+    lost = rollout(0.0, reason="no_answer", finish_reason="length", tokens=30)
+    data = report(write(tmp_path / "a.jsonl", group(rollout(tokens=10), lost), group(rollout(), task="maze")))
+    gcd, maze = data["runs"][0]["time"]["tasks"]
+    assert (gcd["task"], gcd["score"], gcd["tokens"], gcd["truncated"]) == (0, [0.5], [20], [0.5])
+    assert {data["outcomes"][int(number)]: counts for number, counts in gcd["outcomes"].items()} == {
+        "right": [1],
+        "truncated": [1],
+    }
+    assert (maze["task"], maze["score"], maze["tokens"]) == (1, [1.0], [None])
+
+
+def test_evaluation_has_no_curve(tmp_path: Path) -> None:
+    [run] = report(write_evaluation(tmp_path / "e", group(rollout())))["runs"]
+    assert run["time"]["all"]["groups"] == []
 
 
 def test_lengths_in_tokens_where_known(tmp_path: Path) -> None:

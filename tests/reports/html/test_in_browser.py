@@ -13,7 +13,8 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command
 from reasoning_env.commands.report import report_command
-from tests.reports.lines import RESULTS, group, rollout, write, write_evaluation
+from reasoning_env.dumps.reader import stream_groups
+from tests.reports.lines import RESULTS, group, reference_of, rollout, write, write_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
 
@@ -183,7 +184,7 @@ def test_hostile_text_is_inert(browser: Any, pages: dict[str, Path]) -> None:
     assert view.page.evaluate("window.ran") is None
     assert view.choose(f_task="gcd") == "0"
     view.page.select_option("#run", index=1)
-    assert view.choose(f_task="gcd") == "24"
+    assert view.choose(f_task="gcd") == "30"
     assert view.faults == []
     view.page.close()
 
@@ -217,7 +218,7 @@ def test_hostile_evaluations_are_inert(browser: Any, tmp_path: Path, width: int,
 
 def test_filters(view: View) -> None:
     view.show("rollouts")
-    of_task = 24  # every group of a task is of the same kind, and there are more
+    of_task = 30  # every group of a task is of the same kind
     found: list[tuple[dict[str, str], int]] = [
         ({}, 3 * of_task),
         *(({name: value}, of_task) for name, value in (("f_task", "gcd"), ("f_category", "games"), ("f_low", "0.5"))),
@@ -257,7 +258,7 @@ def test_thinking_is_folded_answers_marked(view: View) -> None:
 
 
 def test_keys(view: View) -> None:
-    view.page.keyboard.press("4")
+    view.page.keyboard.press("5")
     view.choose(f_task="lcm")
     view.page.keyboard.press("Escape")
     seen = []
@@ -337,6 +338,77 @@ def test_table_as_csv(view: View) -> None:
     assert heading.startswith('"task","category","score"')
     assert sorted(row.split(",")[0] for row in rows) == ['"gcd"', '"lcm"', '"maze"']
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
+
+
+def test_link_restores_what_is_shown(browser: Any, view: View) -> None:
+    view.show("rollouts")
+    view.choose(f_task="lcm", f_text="idea", l_low="0.2")
+    for key in ("Escape", "j", "j"):
+        view.page.keyboard.press(key)
+    view.page.select_option(".chips select", index=1)
+    parts = "#found, #list li[aria-current], .chips [aria-pressed=true], .pair h3"
+    again = browser.new_page()
+    again.goto(view.page.url)
+    again.wait_for_selector("html[data-ready]")
+    assert again.locator(parts).all_inner_texts() == view.texts(parts)
+    assert again.input_value("#l-low") == "0.2"
+    again.close()
+
+
+def test_link_with_unknown_names(browser: Any, pages: dict[str, Path]) -> None:
+    page = browser.new_page()
+    page.goto(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
+    page.wait_for_selector("html[data-ready]")
+    assert page.input_value("#curves select[aria-label=task]") == "maze"
+    assert page.input_value("#curves select[aria-label=figure]") == "score"
+    page.close()
+
+
+def test_saved_rollouts_are_dumps(view: View, tmp_path: Path) -> None:
+    view.show("rollouts")
+    view.choose(f_task="gcd", f_outcome="no answer", l_low="0.5")
+    with view.page.expect_download() as download:
+        view.page.click("#save")
+    download.value.save_as(tmp_path / "saved.jsonl")
+    groups = list(stream_groups(tmp_path / "saved.jsonl"))
+    assert sorted(group.index or 0 for group in groups) == list(range(51, 90, 3))
+    for line in groups:
+        [saved] = line.rollouts
+        assert (saved.outcome, saved.thinking) == ("no_answer", f"apart {line.seed}")
+        assert line.reference == reference_of("gcd", line.index or 0)
+    view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
+
+
+def test_two_rollouts_beside_each_other(view: View) -> None:
+    view.show("rollouts")
+    view.choose(f_task="gcd", f_text="idea 33,")
+    view.page.select_option(".chips select", index=1)
+    first, second = view.page.locator("#group .pair .box pre").all_text_contents()[-2:]
+    assert first == "<think>idea 33, 11</think>so <answer>33</answer>"
+    assert second == "apart 33\n\n<think>lost"
+    marked = "".join(view.texts("mark.only"))
+    assert "answer" in marked
+    assert "lost" in marked
+    assert "33" not in marked.replace(">33<", "")
+
+
+def test_evaluations_by_step(browser: Any, tmp_path: Path) -> None:
+    for number, step in enumerate((10, 20, 30)):
+        lines = [group(rollout(float(index < 4 * number)), index=index, seed=index) for index in range(12)]
+        results = {**RESULTS, "step": step, "started": f"2026-01-01T0{number}:00:00+0000"}
+        write_evaluation(tmp_path / "evals" / f"m-{step}", *lines, results=results)
+    page = tmp_path / "page.html"
+    report_command([str(tmp_path / "evals"), "-o", str(page)], default_folder=tmp_path, program="env")
+    view = View(browser, page)
+    assert view.page.locator("#run optgroup option").all_text_contents() == ["m, step 10", "m, step 20", "m, step 30"]
+    view.show("curves")
+    rows = view.page.locator("#curves tbody tr").all_inner_texts()
+    assert [row.split()[:2] for row in rows] == [["10", "0.000"], ["20", "0.333"], ["30", "0.667"]]
+    assert view.texts(".mini b") == ["0.67"]
+    view.show("compare")
+    assert view.page.locator("#compare .stack > .card:first-child tbody tr").count() == 1
+    assert view.faults == []
+    view.page.close()
 
 
 def test_title_names_the_run(browser: Any, pages: dict[str, Path]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.reports.lines import group, report, rollout, write
+from tests.reports.lines import group, report, rollout, write, write_evaluation
 
 
 def test_sample_keeps_rare_outcomes(tmp_path: Path) -> None:
@@ -20,6 +21,32 @@ def test_sample_keeps_rare_outcomes(tmp_path: Path) -> None:
     assert 250 in {held["index"] for held in data["groups"]}
     assert 5_000 < len(json.dumps(data["groups"])) < 20_000
     assert data["groups"] == report(path, characters=20_000)["groups"]
+
+
+def test_sample_holds_all_that_fits(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", *(group(rollout(), index=index) for index in range(200)))
+    assert len(report(path)["groups"]) == 200
+
+
+def test_small_tasks_stay_whole(tmp_path: Path) -> None:
+    def lines(task: str, count: int, start: int = 0) -> list[dict[str, Any]]:
+        return [group(rollout(text="x" * 500), task=task, index=index) for index in range(start, start + count)]
+
+    path = write(tmp_path / "a.jsonl", *lines("gcd", 100), *lines("lcm", 5), *lines("maze", 100))
+    tasks = Counter(held["task"] for held in report(path, characters=60_000)["groups"])
+    assert tasks["lcm"] == 5
+    assert abs(tasks["gcd"] - tasks["maze"]) <= 1
+    assert tasks["gcd"] > 10
+
+
+def test_runs_keep_the_same_problems(tmp_path: Path) -> None:
+    def lines(text: str) -> list[dict[str, Any]]:
+        return [group(rollout(text=text * 500), seed=seed, index=seed) for seed in range(60)]
+
+    folders = [write_evaluation(tmp_path / name, *lines(name)) for name in ("a", "b")]
+    held = report(*folders, characters=20_000)["groups"]
+    first, second = ({each["seed"] for each in held if each["run"] == run} for run in (0, 1))
+    assert len(first & second) >= min(len(first), len(second)) - 1 > 2
 
 
 def test_long_texts_have_a_gap(tmp_path: Path) -> None:

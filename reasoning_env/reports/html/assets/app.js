@@ -30,7 +30,8 @@ const taskNumber = new Map(D.tasks.map(([name], number) => [name, number]));
 const taskName = (number) => D.tasks[number][0];
 const several = D.runs.length > 1;
 const FORM = new Set(["truncated", "no_answer", "unclosed_answer", "several_answers", "empty_answer"]);
-const state = { view: "overview", run: 0, scheme: "", found: [], at: -1, rollout: 0, shown: MOST_LISTED, unfolded: false, matching: () => true };
+const state = { view: "overview", run: 0, scheme: "", found: [], at: -1, rollout: 0, shown: MOST_LISTED, unfolded: false, other: "", matching: () => true,
+  axis: "problem", smooth: 0.1, curveTask: "", figure: "score", order: "name", evalFigure: "score", evalOf: "", evalTasks: false, shownRuns: new Set(), shownSeries: new Set() };
 
 // ------------------------------------------------------------------------------------------------ words and colours
 
@@ -50,7 +51,7 @@ function colour(outcome) {
 }
 
 function resolved(name) {
-  const probe = h("i", { style: { color: `var(--${name})`, transition: "none" } });
+  const probe = h("i", { style: { color: name, transition: "none" } });
   document.body.append(probe);
   const found = getComputedStyle(probe).color;
   probe.remove();
@@ -96,7 +97,7 @@ function chart(make, height = 230) {
   const place = h("div", { class: "plot" });
   const draw = () => {
     place.chart?.destroy();
-    const colours = Object.fromEntries(["text", "muted", "line", "accent", "right", "partial", "wrong", "form", "fault", "card"].map((name) => [name, resolved(name)]));
+    const colours = Object.fromEntries(["text", "muted", "line", "accent", "right", "partial", "wrong", "form", "fault", "card"].map((name) => [name, resolved(`var(--${name})`)]));
     const { data, series, axes = [{}, {}], legend = true, ...options } = make(colours);
     const axis = (own) => ({ stroke: colours.muted, grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 18, labelGap: 0, ...own });
     place.chart = new uPlot({
@@ -116,28 +117,6 @@ function drawn(node) {
 
 const unit = { range: [0, 1] };
 const share = (label, stroke, extra = {}) => ({ label, stroke, width: 2, points: { show: false }, value: (_, value) => f3(value), ...extra });
-
-function overTime(run) {
-  const { positions, all } = run.time;
-  return card("Over time", `Scores, by position in the stream of problems; each point stands for ${count(run.time.width)} ${run.time.width > 1 ? "problems" : "problem"}.`, chart((c) => ({
-    data: [positions, all.map((s) => s.score), all.map((s) => s.accuracy), all.map((s) => s.signal)],
-    scales: { x: { time: false }, y: unit },
-    series: [{ label: "problem" }, share("mean score", c.accent), share("accuracy", c.right), share("groups with a signal", c.form, { dash: [5, 4] })],
-  })));
-}
-
-function levelsOverTime(run) {
-  const { positions, all, levels } = run.time;
-  let chosen = -1;
-  const place = chart((c) => ({
-    legend: false, scales: { x: { time: false }, y: unit },
-    data: [positions, ...levels.map((level) => level.values), all.map((s) => s.level)],
-    series: [{}, ...levels.map((_, number) => share("", number === chosen ? c.wrong : c.muted, { width: number === chosen ? 2.5 : 0.6, alpha: number === chosen ? 1 : 0.5, spanGaps: true })), share("mean", c.accent, { width: 3 })],
-  }));
-  const pick = h("select", { "aria-label": "Task to show", onchange: (event) => { chosen = Number(event.target.value); place.draw(); } },
-    h("option", { value: -1 }, "highlight a task"), levels.map((level, number) => h("option", { value: number }, taskName(level.task))));
-  return card("Levels of difficulty over time", "The mean, and a thin line for each task.", place, pick);
-}
 
 function histogram(title, note, labels, stacks, names, label) {
   const sums = stacks.map((_, upTo) => labels.map((_, at) => stacks.slice(0, upTo + 1).reduce((sum, stack) => sum + stack[at], 0)));
@@ -170,17 +149,16 @@ function nameLines({ ctx, bbox, valToPos }, models, colour) {
 
 function passes(runs) {
   const ks = [...new Set(runs.flatMap((run) => run.pass_at_k.map((row) => row[0])))].sort((a, b) => a - b);
-  const shades = ["accent", "wrong", "right", "form", "fault", "muted"];
   const values = (run, at) => ks.map((k) => run.pass_at_k.find((row) => row[0] === k)?.[at] ?? null);
   const one = runs.length === 1, models = (one && runs[0].published?.models) || [];
   const beside = models.length ? " Dotted: mean scores of published models, in which partial credit counts too." : "";
   const shown = card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
     data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ score }) => ks.map(() => score))],
     hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
-    bands: one ? [{ series: [3, 2], fill: c.accent.replace("rgb(", "rgba(").replace(")", ", .18)") }] : [],
+    bands: one ? [{ series: [3, 2], fill: pale(c.accent, 0.18) }] : [],
     scales: { x: { time: false }, y: unit }, axes: [{ label: "k", incrs: [1, 2, 5, 10, 20, 50, 100] }, {}],
     series: [{ label: "k" }, ...runs.flatMap((run, number) => {
-      const stroke = c[shades[number % shades.length]];
+      const stroke = c[SHADES[number % SHADES.length]];
       const line = share(one ? "pass@k" : run.name, stroke, { points: { show: true, size: 7, fill: stroke } });
       return one ? [line, share("95 % from", stroke, { width: 0, class: "band" }), share("to", stroke, { width: 0, class: "band" })] : [line];
     }), ...models.map(({ name }) => share(shorten(name, 40), c.muted, { width: 1, dash: [1, 4], class: "named" }))],
@@ -250,7 +228,11 @@ function table(all, rows, sortBy, go, descending = true) {
 function saveCsv(columns, rows) {
   const cell = (value) => (typeof value === "number" || value === null || value === undefined ? String(value ?? "") : `"${String(value).replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`);
   const lines = [columns.map(([heading]) => cell(heading)), ...rows.map((row) => columns.map(([, of]) => cell(of(row))))];
-  const link = h("a", { download: "table.csv", href: URL.createObjectURL(new Blob([`${lines.map((line) => line.join(",")).join("\r\n")}\r\n`], { type: "text/csv" })) });
+  save("table.csv", lines.map((line) => `${line.join(",")}\r\n`), "text/csv");
+}
+
+function save(name, texts, type) {
+  const link = h("a", { download: name, href: URL.createObjectURL(new Blob(texts, { type })) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
@@ -258,6 +240,212 @@ function saveCsv(columns, rows) {
 // A name of several words may go on in another line after an underscore.
 const breakable = (value) => (typeof value === "string" ? value.split(/(?<=_)/).flatMap((piece) => [piece, h("wbr")]) : value);
 const difference = (value) => h("span", { class: value > 0.0005 ? "up" : value < -0.0005 ? "down" : "" }, signed(value));
+
+// ------------------------------------------------------------------------------------------------ curves
+
+const SHADES = ["accent", "wrong", "right", "form", "fault", "muted"];
+const pale = (shade, alpha) => shade.replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
+const named = { problem: "problem", step: "step of the trainer", time: "time" };
+const curved = D.runs.map((_, number) => number).filter((number) => D.runs[number].time.all.groups.length > 1);
+const length = (runs) => (runs.every((number) => D.runs[number].tokens !== null) ? "tokens" : "characters");
+
+// The figures of a curve: heading, what it says, values, and whether they are shares from 0 to 1.
+function figures(runs) {
+  const unit = length(runs);
+  const rollouts = (curve) => curve.groups.map((_, at) => Object.values(curve.outcomes).reduce((sum, counts) => sum + counts[at], 0));
+  const outcomes = D.outcomes.map((name, number) => [`outcome ${name}`, words(name), (curve) => { const all = rollouts(curve); return all.map((sum, at) => (sum ? (curve.outcomes[number]?.[at] ?? 0) / sum : null)); }, true]);
+  return [
+    ["score", "mean score", (curve) => curve.score, true], ["accuracy", "accuracy", (curve) => curve.accuracy, true], ["signal", "groups with a signal", (curve) => curve.signal, true],
+    ["level", "level of difficulty", (curve) => curve.level, true], ["length", `length in ${unit}`, (curve) => curve[unit], false], ["truncated", "cut off at the limit", (curve) => curve.truncated, true],
+    ...outcomes.filter((_, number) => runs.some((run) => D.runs[run].outcomes[number])),
+  ].filter(([, , of]) => runs.some((run) => of(D.runs[run].time.all).some((value) => value !== null)));
+}
+
+const axesOf = (runs) => Object.keys(named).filter((axis) => axis === "problem" || runs.some((run) => { const at = D.runs[run].time.all[axis]; return at && Math.max(...at) > Math.min(...at); }));
+const inHours = (runs) => runs.some((run) => Math.max(0, ...(D.runs[run].time.all.time ?? [])) > 2 * 3600);
+
+// The points of a curve from left to right, without those that have no value.
+function points(curve, values, axis, divisor = 1) {
+  if (!curve[axis]) return [];
+  const found = values.map((y, at) => ({ x: curve[axis][at] / divisor, y, weight: curve.groups[at] })).filter(({ y }) => y !== null).sort((one, other) => one.x - other.x);
+  found.forEach((point, at) => { if (at && point.x <= found[at - 1].x) point.x = found[at - 1].x + 1e-6; });
+  return found;
+}
+
+// The mean over a window of neighbours, at least one on each side, each weighted by its groups.
+function runningMean(found) {
+  const half = state.smooth && Math.max(1, (state.smooth * found.length) / 2);
+  return found.map((_, at) => {
+    const near = found.slice(Math.max(0, Math.ceil(at - half)), Math.floor(at + half) + 1);
+    return near.reduce((sum, { y, weight }) => sum + y * weight, 0) / near.reduce((sum, { weight }) => sum + weight, 0);
+  });
+}
+
+// Lines are [name, shade, points, dash]: pale points, and their running mean as a line.
+function curveChart(lines, label, isShare, height = 230) {
+  lines = lines.filter(([, , found]) => found.length);
+  if (!lines.length) return h("p", { class: "muted" }, "No line has this figure.");
+  const means = lines.map(([, , found]) => runningMean(found));
+  const digits = isShare ? f3 : count;
+  const nearest = (found, x) => found.reduce((best, point, at) => (Math.abs(point.x - x) < Math.abs(found[best].x - x) ? at : best), 0);
+  const data = uPlot.join(lines.map(([, , found], number) => [found.map(({ x }) => x), found.map(({ y }) => y), means[number]]));
+  return chart((c) => ({
+    data, legend: lines.length > 1, scales: { x: { time: false }, y: isShare ? unit : { range: (_, __, high) => [0, high * 1.05 || 1] } },
+    axes: [{ label, size: 26 }, { values: (_, splits) => splits.map((value) => (value >= 1e4 ? `${value / 1e3}k` : value)) }],
+    says: (at) => [h("div", {}, `${label} ${Number(data[0][at].toPrecision(4)).toLocaleString("en")}`), ...lines.map(([name, , found], number) => { const near = nearest(found, data[0][at]); return h("div", {}, `${name}: `, h("b", {}, digits(means[number][near])), ` (${digits(found[near].y)})`); })],
+    series: [{ label }, ...lines.flatMap(([name, shade, , dash]) => [
+      { label: name, class: "band", paths: () => null, points: { show: true, size: 4, width: 0, fill: pale(c[shade], 0.35), stroke: pale(c[shade], 0.35) } },
+      share(name, c[shade], { dash, spanGaps: true, value: (_, value) => digits(value) }),
+    ])],
+  }), height);
+}
+
+const axisLabel = (axis, runs) => (axis === "time" ? (inHours(runs) ? "hours" : "minutes") : named[axis]);
+const divisorOf = (axis, runs) => (axis === "time" ? (inHours(runs) ? 3600 : 60) : 1);
+
+function overTime(run) {
+  const number = D.runs.indexOf(run), all = run.time.all;
+  const lines = [["mean score", "accent", all.score], ["accuracy", "right", all.accuracy], ["groups with a signal", "form", all.signal, [5, 4]]];
+  return card("Over time", "Pale points stand for neighbours in the stream of problems; lines are running means.", curveChart(lines.map(([name, shade, values, dash]) => [name, shade, points(all, values, "problem"), dash]), "problem", true),
+    h("div", { class: "row below" }, h("button", { class: "more", onclick: () => { state.shownRuns = new Set([number]); show("curves"); } }, "All curves, by task")));
+}
+
+// Shares of the outcomes over each other, in running means.
+function outcomeChart(curve, axis, divisor, label) {
+  const present = D.outcomes.map((_, number) => number).filter((number) => curve.outcomes[number]);
+  const sums = curve.groups.map((_, at) => present.reduce((sum, number) => sum + curve.outcomes[number][at], 0));
+  const smoothed = present.map((number) => points(curve, curve.outcomes[number].map((value, at) => value / (sums[at] || 1)), axis, divisor));
+  if (!smoothed.length || !smoothed[0].length) return h("p", { class: "muted" }, "Its lines have no such place.");
+  const means = smoothed.map(runningMean);
+  const upTo = present.map((_, place) => means[0].map((_, at) => means.slice(0, place + 1).reduce((sum, values) => sum + values[at], 0)));
+  const names = present.map((number) => words(D.outcomes[number]));
+  return chart(() => ({
+    legend: false, data: [smoothed[0].map(({ x }) => x), ...upTo.toReversed()], scales: { x: { time: false }, y: unit }, axes: [{ label, size: 26 }, {}],
+    says: (at) => names.map((name, place) => means[place][at] >= 0.0005 && h("div", {}, `${name}: `, h("b", {}, percent(means[place][at])))).toReversed(),
+    series: [{ label }, ...present.toReversed().map((number) => { const shade = resolved(colour(D.outcomes[number])); return { label: words(D.outcomes[number]), stroke: shade, fill: shade, width: 0, points: { show: false } }; })],
+  }), 210);
+}
+
+function svg(tag, attributes, styles = {}, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  for (const [name, value] of Object.entries(styles)) node.style.setProperty(name, value);
+  node.append(...children);
+  return node;
+}
+
+// A small chart. Lines are { shade, xs, ys, dots, lows, highs }; the heading has the last value of each.
+function mini(title, lines, [left, right], top, shown, go) {
+  const x = (value) => (200 * (value - left)) / (right - left || 1), y = (value) => 64 - (60 * Math.min(top, value)) / (top || 1);
+  const path = (xs, ys) => xs.map((value, at) => `${at ? "L" : "M"}${x(value).toFixed(1)} ${y(ys[at]).toFixed(1)}`).join("");
+  const drawing = svg("svg", { viewBox: "0 0 200 68", preserveAspectRatio: "none", role: "img" }, {},
+    svg("path", { class: "grid", d: `M0 ${y(0)}H200M0 ${y(top / 2)}H200M0 ${y(top)}H200` }),
+    ...lines.flatMap(({ shade, xs, ys, dots, lows, highs }) => [
+      ...(lows ? [svg("path", { d: `${path(xs, highs)}${path(xs.toReversed(), lows.toReversed()).replace("M", "L")}Z`, class: "area" }, { fill: `var(--${shade})` })] : []),
+      ...(dots ? [svg("path", { d: dots.map((point) => `M${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}h0`).join(""), class: "dots" }, { stroke: `var(--${shade})` })] : []),
+      svg("path", { d: path(xs, ys), class: "line" }, { stroke: `var(--${shade})` }),
+    ]));
+  return h("div", { class: "mini", tabindex: go && 0, role: go && "button", onclick: go, onkeydown: go && ((event) => event.key === "Enter" && go()) },
+    h("div", {}, h("span", {}, breakable(title)), lines.map(({ shade, ys }) => h("b", { style: { color: lines.length > 1 ? `var(--${shade})` : "inherit" } }, shown(ys.at(-1))))), drawing);
+}
+
+const choice = (label, options, value, set) => h("label", {}, `${label} `, h("select", { "aria-label": label, onchange: (event) => { set(event.target.value); show("curves", { stay: true }); } }, options.map(([key, text]) => h("option", { value: key, selected: String(key) === String(value) }, text))));
+
+// Buttons for what is drawn, each with its colour.
+const chosen = (names, shown) => (names.length < 2 ? null : h("div", { class: "chosen-runs" }, names.map(([name, key, shade]) => h("button", { "aria-pressed": String(shown.has(key)), onclick: () => {
+  if (!shown.delete(key)) shown.add(key);
+  else if (!shown.size) shown.add(key);
+  show("curves", { stay: true });
+} }, h("i", { style: { background: `var(--${shade})` } }), name))));
+
+function curves() {
+  const shown = curved.filter((number) => state.shownRuns.has(number));
+  $("curves").replaceChildren(h("div", { class: "stack" }, D.series.length ? evaluationsByStep() : null, shown.length ? trainingCurves(shown) : null));
+}
+
+function trainingCurves(shown) {
+  const possible = axesOf(shown), axis = possible.includes(state.axis) ? state.axis : "problem";
+  const label = axisLabel(axis, shown), divisor = divisorOf(axis, shown), all = figures(shown);
+  const shade = (run) => SHADES[curved.indexOf(run) % SHADES.length];
+  const of = (run) => (state.curveTask === "" ? D.runs[run].time.all : D.runs[run].time.tasks.find(({ task }) => taskName(task) === state.curveTask));
+  const lines = (values) => shown.filter(of).map((run) => [D.runs[run].name, shade(run), points(of(run), values(of(run)), axis, divisor)]);
+  const names = [...new Set(shown.flatMap((run) => D.runs[run].time.tasks.map(({ task }) => taskName(task))))].sort();
+  const controls = h("div", { class: "card row controls" }, h("b", {}, "Training"),
+    possible.length > 1 && choice("over", possible.map((name) => [name, { problem: "problems", step: "steps of the trainer", time: "time" }[name]]), axis, (value) => { state.axis = value; }),
+    choice("running mean", [[0, "none"], [0.05, "over 5 %"], [0.1, "over 10 %"], [0.2, "over 20 %"]], state.smooth, (value) => { state.smooth = Number(value); }),
+    choice("task", [["", "all tasks"], ...names.map((name) => [name, name])], state.curveTask, (value) => { state.curveTask = value; }),
+    chosen(curved.map((run) => [D.runs[run].name, run, shade(run)]), state.shownRuns));
+  const cards = all.filter(([key]) => !key.startsWith("outcome")).map(([, heading, values, isShare]) => card(capital(heading), null, curveChart(lines(values), label, isShare, 200)));
+  for (const run of shown) if (of(run)) cards.push(card(shown.length > 1 ? `Outcomes: ${D.runs[run].name}` : "Outcomes", null, legend(D.outcomes.map((_, number) => (of(run).outcomes[number] ?? []).reduce((sum, value) => sum + value, 0))), outcomeChart(of(run), axis, divisor, label)));
+  const where = state.curveTask === "" ? "All tasks" : state.curveTask;
+  return [controls, h("div", { class: "note" }, `${where}: pale points stand for neighbours in the stream of problems, with nearly equal numbers of groups; lines are their running means.`), h("div", { class: "cards" }, cards), names.length > 1 ? curvesByTask(shown, names, all, axis, divisor, shade) : null];
+}
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+// A small chart for each task, all with the same axes.
+function curvesByTask(shown, names, all, axis, divisor, shade) {
+  const [figure, heading, values, isShare] = all.find(([key]) => key === state.figure) ?? all[0];
+  const digits = isShare ? f2 : count;
+  const charts = names.map((name) => [name, shown.map((run) => [run, D.runs[run].time.tasks.find(({ task }) => taskName(task) === name)]).filter(([, curve]) => curve)
+    .map(([run, curve]) => ({ shade: shade(run), dots: points(curve, values(curve), axis, divisor) })).filter(({ dots }) => dots.length)
+    .map((line) => ({ ...line, xs: line.dots.map(({ x }) => x), ys: runningMean(line.dots) }))]).filter(([, lines]) => lines.length);
+  const places = charts.flatMap(([, lines]) => lines.flatMap(({ xs }) => xs));
+  const top = isShare ? 1 : Math.max(0, ...charts.flatMap(([, lines]) => lines.flatMap(({ ys }) => ys)));
+  const last = ([, lines]) => lines[0].ys.at(-1), change = ([, lines]) => last([0, lines]) - lines[0].ys[0];
+  const orders = { name: () => 0, last: (one, other) => last(one) - last(other), change: (one, other) => change(one) - change(other) };
+  charts.sort(orders[state.order] ?? orders.name);
+  return h("div", { class: "card wide" }, h("h2", {}, "By task"),
+    h("div", { class: "note" }, `${capital(heading)}, from 0 to ${isShare ? 1 : count(top)}; the number is the last running mean. Click a task to see all its curves.`),
+    h("div", { class: "row controls" }, choice("figure", all.map(([key, text]) => [key, text]), figure, (value) => { state.figure = value; }),
+      choice("order", [["name", "by name"], ["last", "lowest first"], ["change", "greatest fall first"]], state.order, (value) => { state.order = value; })),
+    h("div", { class: "minis" }, charts.map(([name, lines]) => mini(name, lines, [Math.min(...places), Math.max(...places)], top, digits, () => { state.curveTask = state.curveTask === name ? "" : name; show("curves"); }))));
+}
+
+// ------------------------------------------------------------------------------------------------ evaluations of a training
+
+// What a series has of all tasks, a category or a task, by step; `of` begins with "c:" or "t:", or is empty.
+function byStep({ runs, steps }, figure, of) {
+  const row = (run) => (of === "" ? run.of_tasks : of.startsWith("c:") ? run.categories.find(({ category }) => `c:${category}` === of) : run.by_task.find(({ task }) => `t:${taskName(task)}` === of));
+  return runs.map((number, at) => [steps[at], row(D.runs[number])?.[figure]]).filter(([, value]) => value).map(([step, value]) => ({ step, mean: value[0], low: value[1], high: value[2] }));
+}
+
+function evaluationsByStep() {
+  const shown = D.series.map((_, number) => number).filter((number) => state.shownSeries.has(number));
+  const shade = (number) => SHADES[number % SHADES.length], figure = state.evalFigure;
+  const rowsOf = (of) => shown.map((number) => [number, byStep(D.series[number], figure, of)]).filter(([, rows]) => rows.length);
+  const some = (name) => [...new Set(shown.flatMap((number) => D.series[number].runs.flatMap((run) => D.runs[run][name].map((row) => (name === "categories" ? row.category : taskName(row.task))))))].sort();
+  const categories = some("categories"), ofTasks = some("by_task"), steps = shown.flatMap((number) => D.series[number].steps);
+  const minis = (names, mark) => h("div", { class: "minis" }, names.map((name) => mini(name, rowsOf(`${mark}:${name}`).map(([number, rows]) => ({ shade: shade(number), xs: rows.map(({ step }) => step), ys: rows.map(({ mean }) => mean), lows: rows.map(({ low }) => low), highs: rows.map(({ high }) => high) })),
+    [Math.min(...steps), Math.max(...steps)], 1, f2, () => { state.evalOf = state.evalOf === `${mark}:${name}` ? "" : `${mark}:${name}`; show("curves"); })));
+  const drawn = rowsOf(state.evalOf);
+  const what = state.evalOf === "" ? "unweighted mean over tasks" : state.evalOf.slice(2);
+  const plot = chart((c) => ({
+    legend: drawn.length > 1, data: uPlot.join(drawn.map(([, rows]) => [rows.map(({ step }) => step), rows.map(({ mean }) => mean), rows.map(({ low }) => low), rows.map(({ high }) => high)])),
+    scales: { x: { time: false }, y: unit }, axes: [{ label: "step of the trainer", size: 26 }, {}],
+    bands: drawn.map(([number], place) => ({ series: [3 * place + 3, 3 * place + 2], fill: pale(c[shade(number)], 0.18) })),
+    series: [{ label: "step" }, ...drawn.flatMap(([number]) => [
+      share(D.series[number].name, c[shade(number)], { spanGaps: true, points: { show: true, size: 7, fill: c[shade(number)] } }),
+      ...["95 % from", "to"].map((label) => share(label, c[shade(number)], { width: 0, spanGaps: true, class: "band" })),
+    ])],
+  }), 260);
+  const byTask = h("details", { open: state.evalTasks, ontoggle: (event) => { state.evalTasks = event.target.open; if (state.evalTasks && event.target.childElementCount === 1) event.target.append(minis(ofTasks, "t")); } }, h("summary", {}, `All ${count(ofTasks.length)} tasks`));
+  return h("div", { class: "card wide" }, h("h2", {}, "Evaluations by step"), h("div", { class: "note" }, `${figure === "score" ? "Mean score" : "Accuracy"}, ${what}, with 95 % intervals.`),
+    h("div", { class: "row controls" }, choice("figure", [["score", "mean score"], ["accuracy", "accuracy"]], figure, (value) => { state.evalFigure = value; }),
+      choice("of", [["", "all tasks"], ...categories.map((name) => [`c:${name}`, `category: ${name}`]), ...ofTasks.map((name) => [`t:${name}`, name])], state.evalOf, (value) => { state.evalOf = value; }),
+      chosen(D.series.map(({ name }, number) => [name, number, shade(number)]), state.shownSeries)),
+    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
+}
+
+// The evaluations of a training, with the change since the one before over the same problems.
+function stepTable({ name, runs, steps }, headed) {
+  const rows = runs.map((run, at) => ({ run, step: steps[at], ...D.runs[run], change: at ? comparison(runs[at - 1], run)?.overall : undefined }));
+  return [headed ? h("div", { class: "note" }, name) : null, table([
+    ["step", (row) => row.step], ["score", (row) => row.of_tasks.score[0], (row) => [range(row.of_tasks.score), ` ${f3(row.of_tasks.score[0])}`]], ["accuracy", (row) => row.of_tasks.accuracy[0], (row) => percent(row.of_tasks.accuracy[0])],
+    [`change in ${D.compared}`, (row) => row.change?.change, (row) => (row.change ? h("span", { class: direction(row.change), title: `95 %: ${signed(row.change.low)} to ${signed(row.change.high)}` }, signed(row.change.change), h("small", {}, ` ${signed(row.change.low)} to ${signed(row.change.high)}`)) : null)],
+    ["format failures", (row) => row.format, (row) => percent(row.format)], ["tokens", (row) => row.tokens, (row) => count(row.tokens)], ["problems", (row) => row.groups, (row) => count(row.groups)],
+  ], rows, 0, (row) => { choose(row.run); show("overview"); }, false)];
+}
 
 // ------------------------------------------------------------------------------------------------ overview
 
@@ -277,8 +465,7 @@ function overview() {
     run.failed > 0 && tile(count(run.failed), "failed completions", "never came; not in the scores"),
   ];
   cards.push(h("div", { class: "card wide" }, h("h2", {}, "Outcomes of the rollouts"), parts(run.outcomes, true), legend(run.outcomes)));
-  if (!run.evaluation && run.time.positions.length > 1) cards.push(overTime(run));
-  if (run.time.levels.length && run.time.positions.length > 1 && !run.evaluation) cards.push(levelsOverTime(run));
+  if (run.time.all.groups.length > 1) cards.push(overTime(run));
   if (run.published) cards.push(published(run));
   if (run.pass_at_k.length > 1) cards.push(passes([run]));
   cards.push(histogram("Scores", "Rewards of rollouts, to the nearest 0.05.", run.scores.map((_, at) => f2(at / (run.scores.length - 1))), [run.scores], [["rollouts", "accent"]], "score"));
@@ -380,20 +567,30 @@ function heat(run) {
 
 // ------------------------------------------------------------------------------------------------ run against run
 
-const evaluations = D.runs.map((_, number) => number).filter((number) => D.runs[number].problems.length);
-const pairChosen = evaluations.length > 1 ? evaluations.slice(0, 2) : [0, 1];
+const pairChosen = D.comparisons.length ? [D.comparisons[0].a, D.comparisons[0].b] : [0, 1];
+if (D.series.length) pairChosen.splice(0, 2, D.series[0].runs[0], D.series[0].runs.at(-1));
+
+// The evaluations of a training are one run: its last stands for it.
+const inner = new Set(D.series.flatMap(({ runs }) => runs.slice(0, -1)));
+const seriesOf = (run) => D.series.find(({ runs }) => runs.includes(D.runs.indexOf(run)));
+const leading = D.runs.filter((_, number) => !inner.has(number));
+
+function runName(run) {
+  const series = seriesOf(run);
+  return series ? `${series.name}, ${series.runs.length} evaluations, steps ${series.steps[0]} to ${series.steps.at(-1)}` : run.name;
+}
 
 function compare() {
   const list = table([
-    ["run", (run) => run.name, null, true], ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
+    ["run", runName, null, true], ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
     ["mean over tasks", (run) => run.of_tasks.score[0], (run) => [range(run.of_tasks.score), ` ${f3(run.of_tasks.score[0])}`]], ["accuracy", (run) => run.of_tasks.accuracy[0], (run) => percent(run.of_tasks.accuracy[0])],
     ["format failures", (run) => run.format, (run) => percent(run.format)], ["tokens", (run) => run.tokens, (run) => count(run.tokens)], ["characters", (run) => run.characters, (run) => count(run.characters)],
-  ], D.runs, 3, (run) => { state.run = D.runs.indexOf(run); $("run").value = state.run; show("overview"); });
+  ], leading, 3, (run) => { choose(D.runs.indexOf(run)); show(seriesOf(run) ? "curves" : "overview"); });
   const pair = h("div", { class: "stack" });
-  const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); } },
-    D.runs.map((run, number) => h("option", { value: number, selected: number === pairChosen[side] }, run.name))));
-  const some = D.runs.filter((run) => run.pass_at_k.length > 1);
-  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", null, list), some.length ? passes(some) : "",
+  const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); remember(); } },
+    runOptions(pairChosen[side])));
+  const some = leading.filter((run) => run.pass_at_k.length > 1);
+  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", inner.size ? "Evaluations of one training are one run, with the figures of the last." : null, list), some.length ? passes(some) : "",
     h("div", { class: "card row" }, h("b", {}, "Problem by problem"), "A", pickers[0], "B", pickers[1]), pair));
   against(pair);
 }
@@ -438,7 +635,7 @@ function comparison(first, second) {
 function against(place) {
   const [a, b] = pairChosen.map((number) => D.runs[number]);
   const compared = comparison(...pairChosen);
-  if (!compared) return place.replaceChildren(card("", "The two runs have no problem in common; only evaluations are compared by problem."));
+  if (!compared) return place.replaceChildren(card("", D.series.some(({ runs }) => pairChosen.some((number) => runs.includes(number))) ? "This page does not compare the two. It compares each evaluation of a training with the first and with the one before, and the last with other runs; `compare` takes any two." : "The two runs have no problem in common; only evaluations are compared by problem."));
   const scores = new Map(b.problems.map(([, , , , score, reference]) => [reference, score]));
   const both = a.problems.filter(([, , , , , reference]) => scores.has(reference))
     .map(([task, , seed, level, score, reference]) => ({ task, seed, level, first: score, second: scores.get(reference), reference }));
@@ -467,9 +664,12 @@ function against(place) {
         both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, sideBySide))));
 }
 
+// As the problems of evaluations are named: a reference without the release of the library, its fifth part.
+const withoutRelease = (reference) => reference?.split(":").toSpliced(4, 1).join(":");
+
 // Both runs' first completions of a problem, as far as the page holds them.
 function sideBySide(row) {
-  const groups = pairChosen.map((run) => D.groups.find((group) => group.run === run && group.reference === row.reference));
+  const groups = pairChosen.map((run) => D.groups.find((group) => group.run === run && withoutRelease(group.reference) === row.reference));
   const known = groups.find(Boolean);
   const side = (group, at) => h("div", {}, h("h3", {}, `${"AB"[at]}: ${D.runs[pairChosen[at]].name}`), group ? [
     h("div", { class: "muted" }, `${words(D.outcomes[group.rollouts[0].outcome])}, score ${f3(group.rollouts[0].score)}`),
@@ -514,6 +714,21 @@ function filter() {
   select(Math.max(0, state.found.indexOf(before)), { keep: state.found.includes(before) });
 }
 
+// The rollouts that the filters leave, a line for each group in the format of dumps, which all commands read.
+function saveRollouts() {
+  const known = (of) => Object.fromEntries(Object.entries(of).filter(([, value]) => value !== null && value !== undefined));
+  const lines = state.found.map((group) => {
+    const rollouts = group.rollouts.filter((rollout) => state.matching(rollout, group)).map((rollout) => known({
+      conversation: [...(rollout.messages ?? group.messages), ["assistant", rollout.text]].map(([role, content]) => ({ role, content })),
+      score: rollout.score, reason: rollout.reason, answer: rollout.answer, finish_reason: rollout.finish, verifier_score: rollout.verifier, library_score: rollout.library,
+      tokens: rollout.tokens, seconds: rollout.seconds, thinking: rollout.thinking?.[0], left_out: rollout.cut, left_out_of_thinking: rollout.thinking?.[1],
+    }));
+    return JSON.stringify(known({ item_id: group.task, rollouts, seed: group.seed, index: group.index, split: group.split, params: JSON.parse(group.params), level: group.level, expected_answer: group.expected, library_answer: group.library,
+      reference: group.reference, item: group.item, dataset_size: group.size, thinking_formats: group.thinking === null ? null : group.thinking === "none" ? [] : group.thinking.split(", "), time: group.time, step: group.step, run: D.runs[group.run].name }));
+  });
+  save("rollouts.jsonl", lines.map((line) => `${line}\n`), "application/jsonl");
+}
+
 function browse({ task = "", category = "", low = "", high = "", text = "", run }) {
   for (const id of filterIds) $(id).value = "";
   $("f-task").value = task;
@@ -549,12 +764,16 @@ function list() {
 function select(at, { keep = false } = {}) {
   state.at = Math.min(at, state.found.length - 1);
   const group = state.found[state.at];
+  if (!keep) state.other = "";
   if (!keep && group) state.rollout = Math.max(0, group.rollouts.findIndex((rollout) => state.matching(rollout, group)));
   if (state.at >= state.shown) state.shown = state.at + MOST_LISTED;
   list();
   $("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   showGroup();
 }
+
+// What names a group in a link, beside its run and its task.
+const groupKey = ({ index, seed }) => `${index ?? ""}.${seed ?? ""}`;
 
 function open(opened = true) {
   $("browser").classList.toggle("open", opened);
@@ -567,7 +786,8 @@ function box(title, kind, ...content) {
 function showGroup() {
   const group = state.found[state.at], place = $("group");
   if (!group) return place.replaceChildren(h("p", { class: "muted card" }, "No group matches."));
-  const rollout = group.rollouts[state.rollout];
+  const rollout = group.rollouts[state.rollout], other = group.rollouts[state.other === "" ? -1 : state.other];
+  remember();
   const facts = [["seed", group.seed], ["level", group.level === null ? null : f3(group.level)], ["problem", group.index], ["split", group.split], ["run", several ? D.runs[group.run].name : null], ["parameters", group.params === "{}" ? null : group.params], ["thinking", group.thinking]];
   const told = [["outcome", words(D.outcomes[rollout.outcome])], ["score", f3(rollout.score)], ["verifier", rollout.verifier === rollout.score ? null : f3(rollout.verifier)], ["library", rollout.library === undefined ? null : f3(rollout.library)],
     ["finish", rollout.finish], ["tokens", rollout.tokens], ["characters", rollout.characters], ["seconds", rollout.seconds === undefined ? null : f2(rollout.seconds)]];
@@ -579,10 +799,62 @@ function showGroup() {
     (rollout.messages ?? group.messages).map(([role, text]) => message(role, text)),
     h("div", { class: "chips", role: "group", "aria-label": "Rollouts of the group" }, group.rollouts.map((other, at) => h("button", {
       "aria-pressed": String(at === state.rollout), class: state.matching(other, group) || "dim", title: words(D.outcomes[other.outcome]),
-      style: { "border-left-color": colour(D.outcomes[other.outcome]) }, onclick: () => { state.rollout = at; showGroup(); } }, `${at + 1} · ${f2(other.score)}`))),
+      style: { "border-left-color": colour(D.outcomes[other.outcome]) }, onclick: () => { state.rollout = at; showGroup(); } }, `${at + 1} · ${f2(other.score)}`)),
+      group.rollouts.length < 2 ? null : h("select", { "aria-label": "Rollout to compare with", onchange: (event) => { state.other = event.target.value === "" ? "" : Number(event.target.value); showGroup(); } },
+        h("option", { value: "" }, "compare with …"), group.rollouts.map((each, at) => at !== state.rollout && h("option", { value: at, selected: at === state.other }, `${at + 1} · ${f2(each.score)} ${words(D.outcomes[each.outcome])}`)))),
     row(told),
     h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(none that counts)")), expectedBox(group)),
-    completion(rollout, group.expected, group.marks)));
+    other && other !== rollout ? differences([rollout, other], [state.rollout, state.other]) : completion(rollout, group.expected, group.marks)));
+}
+
+// Two completions beside each other; what only one of them has is marked.
+function differences(pair, places) {
+  const texts = pair.map((rollout) => [rollout.thinking?.[0], rollout.text].filter(Boolean).join("\n\n"));
+  const sides = diff(...texts);
+  const cut = pair.some((rollout) => rollout.cut || rollout.thinking?.[1]);
+  return [h("div", { class: "note" }, `Marked: words that only one of the two has.${cut ? " The middle of long texts is left out." : ""}`),
+    h("div", { class: "pair" }, sides.map((pieces, side) => {
+      const body = h("pre");
+      for (const [text, same] of pieces) same ? put(body, text) : body.append(put(h("mark", { class: "only" }), text));
+      return box(`rollout ${places[side] + 1} · ${f2(pair[side].score)} ${words(D.outcomes[pair[side].outcome])}`, pair[side].right ? "right" : "wrong", body);
+    }))];
+}
+
+// Pieces [text, whether both have it] of two texts: by words, by lines where that would take long, else the two ends that are the same.
+function diff(first, second) {
+  for (const tokens of [/[\p{L}\p{N}_]+|\s+|[^]/gu, /[^\n]*\n|[^\n]+/g]) {
+    const [a, b] = [first, second].map((text) => text.match(tokens) ?? []);
+    let start = 0, end = 0;
+    while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
+    while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+    const [x, y] = [a, b].map((all) => all.slice(start, all.length - end));
+    const fits = x.length * y.length <= 4e6;
+    if (!fits && !tokens.flags.includes("u")) return [a, b].map((all) => joined([[all.slice(0, start).join(""), true], [all.slice(start, all.length - end).join(""), false], [all.slice(all.length - end).join(""), true]]));
+    if (!fits) continue;
+    const common = longestCommon(x, y);
+    return [[a, x, 0], [b, y, 1]].map(([all, middle, side]) => joined([[all.slice(0, start).join(""), true], ...middle.map((token, at) => [token, common[side].has(at)]), [all.slice(all.length - end).join(""), true]]));
+  }
+}
+
+// The places of a longest common subsequence in both lists.
+function longestCommon(x, y) {
+  const width = y.length + 1, best = new Uint16Array((x.length + 1) * width);
+  for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) best[i * width + j] = x[i] === y[j] ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+  const places = [new Set(), new Set()];
+  for (let i = 0, j = 0; i < x.length && j < y.length;) {
+    if (x[i] === y[j]) { places[0].add(i++); places[1].add(j++); } else if (best[(i + 1) * width + j] >= best[i * width + j + 1]) i += 1; else j += 1;
+  }
+  return places;
+}
+
+function joined(pieces) {
+  const found = [];
+  for (const [text, same] of pieces) {
+    if (!text) continue;
+    if (found.length && found.at(-1)[1] === same) found.at(-1)[0] += text;
+    else found.push([text, same]);
+  }
+  return found;
 }
 
 function expectedBox(group) {
@@ -698,11 +970,12 @@ async function copy() {
 
 // ------------------------------------------------------------------------------------------------ views and keys
 
-const VIEWS = { overview, tasks, ...(several ? { compare } : {}), rollouts: filter };
+const VIEWS = { overview, ...(curved.length || D.series.length ? { curves } : {}), tasks, ...(several ? { compare } : {}), rollouts: filter };
 const NAMES = { compare: "runs" };
-const TITLES = { overview: "Overview", tasks: "Tasks", compare: "Runs", rollouts: "Rollouts" };
+const TITLES = { overview: "Overview", curves: "Curves", tasks: "Tasks", compare: "Runs", rollouts: "Rollouts" };
 
-function show(view) {
+function show(view, { stay = false } = {}) {
+  const scrolled = scrollY;
   state.view = view;
   charts.length = 0;
   for (const tab of document.querySelectorAll("nav button")) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
@@ -710,9 +983,105 @@ function show(view) {
   VIEWS[view]();
   drawn($(view));
   open(false);
-  history.replaceState(null, "", `#${NAMES[view] ?? view}`);
+  remember();
   document.title = [several && view === "compare" ? (D.runs.length < 4 ? D.runs.map((run) => run.name).join(" and ") : `${D.runs.length} runs`) : D.runs[state.run].name, TITLES[view]].join(" · ");
-  scrollTo(0, 0);
+  scrollTo(0, stay ? scrolled : 0);
+}
+
+// ------------------------------------------------------------------------------------------------ links
+
+const IN_LINKS = { "f-text": "text", "f-category": "category", "f-task": "task", "f-outcome": "outcome", "f-signal": "group-is", "f-low": "score-from", "f-high": "score-to", "l-low": "level-from", "l-high": "level-to" };
+
+// The address holds what is shown, so that a copied link, a reload and a bookmark show the same.
+function remember() {
+  const link = new URLSearchParams();
+  const note = (name, value, usual = "") => { if (value !== usual && value !== undefined) link.append(name, value); };
+  if (several && state.view !== "compare") note("run", state.view === "rollouts" && state.anyRun ? "any" : D.runs[state.run].name);
+  if (state.view === "curves") {
+    for (const [name, usual] of Object.entries({ axis: "problem", smooth: 0.1, curveTask: "", figure: "score", order: "name", evalFigure: "score", evalOf: "" })) note(name, String(state[name]), String(usual));
+    if (state.shownRuns.size < curved.length) for (const run of state.shownRuns) note("curve", D.runs[run].name);
+    if (state.shownSeries.size < D.series.length) for (const number of state.shownSeries) note("series", D.series[number].name);
+  }
+  if (state.view === "compare") for (const run of pairChosen) note("pair", D.runs[run]?.name);
+  if (state.view === "rollouts") {
+    for (const [id, name] of Object.entries(IN_LINKS)) note(name, $(id).value && $(id).selectedOptions ? $(id).selectedOptions[0].textContent : $(id).value);
+    const group = state.found[state.at];
+    if (group) {
+      note("of", group.task);
+      note("problem", groupKey(group));
+      note("rollout", String(state.rollout + 1));
+      note("beside", state.other === "" ? "" : String(state.other + 1));
+    }
+  }
+  history.replaceState(null, "", `#${NAMES[state.view] ?? state.view}${link.size ? `?${link}` : ""}`);
+}
+
+// Show what a link holds; what this page does not have is passed over.
+function restore(fragment) {
+  const [name, query = ""] = fragment.replace(/^#/, "").split(/\?(.*)/);
+  const link = new URLSearchParams(query), view = Object.keys(VIEWS).find((view) => view === name || NAMES[view] === name);
+  if (!view) return false;
+  const run = D.runs.findIndex((run) => run.name === link.get("run"));
+  if (run >= 0) choose(run);
+  state.anyRun = link.get("run") === "any";
+  for (const [name, ...allowed] of [["axis", ...Object.keys(named)], ["figure", ...figures(curved).map(([key]) => key)], ["order", "name", "last", "change"], ["evalFigure", "score", "accuracy"], ["smooth", "0", "0.05", "0.1", "0.2"]]) {
+    if (allowed.includes(link.get(name))) state[name] = name === "smooth" ? Number(link.get(name)) : link.get(name);
+  }
+  for (const name of ["curveTask", "evalOf"]) state[name] = taskNumber.has((link.get(name) ?? "").replace(/^t:/, "")) || link.get(name)?.startsWith("c:") ? link.get(name) : "";
+  for (const [name, shown, names] of [["curve", state.shownRuns, curved.map((run) => [D.runs[run].name, run])], ["series", state.shownSeries, D.series.map(({ name }, number) => [name, number])]]) {
+    const asked = names.filter(([each]) => link.getAll(name).includes(each));
+    if (asked.length) { shown.clear(); for (const [, number] of asked) shown.add(number); }
+  }
+  link.getAll("pair").slice(0, 2).forEach((name, side) => { const number = D.runs.findIndex((run) => run.name === name); if (number >= 0) pairChosen[side] = number; });
+  for (const [id, name] of Object.entries(IN_LINKS)) {
+    const asked = link.get(name) ?? "";
+    $(id).value = $(id).options ? [...$(id).options].find(({ textContent }) => textContent === asked)?.value ?? "" : asked;
+  }
+  show(view);
+  const at = state.found.findIndex((group) => group.task === link.get("of") && groupKey(group) === link.get("problem"));
+  if (view === "rollouts" && at >= 0) {
+    const place = (name) => { const number = Number(link.get(name)) - 1; return state.found[at].rollouts[number] ? number : undefined; };
+    state.at = at;
+    state.rollout = place("rollout") ?? 0;
+    state.other = place("beside") ?? "";
+    select(at, { keep: true });
+    open();
+  }
+  return true;
+}
+
+async function copyLink() {
+  const button = $("link");
+  try {
+    await navigator.clipboard.writeText(location.href);
+  } catch {
+    const field = h("textarea", {}, location.href);
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Link"; }, 1500);
+}
+
+function choose(run) {
+  state.run = run;
+  state.anyRun = false;
+  $("run").value = run;
+}
+
+// The evaluations of a training stand together.
+function runOptions(selected) {
+  const option = (run, number) => h("option", { value: number, selected: number === selected }, run.name);
+  const placed = new Set();
+  return D.runs.map((run, number) => {
+    const series = seriesOf(run);
+    if (!series) return option(run, number);
+    if (placed.has(series)) return null;
+    placed.add(series);
+    return h("optgroup", { label: `${series.name}: evaluations` }, series.runs.map((member) => option(D.runs[member], member)));
+  }).filter(Boolean);
 }
 
 function scheme(chosen) {
@@ -732,7 +1101,7 @@ const step = (by) => {
 const KEYS = {
   j: ["next group", () => turn(1)], k: ["group before", () => turn(-1)], l: ["next rollout of the group", () => step(1)], h: ["rollout before", () => step(-1)],
   t: ["unfold or fold the thinking", () => { state.unfolded = !state.unfolded; showGroup(); }], c: ["copy the command", () => $("copy")?.click()],
-  "/": ["search", () => { show("rollouts"); $("f-text").focus(); }], d: ["light or dark", toggleScheme], "?": ["these keys", () => $("help").showModal()],
+  y: ["copy a link to what is shown", copyLink], "/": ["search", () => { show("rollouts"); $("f-text").focus(); }], d: ["light or dark", toggleScheme], "?": ["these keys", () => $("help").showModal()],
 };
 const SAME = { ArrowDown: "j", ArrowUp: "k", ArrowRight: "l", ArrowLeft: "h" };
 
@@ -749,8 +1118,14 @@ document.addEventListener("keydown", (event) => {
 });
 
 document.querySelector("nav").append(...Object.keys(VIEWS).map((view) => h("button", { role: "tab", "data-view": view, onclick: () => show(view) }, TITLES[view])));
-$("run").replaceChildren(...D.runs.map((run, number) => h("option", { value: number }, run.name)));
-$("run").addEventListener("change", (event) => { state.run = Number(event.target.value); state.anyRun = false; show(state.view); });
+for (const number of curved) state.shownRuns.add(number);
+D.series.forEach((_, number) => state.shownSeries.add(number));
+if (inner.has(0)) state.run = D.series.find(({ runs }) => runs.includes(0)).runs.at(-1);
+$("run").replaceChildren(...runOptions(state.run));
+$("run").addEventListener("change", (event) => { choose(Number(event.target.value)); show(state.view); });
+$("link").addEventListener("click", copyLink);
+$("save").addEventListener("click", saveRollouts);
+window.addEventListener("hashchange", () => restore(location.hash));
 $("scheme").addEventListener("click", toggleScheme);
 $("keys").addEventListener("click", () => $("help").showModal());
 $("help").querySelector("button").addEventListener("click", () => $("help").close());
@@ -769,8 +1144,7 @@ $("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${co
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
-const hash = location.hash.slice(1), wanted = Object.keys(VIEWS).find((view) => view === hash || NAMES[view] === hash);
-show(wanted ?? (VIEWS[D.view] ? D.view : "overview"));
+if (!restore(location.hash)) show(VIEWS[D.view] ? D.view : "overview");
 // A page that is written anew while a run goes is loaded again, but not while somebody reads rollouts.
 if (D.reload_s) setInterval(() => { if (state.view !== "rollouts" && !$("help").open) location.reload(); }, 1000 * D.reload_s);
 root.setAttribute("data-ready", "");
