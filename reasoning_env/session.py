@@ -32,8 +32,9 @@ from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
 from .problems.cache import ProblemCache
+from .problems.own_tasks import check_own_tasks
 from .problems.plan import SelectedTasks, TaskPlan, make_sampler, plan_tasks
-from .problems.references import Reference
+from .problems.references import Reference, maker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
 from .problems.stream import ProblemStream
@@ -73,7 +74,7 @@ class Session(Generic[T]):
             another is drawn; each task is warned about once. Called from several threads. Without `prepare`, `next`
             hands out the `Problem`.
         pool: Worker pool, started by `start` and closed by `close`. By default, made from the settings.
-        checkout: Folder with a reasoning-gym to use instead of the installed package.
+        checkout: Folder with a reasoning-gym to use instead of the installed package, where the settings name none.
         group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
         thinking: Formats in which the model thinks. By default, the formats of the settings.
@@ -93,7 +94,7 @@ class Session(Generic[T]):
         *,
         prepare: Callable[[Problem], T | None],
         pool: WorkerPool | None = None,
-        checkout: Path | None = None,
+        checkout: str | Path | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
@@ -106,7 +107,7 @@ class Session(Generic[T]):
         settings: ReasoningSettings | None = None,
         *,
         pool: WorkerPool | None = None,
-        checkout: Path | None = None,
+        checkout: str | Path | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
@@ -119,7 +120,7 @@ class Session(Generic[T]):
         *,
         prepare: Callable[[Problem], T | None] | None = None,
         pool: WorkerPool | None = None,
-        checkout: Path | None = None,
+        checkout: str | Path | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
@@ -130,10 +131,10 @@ class Session(Generic[T]):
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
-        self.pool = pool or WorkerPool(PoolSettings.of(settings, checkout))
+        self.pool = pool or WorkerPool(PoolSettings.of(settings, None if checkout is None else Path(checkout)))
         self.instance = 0
         self._prepare = prepare
-        self._checkout = checkout
+        self._checkout = settings.checkout or checkout
         self.group_size = group_size
         self._preamble = preamble
         self._library: LibraryInfo | None = None
@@ -146,6 +147,7 @@ class Session(Generic[T]):
         self._unfit = 0
         self._any_fits = False
         self._remade = ProblemCache(self.REMADE_BYTES)
+        self._releases_warned_of: set[tuple[str, str]] = set()
 
     # ---- beginning and end
 
@@ -160,6 +162,7 @@ class Session(Generic[T]):
         library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
+            await check_own_tasks([task for task in plan.tasks if task in library.releases], plan.params, self.pool)
             self._eval_plan = plan_evaluation(self.settings, library, plan.tasks, plan.params)
             self._evaluation_set = self._eval_plan.make_set(self.pool, self.settings, plan.available)
         except BaseException:
@@ -344,7 +347,10 @@ class Session(Generic[T]):
         names = [task.name for task in self.library.tasks]
         if parsed.task not in names:
             remedy = did_you_mean(parsed.task, names)
-            raise InvalidReferenceError(reference, f"the library has no task {parsed.task!r}", remedy=remedy)
+            problem_text = f"the library has no task {parsed.task!r}"
+            if "@" in parsed.library:
+                problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
+            raise InvalidReferenceError(reference, problem_text, remedy=remedy)
         # A reference may name the clarified question or the library's own, whatever the settings here.
         for clarified in (True, False):
             spec = parsed.spec().with_request(clarified=clarified)
@@ -353,9 +359,23 @@ class Session(Generic[T]):
             )
             if parsed.names(problem):
                 break
-        parsed.check(problem, self.library.version)
+        release = self.library.release(parsed.task)
+        parsed.check(problem, release)
+        if release != parsed.library and "@" in release + parsed.library:
+            self._warn_of_release(parsed, release)
         self._remade.keep(reference, problem)
         return problem
+
+    def _warn_of_release(self, reference: Reference, release: str) -> None:
+        """Log, once for two releases of a module, that another release than the reference's judges the answers."""
+        if (reference.library, release) not in self._releases_warned_of:
+            self._releases_warned_of.add((reference.library, release))
+            logger.warning(
+                "problems of %s were made by %s, and are judged here by %s",
+                reference.task,
+                maker(reference.library),
+                maker(release),
+            )
 
     async def make(
         self, task: str, seed: int, *, params: Mapping[str, Any] | None = None, level: float | None = None
@@ -453,7 +473,7 @@ class Session(Generic[T]):
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
         for warning in library.warnings:
             logger.warning("%s", warning)
-        origin = "the checkout beside this module" if self._checkout else "the installed package"
+        origin = "a checkout" if self._checkout else "the installed package"
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
         details = (library.version, library.path, origin, selected)
         logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})

@@ -149,6 +149,16 @@ class ReasoningSettings(BaseModel):
         description="Tasks to leave out of `tasks`: names, globs or categories.",
         json_schema_extra={"decides": ["problems"]},
     )
+    task_modules: NameList = Field(
+        default_factory=list,
+        description="Modules that add your own tasks: names that Python can import, or paths of `.py` files, whose "
+        "code calls reasoning-gym's `register_dataset`. Imported in worker processes only.",
+    )
+    checkout: str | None = Field(
+        default=None,
+        description="Folder with a `reasoning_gym` package, such as a clone or a fork, to use in place of the "
+        "installed package.",
+    )
     task_weights: Weights = Field(
         default_factory=dict,
         description="Weights of tasks for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. "
@@ -428,6 +438,7 @@ class ReasoningSettings(BaseModel):
     @field_validator(
         "complexity_mode",
         "complexity_level",
+        "checkout",
         "eval_preset",
         "eval_repeats",
         "eval_level",

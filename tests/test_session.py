@@ -383,6 +383,15 @@ async def test_state_needs_a_beginning(make_session: MakeSession) -> None:
         session.state()
 
 
+def test_places_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are of the working directory, which workers do not share; the setting wins over the folder beside."""
+    monkeypatch.chdir(tmp_path)
+    settings = ReasoningSettings(checkout="fork", task_modules="lab.words, own.py")
+    pool = PoolSettings.of(settings, Path("/beside"))
+    assert pool.checkout == tmp_path / "fork"
+    assert pool.task_modules == ("lab.words", str(tmp_path / "own.py"))
+
+
 def test_settings_reach_workers(tmp_path: Path) -> None:
     off = dict.fromkeys(("strict_rewards", "sandbox_verifiers", "fast_generators"), False)
     shared: dict[str, Any] = {"scoring_deadline_s": 1.5, **off}

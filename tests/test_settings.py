@@ -33,6 +33,8 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "task_weights": ("games/*=2, gcd=0.5", {"games/*": 2.0, "gcd": 0.5}),
     "task_params": ("{gcd: {min_value: 2}}", {"gcd": {"min_value": 2}}),
     "system_prompt": ("Think, then answer.", "Think, then answer."),
+    "task_modules": ("my_tasks, examples/own_task.py", ["my_tasks", "examples/own_task.py"]),
+    "checkout": ("some/folder", "some/folder"),
     "data_dumps_dir": ("some/folder", "some/folder"),
     "top_p": ("0.5", 0.5),
     "num_eval_tasks": ("3", 3),

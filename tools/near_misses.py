@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not any(fnmatch(task, pattern) for pattern in patterns):
             continue
         for name in options.levels.split(","):
-            level = None if name == "defaults" or task not in library.adjustable else float(name)
+            level = None if name == "defaults" or not library.tasks[task].has_levels else float(name)
             seeds = range(1000 * options.seed, 1000 * options.seed + options.count + 1)
             for miss in judge_near_misses(library, task, level, seeds):
                 scores[miss.way].append(miss.score)

@@ -51,7 +51,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         given["tasks"] = options.tasks
     if options.plain:
         given["strict_rewards"] = False
-    settings = file_settings(options.config, {}, given)
+    settings = file_settings(options, {}, given)
     session = Session(settings, checkout=find_checkout(folder))
     audits = run_to_end(lambda: _audit(session, options))
     library = session.library

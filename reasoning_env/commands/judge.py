@@ -8,7 +8,6 @@ import contextlib
 import ipaddress
 import os
 import socket
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -52,14 +51,12 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTIONS.items()}
     given = {name: value for name, value in values.items() if value is not None}
     with _named(OPTIONS):
-        settings = file_settings(options.config, {}, given)
+        settings = file_settings(options, {}, given)
     limits_by_name = {name: getattr(options, name) for name in JudgeLimits.model_fields}
     with _named({name: _option(name) for name in JudgeLimits.model_fields}):
         limits = make_settings(JudgeLimits, limits_by_name)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
-    # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
-    sys.setswitchinterval(0.001)
     try:
         asyncio.run(_serve(options, cluster, Session(settings, checkout=find_checkout(folder)), limits, token))
     except Interrupted:

@@ -105,6 +105,8 @@ SHORT = {
     "--model": "openai.model_name",
     "--base-url": "openai.base_url",
     "--tasks": "env.tasks",
+    "--task-modules": "env.task_modules",
+    "--checkout": "env.checkout",
     "--temperature": "env.temperature",
     "--seed": "env.seed",
 }
@@ -316,19 +318,30 @@ def _share(text: str) -> float:
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    """Add --config to a command whose options are not the settings themselves."""
+    """Add --config, and where tasks come from, to a command whose options are not the settings themselves."""
     help_text_of_config = "a YAML file with settings, as `serve` takes it; of several files the later ones win"
     parser.add_argument("--config", metavar="FILE", action="append", default=[], help=help_text_of_config)
+    parser.add_argument(
+        "--task-modules",
+        "--task_modules",
+        metavar="NAME,NAME",
+        help="modules that add your own tasks: names that Python can import, or paths of .py files",
+    )
+    parser.add_argument("--checkout", metavar="FOLDER", help="a folder with another reasoning_gym package")
 
 
 def file_settings(
-    paths: Sequence[str], defaults: Mapping[str, object], given: Mapping[str, object]
+    options: argparse.Namespace, defaults: Mapping[str, object], given: Mapping[str, object]
 ) -> ReasoningSettings:
     """Return the settings of the files of --config, under the settings `given` and over the `defaults`.
 
+    `options` are those of a command with `add_config_option`; its --task-modules and --checkout are given too.
+
     Names on stderr what the files hold for other commands. Raises the errors of `read_core_settings`.
     """
-    settings, others = read_core_settings(paths, defaults, given)
+    places = {"task_modules": options.task_modules, "checkout": options.checkout}
+    given = {**given, **{name: value for name, value in places.items() if value is not None}}
+    settings, others = read_core_settings(options.config, defaults, given)
     if others:
         print(f"not used by this command: {visible(', '.join(others))}", file=sys.stderr)
     return settings

@@ -81,7 +81,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     options = parser.parse_args(argv)
     runs = find_runs(options.paths)
     plain = {"strict_rewards": False} if options.plain else {}
-    settings = file_settings(options.config, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
+    settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
     rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
     faults = [fault for run in runs for fault in run.faults]
     if not rescored.before and not rescored.left_out:

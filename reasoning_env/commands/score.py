@@ -36,7 +36,7 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
         given["strict_rewards"] = False
     if options.thinking is not None:
         given["thinking"] = options.thinking
-    settings = file_settings(options.config, {"num_generators": 1, "num_verifiers": 1}, given)
+    settings = file_settings(options, {"num_generators": 1, "num_verifiers": 1}, given)
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _score(session, options, text))
     messages = session.messages(problem)

@@ -67,7 +67,7 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     options = _parse(argv)
     chat = None if options.tokenizer_name is None else _read_chat_format(options)
     given = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
-    session = Session(file_settings(options.config, {}, given), checkout=find_checkout(folder))
+    session = Session(file_settings(options, {}, given), checkout=find_checkout(folder))
     samples, parameters = run_to_end(lambda: _collect(session, options))
     if not options.names:
         _print_listing(samples, as_json=options.json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from ..records import TaskInfo
 
@@ -13,7 +13,7 @@ class LibraryInfo:
     """The library that the workers imported: version, folder, tasks in name order.
 
     `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
-    evaluation; empty where the library has none.
+    evaluation; empty where the library has none. `releases` names what makes the tasks that are not the library's own.
     """
 
     version: str
@@ -22,6 +22,11 @@ class LibraryInfo:
     warnings: tuple[str, ...]
     adjustable: frozenset[str]
     system_prompt: str = ""
+    releases: Mapping[str, str] = field(default_factory=dict)
+
+    def release(self, task: str) -> str:
+        """Return the release that makes the problems of a task, as references name it."""
+        return self.releases.get(task, self.version)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ The text form is `task:split:seed:level:library:question_hash:params`, for examp
 
     gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
 
+`library` is the release that made the problem: reasoning-gym's, or `NAME@VERSION` of a module of `task_modules`.
 `level` is `-` at the library's defaults, `params` is JSON. `seed` is written `45+3/50` for item 3 of a dataset of 50
 items at seed 45; only published evaluation sets have such datasets.
 
@@ -39,6 +40,11 @@ def without_release(reference: str) -> str:
     """Return the text of a reference without the library release: equal in all releases that ask the same question."""
     fields = reference.split(":", 6)
     return ":".join([*fields[:4], *fields[5:]])
+
+
+def maker(release: str) -> str:
+    """Return a release in words: `reasoning-gym 0.1.25`, or the name and the version of a module."""
+    return release if "@" in release else f"reasoning-gym {release}"
 
 
 def _read_params(text: str) -> dict[str, Any]:
@@ -159,5 +165,5 @@ class Reference:
             return
         cause = "the reference was altered"
         if library != self.library:
-            cause = f"it was made by reasoning-gym {self.library}, and this is {library}"
+            cause = f"it was made by {maker(self.library)}, and this is {library}"
         raise InvalidReferenceError(str(self), f"its question comes out differently here; {cause}")

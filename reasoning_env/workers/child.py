@@ -31,7 +31,8 @@ if not __package__:
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.verifiers import Scorer
+from reasoning_env.sources.contract import Answers, Source
+from reasoning_env.sources.modules import TaskModuleError
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import OUT_OF_MEMORY_STATUS, SPAWN, Frame, Role, encode_frame, read_frame
@@ -55,22 +56,22 @@ def calm_garbage_collector() -> None:
     gc.enable()
 
 
-def serve_generator(library: Library, sock: socket.socket) -> None:
+def serve_generator(source: Source, sock: socket.socket) -> None:
     """Answer requests to generate, and to check or describe parameters, until the socket closes."""
     while (request := read_frame(sock)) is not None:
         if "check" in request.header:
-            faults = [library.check(*checked) for checked in request.header["check"]]
+            faults = [source.check(*checked) for checked in request.header["check"]]
             _reply(sock, request, {"faults": [fault for fault in faults if fault]})
         elif "describe" in request.header:
-            _reply(sock, request, {"described": {task: library.describe(task) for task in request.header["describe"]}})
+            _reply(sock, request, {"described": {task: source.describe(task) for task in request.header["describe"]}})
         else:
-            _generate(library, sock, request)
+            _generate(source, sock, request)
 
 
-def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
+def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
     started = time.perf_counter()
     try:
-        generated = library.generate(ProblemRequest(**request.header["generate"]))
+        generated = source.generate(ProblemRequest(**request.header["generate"]))
     except MemoryError:
         _exit_out_of_memory()
     except BaseException as error:
@@ -82,12 +83,12 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(library: Library, sock: socket.socket) -> None:
+def serve_verifier(source: Source, sock: socket.socket) -> None:
     """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer."""
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            scorer = library.scorer(
+            scorer = source.scorer(
                 header["task"], header["params"], request.blob, header["level"], plainly=header["plainly"]
             )
         except MemoryError:
@@ -100,7 +101,7 @@ def serve_verifier(library: Library, sock: socket.socket) -> None:
             _reply(sock, request, {"position": position, **_score_answer(scorer, answer)})
 
 
-def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
+def _score_answer(scorer: Answers, answer: str) -> dict[str, Any]:
     started = time.perf_counter()
     score = 0.0
     reason = "scored"
@@ -133,14 +134,14 @@ class Forker:
     def __init__(
         self,
         orders: socket.socket,
-        library: Library,
+        source: Source,
         faster: FasterGenerators | None,
         sandbox: Sandbox,
         directory: str,
         limits: WorkerLimits,
     ) -> None:
         self._orders = orders
-        self._library = library
+        self._source = source
         self._faster = faster
         self._sandbox = sandbox
         self._directory = directory
@@ -212,11 +213,11 @@ class Forker:
                 if self._faster is not None:
                     self._faster.install()
                 sock.sendall(encode_frame(hello))
-                serve_generator(self._library, sock)
+                serve_generator(self._source, sock)
             else:
                 hello["sandbox"] = self._sandbox.enter().describe()[:1000]
                 sock.sendall(encode_frame(hello))
-                serve_verifier(self._library, sock)
+                serve_verifier(self._source, sock)
             status = 0
         except ConnectionError:
             status = 0
@@ -247,15 +248,19 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     if frame is None:  # the main process ended before it sent settings
         return
     settings = frame.header
+    try:
+        library.add_modules(settings["task_modules"], settings["folder"])
+    except TaskModuleError as error:
+        orders.sendall(encode_frame({"task_modules": str(error)}))
+        return
     library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
-    sandbox = prepare([*code_paths(), library.path]) if settings["sandbox_verifiers"] else no_sandbox()
+    sandbox = prepare([*code_paths(), *library.read_paths]) if settings["sandbox_verifiers"] else no_sandbox()
     hello = {
         "version": library.version,
         "path": library.path,
-        "tasks": library.tasks,
+        "tasks": {name: vars(task) for name, task in library.tasks.items()},
         "warnings": library.warnings + (faster.warnings if faster is not None else []),
-        "adjustable": library.adjustable,
         "system_prompt": library.system_prompt,
     }
     orders.sendall(encode_frame(hello))

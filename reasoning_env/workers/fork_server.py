@@ -19,13 +19,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import WorkerError
+from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
 from ..records import TaskInfo
 from ..settings import ReasoningSettings
-from .cpu_time import STALL_S
-from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
-from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
+from .protocol import SPAWN, FrameLimits, ProtocolFault, Role, WorkerEnd
+from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
@@ -59,10 +58,14 @@ class PoolSettings:
     """Whether faster functions replace slow functions of the library's generators. Problems stay the same."""
     checkout: Path | None = None
     """A folder with a `reasoning_gym` package to use instead of the installed package."""
+    task_modules: tuple[str, ...] = ()
+    """Modules that register further tasks with the library: names, or absolute paths of `.py` files."""
 
     @classmethod
     def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
-        """Return the pool settings in an environment's settings."""
+        """Return the pool settings in an environment's settings. `checkout` stands in where the settings have none."""
+        if settings.checkout is not None:
+            checkout = Path(settings.checkout).expanduser().absolute()
         return cls(
             generators=settings.num_generators,
             verifiers=settings.num_verifiers,
@@ -76,7 +79,14 @@ class PoolSettings:
             sandbox_verifiers=settings.sandbox_verifiers,
             fast_generators=settings.fast_generators,
             checkout=checkout,
+            task_modules=tuple(map(_absolute, settings.task_modules)),
         )
+
+
+def _absolute(module: str) -> str:
+    """Return the absolute path of a file; the name of a module stays."""
+    is_path = module.endswith(".py") or os.sep in module
+    return str(Path(module).expanduser().absolute()) if is_path else module
 
 
 class ForkServer:
@@ -139,13 +149,17 @@ class ForkServer:
             )
 
     async def start(self, settings: PoolSettings) -> LibraryInfo:
-        """Send the settings and wait until the library is imported. Raises WorkerError."""
+        """Send the settings and wait until the library is imported.
+
+        Raises WorkerError, and ConfigError for a module of `task_modules` that cannot be used.
+        """
         self._timeout_s = settings.start_timeout_s
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
-            channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 18, blob=0))
-            channel.send({name: value for name, value in vars(settings).items() if name != "checkout"})
-            hello = (await self._first_frame(channel)).header
+            channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
+            sent = {name: value for name, value in vars(settings).items() if name != "checkout"}
+            channel.send({**sent, "folder": os.getcwd() if settings.task_modules else None})
+            hello = (await channel.receive(self._timeout_s)).header
         except DeadlineExceeded:
             raise WorkerError(
                 f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
@@ -154,15 +168,20 @@ class ForkServer:
             raise WorkerError(
                 f"the process that imports reasoning-gym ended at once: {self._last_words() or error}"
             ) from error
+        if "task_modules" in hello:
+            raise ConfigError(hello["task_modules"], setting="task_modules")
         if "error" in hello:
             raise WorkerError(f"reasoning-gym cannot be imported by a worker process: {hello['error']}")
         return LibraryInfo(
             version=hello["version"],
             path=hello["path"],
-            tasks=tuple(TaskInfo(name, category) for name, category in sorted(hello["tasks"].items())),
+            tasks=tuple(TaskInfo(name, task["category"]) for name, task in sorted(hello["tasks"].items())),
             warnings=tuple(hello["warnings"]),
-            adjustable=frozenset(hello["adjustable"]),
+            adjustable=frozenset(name for name, task in hello["tasks"].items() if task["has_levels"]),
             system_prompt=hello["system_prompt"],
+            releases={
+                name: task["release"] for name, task in hello["tasks"].items() if task["release"] != hello["version"]
+            },
         )
 
     async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:
@@ -181,7 +200,7 @@ class ForkServer:
                     channel = await Channel.open(ours, WORKER_LIMITS[role])
                     after_an_error.callback(channel.close)
                     self._order(SPAWN.pack(role, replaced_pid), theirs)
-                hello = (await self._first_frame(channel)).header
+                hello = (await channel.receive(self._timeout_s)).header
                 worker = Worker(hello["pid"], channel, forked_by=self, sandbox=hello.get("sandbox", ""))
             except DeadlineExceeded:
                 self._answers = False
@@ -194,23 +213,6 @@ class ForkServer:
                 raise WorkerError(f"a worker cannot be started: {error}") from error
             after_an_error.pop_all()
             return worker, _read_end(hello["replaced_status"])
-
-    async def _first_frame(self, channel: Channel) -> Frame:
-        """Return the first frame of a started process. Raises WorkerError as soon as this process is seen stopped.
-
-        Raises the errors of `Channel.receive` too.
-        """
-        left_s = self._timeout_s
-        while True:
-            try:
-                return await channel.receive(min(left_s, STALL_S))
-            except DeadlineExceeded:
-                left_s -= STALL_S
-                if is_stopped(self.process.pid):
-                    self._answers = False
-                    raise WorkerError("somebody stopped the process that forks workers") from None
-                if left_s <= 0:
-                    raise
 
     def _order(self, order: bytes, worker_socket: socket.socket) -> None:
         """Send an order. Raises WorkerError when the process takes no orders."""

@@ -163,6 +163,32 @@ class DifficultyMap:
             return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({_named(error)})"
         return None
 
+    def check_curriculum(self, task: str) -> str | None:
+        """Return the fault in a user's own curriculum; None without a fault or a curriculum.
+
+        Every attribute has levels, its default level is among them, and the config accepts each of them: a level that
+        fails is an error here, where a level of the library is clamped to the nearest that works.
+        """
+        if task not in self._curricula:
+            return None
+        try:
+            for name, definition in self._curricula[task]().attributes.items():
+                count = len(definition.levels)
+                default = getattr(definition, "default_level", 0)
+                if default not in range(count):
+                    return f"{task}: its curriculum has {count} levels of {name}, and no level {default}"
+            attributes = self._attributes(task)
+        except Exception as error:
+            return f"{task}: its curriculum cannot be read ({_named(error)})"
+        for level in (0.0, 0.5, 1.0):
+            params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
+            try:
+                self._validate(task, params)
+            except Exception as error:
+                as_json = json.dumps(params, default=repr)
+                return f"{task}: its config refuses level {level:g} of its curriculum, {as_json} ({_named(error)})"
+        return None
+
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
         unknown = _unknown(params, ["datasets"], "parameter")
         if unknown is not None:

@@ -8,12 +8,13 @@ import importlib
 import importlib.metadata
 import json
 import math
+import numbers
 import pickle
 import random
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
@@ -23,28 +24,16 @@ from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.giving_up import MAX_REJECTED
 from ..problems.seeds import follow_seed, hash_fraction
 from ..records import ProblemRequest
+from ..sources.contract import Generated, Source, SourceTask
+from ..sources.modules import TaskModule, import_task_modules
 from ..verifiers import Cause, Flaw, Scorer, clarify, find_flaw, preload, seed_picks, with_right_answer
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
 
 
-@dataclass(frozen=True)
-class Generated:
-    """A problem. `flawed` counts the rejected problems that were generated before, by cause."""
-
-    question: str
-    answer: str | None
-    metadata_json: str
-    entry: bytes
-    seed: int
-    params: Mapping[str, Any]
-    level: float | None
-    flawed: Mapping[str, int] = field(default_factory=dict)
-
-
-class Library:
-    """The imported library with its caches, one per worker process.
+class Library(Source):
+    """The imported library with its caches, one per worker process: the first source of problems.
 
     `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. Both may be
     changed.
@@ -60,12 +49,31 @@ class Library:
         self.lenient = True
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
+        self._modules: dict[str, TaskModule] = {}
         sort_fonts()
-        self.tasks = self._discover()
-        preload(self.tasks)
+        self._categories = self._discover()
+        preload(self._categories)
         self._difficulty = self._read_difficulty()
-        self.adjustable = self._find_adjustable()
+        self._tasks = self._describe_tasks(self._categories)
         self._datasets = DatasetCache(self.module)
+
+    @property
+    def tasks(self) -> Mapping[str, SourceTask]:
+        return self._tasks
+
+    def add_modules(self, entries: Sequence[str], folder: str | None = None) -> None:
+        """Import modules that register tasks with the library. Arguments and errors as in `import_task_modules`."""
+        if not entries:
+            return
+        registry = importlib.import_module("reasoning_gym.factory").DATASETS
+        self._modules |= import_task_modules(entries, registry, folder)
+        self._difficulty = self._read_difficulty()
+        self._tasks |= self._describe_tasks({task: module.name for task, module in self._modules.items()})
+
+    @property
+    def read_paths(self) -> list[str]:
+        """Paths that verifier workers read: of the library, and of the modules with tasks."""
+        return [self.path, *{path for module in self._modules.values() for path in module.read_paths}]
 
     @property
     def path(self) -> str:
@@ -111,13 +119,16 @@ class Library:
         The library's config must accept the parameters, and make a problem with them.
         """
         fault = self._difficulty.check(task, params, level)
-        if fault is None:
-            try:
-                self.generate(ProblemRequest(task, 0, params, level))
-            except Exception as error:
-                as_json = json.dumps(dict(params), default=repr)
-                fault = f"{task}: the library makes no problem with {as_json} ({type(error).__name__}: {error})"
-        return fault
+        if fault is None and task in self._modules:
+            fault = self._difficulty.check_curriculum(task)
+        if fault is not None:
+            return fault
+        try:
+            generated = self.generate(ProblemRequest(task, 0, params, level))
+        except Exception as error:
+            as_json = json.dumps(dict(params), default=repr)
+            return f"{task}: the library makes no problem with {as_json} ({type(error).__name__}: {error})"
+        return self._check_score(task, generated) if task in self._modules else None
 
     def describe(self, task: str) -> Any:
         """Return the parameters of a task as `DifficultyMap.describe` does, as strict JSON can hold them."""
@@ -129,16 +140,22 @@ class Library:
         except Exception:  # the registry cannot be read; `_discover` has warned
             return DifficultyMap({}, {})
 
-    def _find_adjustable(self) -> list[str]:
-        """Return the tasks that have levels."""
-        adjustable = []
-        for task in self.tasks:
-            try:
-                if self._difficulty.adjustable(task):
-                    adjustable.append(task)
-            except Exception as error:
-                self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
-        return adjustable
+    def _describe_tasks(self, categories: Mapping[str, str]) -> dict[str, SourceTask]:
+        return {
+            task: SourceTask(
+                category,
+                release=self._modules[task].release if task in self._modules else self.version,
+                has_levels=self._has_levels(task),
+            )
+            for task, category in categories.items()
+        }
+
+    def _has_levels(self, task: str) -> bool:
+        try:
+            return self._difficulty.adjustable(task)
+        except Exception as error:
+            self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
+            return False
 
     def generate(self, request: ProblemRequest) -> Generated:
         """Make the problem that is asked for: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
@@ -179,6 +196,8 @@ class Library:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
         with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
             entry = dataset[request.item]
+        if task in self._modules:
+            _check_entry(entry)
         corrects = self.strict and not request.as_published
         if corrects:
             entry = with_right_answer(task, entry, dataset)
@@ -222,6 +241,20 @@ class Library:
         lenient = self.lenient and not plainly
         return Scorer(task, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
 
+    def _check_score(self, task: str, generated: Generated) -> str | None:
+        """Return the fault in a user's verifier: its score of its own answer is no number from 0 to 1."""
+        if generated.answer is None:
+            return None
+        params = self._resolve(task, generated.params, None).params
+        try:
+            dataset = self._datasets.get(task, params, None)
+            score = dataset.score_answer(generated.answer, pickle.loads(generated.entry))
+        except Exception as error:
+            return f"{task}: its verifier fails at its own answer ({type(error).__name__}: {error})"
+        if not isinstance(score, numbers.Real) or not 0.0 <= float(score) <= 1.0:
+            return f"{task}: its verifier returns {score!r} for its own answer; a score is a number from 0 to 1"
+        return None
+
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None, *, draw: float = 0.5) -> Resolved:
         if level is None:
             return Resolved(params, None)
@@ -263,6 +296,19 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
     member = members[position]
     return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
+
+
+def _check_entry(entry: Any) -> None:
+    """Raise ValueError for an entry of a user's task that is no problem."""
+    if not isinstance(entry, dict):
+        raise ValueError(f"an entry is a dictionary with question and answer, not {type(entry).__name__}")
+    question = entry.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"its problem has no text: question is {question!r}")
+    try:
+        pickle.dumps(entry)
+    except Exception as error:
+        raise ValueError(f"its entry cannot be pickled ({type(error).__name__}: {error})") from error
 
 
 def _metadata_json(metadata: Any) -> str:

@@ -20,26 +20,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..errors import (
-    ClosedError,
-    GenerationError,
-    GeneratorFaultError,
-    ReasoningEnvError,
-    ScoringError,
-    WorkerError,
-)
+from ..errors import ClosedError, ConfigError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
 from ..metrics.stats import LibraryInfo, PoolStats
 from ..problems.references import Reference
 from ..records import Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
-from .cpu_time import STALL_S, Starved, receive_in_cpu_time
+from .cpu_time import Starved, receive_in_cpu_time
 from .fork_server import ForkServer, PoolSettings, launch
 from .jobs import CLIENT, Job, JobQueue
-from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
+from .protocol import Frame, ProtocolFault, Role, WorkerEnd
 from .scoring import GroupScorer
-from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
+from .worker import MAX_KILLS, DeadlineExceeded, Slot, WorkerDied
 
 __all__ = ["PoolSettings", "WorkerPool"]
 
@@ -69,23 +62,23 @@ class WorkerPool:
         """The last failed start of each role; none after a start that succeeded."""
         self._outages = {role: OutageLog(logger) for role in Role}
         self._closed = False
-        self._library = ""
+        self._library: LibraryInfo | None = None
         self.sandbox = ""
         """One line for the log: what restricts verifier workers. Empty before the first worker is ready."""
         self.stats = PoolStats()
         self._scorer = GroupScorer(settings, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
-        """Start the processes, and return when the library is imported. Raises WorkerError.
+        """Start the processes, and return when the library is imported.
 
-        `workers` limits the number of workers of each role until `grow` is called.
+        `workers` limits the number of workers of each role until `grow` is called. Raises WorkerError, and ConfigError
+        for a module of `task_modules` that cannot be used.
         """
         try:
             info = await self._start_fork_server()
         except BaseException:
             await self.close()
             raise
-        self._library = info.version
         self.grow(workers)
         return info
 
@@ -111,14 +104,12 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why jobs get no worker, in one line; None while workers of both roles live, and some are not stopped."""
+        """Why jobs get no worker, in one line; None while workers of both roles live."""
         if self._closed:
             return str(_closed())
         for role in Role:
-            workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
-            if workers and all(worker.is_stopped for worker in workers):
-                return f"no {role.name.lower()} answers: somebody stopped all of them"
-            if not workers:
+            slots = self._slots_of(role)
+            if all(slot.worker is None for slot in slots):
                 failure = self._failures.get(role, "none is ready yet")
                 return " ".join(f"no {role.name.lower()} is alive: {failure}".split())
         return None
@@ -135,7 +126,6 @@ class WorkerPool:
 
         Raises:
             GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s` or `cpu_s`.
-            GeneratorFaultError: an unexpected error of ours, or a worker that breaks the protocol.
             WorkerError: MAX_KILLS workers were killed from outside, no generator can be started, or, with `cpu_s`, the
                 machine gives generators hardly any processor time.
             ClosedError: the pool is closed.
@@ -144,8 +134,9 @@ class WorkerPool:
         problem = await self._do(
             Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s, cpu_s), urgent=urgent
         )
+        release = "" if self._library is None else self._library.release(problem.task)
         try:
-            return replace(problem, reference=str(Reference.of(problem, self._library)))
+            return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:
             raise _failed(spec, "has parameters that are nested too deep for a reference") from None
 
@@ -200,8 +191,7 @@ class WorkerPool:
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
         """Generate a problem, once more if the task ends its worker, and up to MAX_KILLS times if others kill it.
 
-        The fresh worker tells how the one before ended. A worker that is stopped or gets no processor time is replaced
-        once.
+        The fresh worker tells how the one before ended. A worker that gets no processor time is replaced once.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -213,7 +203,9 @@ class WorkerPool:
             except (TypeError, ValueError, RecursionError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
             try:
-                return read_problem(spec, await _receive_problem(slot.current, deadline_s, cpu_s))
+                if cpu_s is None:
+                    return read_problem(spec, await slot.current.receive(deadline_s))
+                return read_problem(spec, await receive_in_cpu_time(slot.current, cpu_s, deadline_s))
             except WorkerDied:
                 end = await self._replace(slot)
                 if end.from_outside:
@@ -234,12 +226,9 @@ class WorkerPool:
                 if starved:
                     raise WorkerError(f"{spec.task}, seed {spec.seed}: twice in a row, {error}") from None
                 starved = True
-            except FrameTooLargeError as error:
-                self._vacate(slot)
-                raise _failed(spec, f"made too large a problem: {error}") from error
             except ProtocolFault as error:
                 self._vacate(slot)
-                raise GeneratorFaultError(f"{spec.task}, seed {spec.seed}: generation went wrong: {error}") from error
+                raise _failed(spec, f"went wrong: {error}") from error
 
     # ---- running jobs
 
@@ -276,7 +265,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Return the next job for a slot's worker; None if the worker ends, or is stopped, before a job comes."""
+        """Return the next job for a slot's worker; None if the worker ends before a job comes."""
         jobs = self._jobs[slot.role]
         if slot.current.ended.done():
             return None
@@ -285,10 +274,7 @@ class WorkerPool:
         arrival = asyncio.create_task(jobs.get())
         either: list[asyncio.Future[Any]] = [arrival, slot.current.ended]
         try:
-            while True:
-                done, _ = await asyncio.wait(either, timeout=STALL_S, return_when=asyncio.FIRST_COMPLETED)
-                if done or slot.current.is_stopped:
-                    break
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return arrival.result() if arrival.done() else None
         except asyncio.CancelledError:  # the pool closes, which fails the jobs in the queue
             if arrival.done():
@@ -325,7 +311,7 @@ class WorkerPool:
             self._vacate(slot)  # the worker still works on the job
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
-            job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
+            job_error = GenerationError if slot.role is Role.GENERATOR else ScoringError
             _fail(job.result, job_error(f"the worker pool failed at this job: {type(error).__name__}: {error}"))
             self._vacate(slot)
 
@@ -375,6 +361,10 @@ class WorkerPool:
             except WorkerError as error:
                 self._note_failed_start(slot, error)
                 raise
+            except ConfigError as error:  # a module of `task_modules` that changed while the pool was open
+                failure = WorkerError(str(error))
+                self._note_failed_start(slot, failure)
+                raise failure from error
             except Exception as error:  # an owner that ends would leave the jobs of its role waiting for ever
                 logger.exception("a %s cannot be started", slot.role.name.lower())
                 failure = WorkerError(f"a worker cannot be started: {type(error).__name__}: {error}")
@@ -419,7 +409,8 @@ class WorkerPool:
         self._fork_server = launch(self._settings.checkout)
         self.stats.fork_servers_started += 1
         try:
-            return await self._fork_server.start(self._settings)
+            self._library = await self._fork_server.start(self._settings)
+            return self._library
         except BaseException:
             await self._stop_fork_server()
             raise
@@ -428,18 +419,6 @@ class WorkerPool:
         fork_server, self._fork_server = self._fork_server, None
         if fork_server is not None:
             await fork_server.stop()
-
-
-async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
-    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`; without `cpu_s`, Starved if stopped."""
-    if cpu_s is not None:
-        return await receive_in_cpu_time(worker, cpu_s, deadline_s)
-    try:
-        return await worker.receive(deadline_s)
-    except DeadlineExceeded:
-        if worker.is_stopped:
-            raise Starved("somebody stopped a worker") from None
-        raise
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:

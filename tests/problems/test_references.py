@@ -89,10 +89,13 @@ def test_altered_question_is_told() -> None:
         reference.check(make_problem(question="another"), "1")
 
 
-def test_another_release_is_named() -> None:
-    reference = Reference.of(make_problem(question="one"), "1")
-    with pytest.raises(InvalidReferenceError, match=r"made by reasoning-gym 1, and this is 2"):
-        reference.check(make_problem(question="another"), "2")
+@pytest.mark.parametrize(
+    ("made", "here", "told"), [("1", "2", "reasoning-gym 1, and this is 2"), ("my@1", "my@2", "my@1, and this is my@2")]
+)
+def test_another_release_is_named(made: str, here: str, told: str) -> None:
+    reference = Reference.of(make_problem(question="one"), made)
+    with pytest.raises(InvalidReferenceError, match=f"made by {told}"):
+        reference.check(make_problem(question="another"), here)
 
 
 def test_hash_is_of_any_text() -> None:

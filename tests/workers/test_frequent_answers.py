@@ -12,10 +12,11 @@ import pytest
 from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.seeds import hash_int
 from reasoning_env.records import ProblemRequest
+from reasoning_env.sources.contract import Generated
 from reasoning_env.verifiers import Cause
 from reasoning_env.verifiers.flaws import REJECTED
 from reasoning_env.verifiers.options import PARTS, SALT
-from reasoning_env.workers.library import Generated, Library
+from reasoning_env.workers.library import Library
 
 SLOW = frozenset({"intermediate_integration", "mini_sudoku", "polynomial_equations", "quantum_lock"})
 """A hundred problems take ten seconds or more."""
@@ -89,7 +90,7 @@ def test_problem_as_is(library: Library) -> None:
     ),
 )
 def test_draws_of_a_served_problem(library: Library, task: str) -> None:
-    levels = (None, 0.0, 0.5, 1.0) if task in library.adjustable else (None,)
+    levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
     count = 3 if task in SLOW else 25
     draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, count)]
     error = stdev(draws) / math.sqrt(len(draws))

@@ -1,0 +1,99 @@
+"""The contract between the workers and a source of problems: names, problems, scores.
+
+A source is made once, in the process that workers are forked from, and runs in workers only. reasoning-gym
+(`workers/library.py`) is the first source. A source says three things:
+
+- `tasks`: the names of its tasks, each with its category, its release, and whether it has levels
+- `generate`: the problem of a task, a seed, a level and parameters, the same in every process
+- `scorer`: what scores answers to such a problem
+
+Generators never see model text. Verifiers read model text and are sandboxed: `Answers.score` may raise, hang or end its
+process, and the pool turns the end into a reason. Pool, streams, references and reports know nothing else of a source.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..records import ProblemRequest
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """A task of a source.
+
+    `release` names what makes the task's problems, as references do; it holds no colon. `has_levels` tells whether a
+    level changes the task's problems.
+    """
+
+    category: str
+    release: str
+    has_levels: bool
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A problem. `flawed` counts the rejected problems that were generated before, by cause.
+
+    `entry` is the source's own record, which its `scorer` gets back unchanged. `answer` is None where many are right.
+    """
+
+    question: str
+    answer: str | None
+    metadata_json: str
+    entry: bytes
+    seed: int
+    params: Mapping[str, Any]
+    level: float | None
+    flawed: Mapping[str, int] = field(default_factory=dict)
+
+
+class Answers(Protocol):
+    """The scorer of one problem."""
+
+    def score(self, answer: str) -> float:
+        """Return the score of an answer, in [0, 1]. Raises any error; the answer then earns 0 with a reason."""
+        ...
+
+
+class Source(ABC):
+    """Tasks of one kind; see the module."""
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Mapping[str, SourceTask]:
+        """The tasks by name. A name is unique among all sources and holds no colon, comma, blank or wildcard."""
+
+    @abstractmethod
+    def generate(self, request: ProblemRequest) -> Generated:
+        """Return the problem that is asked for. Equal requests give equal problems in every process.
+
+        Raises any error if there is none.
+        """
+
+    @abstractmethod
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+    ) -> Answers:
+        """Return the scorer of a problem that `generate` made with these parameters, at this level.
+
+        `plainly` asks for the scores of the source's own evaluation. Raises any error, which is an infrastructure
+        error and never a score.
+        """
+
+    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+        """Return the fault in a user's parameters, in one line; None if they make a problem."""
+        try:
+            self.generate(ProblemRequest(task, 0, params, level))
+        except Exception as error:
+            as_json = json.dumps(dict(params), default=repr)
+            return f"{task}: no problem can be made with {as_json} ({type(error).__name__}: {error})"
+        return None
+
+    def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the parameters of a task by name, each with its `default` and, if levels move it, `levels`."""
+        return {}

@@ -1,0 +1,232 @@
+"""Tasks of a user's own modules, from the settings to verdicts and references."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
+from reasoning_env.commands.audit import audit_command
+from reasoning_env.problems.own_tasks import check_own_tasks
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = str(ROOT / "examples" / "own_task.py")
+RIGHT = "<answer>{}</answer>"
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+def own_session(**settings: Any) -> Session[Any]:
+    small = {"num_generators": 1, "num_verifiers": 1, "prefetch_problems": 2, "task_modules": [EXAMPLE]}
+    return Session(**{**small, "tasks": ["last_letter"], **settings})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session[Any]]:
+    """A session over the example's task and another in a composite, at level 1 and with parameters."""
+    settings = {
+        "tasks": ["own_task/*", "gcd", "composite"],
+        "task_params": {"own_task": {"max_length": 20}},
+        "task_sampling": "weighted",
+        "task_weights": {"category:own_task": 2.0},
+        "complexity_level": 1.0,
+        "num_eval_samples_per_task": 2,
+    }
+    async with own_session(**settings) as started:
+        yield started
+
+
+@on_module_loop
+async def test_patterns_reach_own_tasks(session: Session[Any]) -> None:
+    assert session.plan.tasks == ("composite", "gcd", "last_letter")
+    assert session.plan.params == {"last_letter": {"max_length": 20}}
+    assert session.plan.weights["last_letter"] == 2.0
+    assert "last_letter" in session.plan.adjustable
+
+
+@on_module_loop
+async def test_levels_of_own_task(session: Session[Any]) -> None:
+    lengths = []
+    for level in (0.0, 0.5, 1.0):
+        problem = await session.make("last_letter", 7, level=level, params={})
+        lengths.append(problem.params["min_length"])
+    assert lengths == [8, 8, 14]
+
+
+@on_module_loop
+async def test_verdicts_on_own_task(session: Session[Any]) -> None:
+    problem = await session.make("last_letter", 3)
+    verdicts = await session.judge(problem, [RIGHT.format(problem.answer), RIGHT.format("99"), "none"])
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0]
+
+
+@on_module_loop
+async def test_reference_names_module(session: Session[Any]) -> None:
+    problem = await session.make("last_letter", 3)
+    release = problem.reference.split(":")[4]
+    assert release.startswith("own_task@")
+    assert (await session.remake(problem.reference)).question == problem.question
+    assert (await session.make("gcd", 3)).reference.split(":")[4] == session.library.version
+
+
+@on_module_loop
+async def test_composite_has_own_tasks(session: Session[Any]) -> None:
+    members = [member["name"] for member in session.plan.all_params["composite"]["datasets"]]
+    assert members == ["gcd", "last_letter"]
+    made = [await session.make("composite", seed) for seed in range(12)]
+    assert any("last in the alphabet" in problem.question for problem in made)
+
+
+@on_module_loop
+async def test_evaluation_set_has_own_tasks(session: Session[Any]) -> None:
+    problems = await session.evaluation_set.problems()
+    assert [problem.task for problem in problems].count("last_letter") == 2
+
+
+@on_module_loop
+async def test_judge_without_the_module(session: Session[Any], other: Session[Any]) -> None:
+    reference = (await session.make("last_letter", 3)).reference.replace("last_letter", "first_letter")
+    release = session.library.release("last_letter")
+    with pytest.raises(InvalidReferenceError, match=f"no module of task_modules here .*'first_letter', .*{release}"):
+        await other.judge(reference, ["1"])
+
+
+@on_module_loop
+async def test_judge_with_another_source(
+    session: Session[Any], other: Session[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    for seed in (3, 4):
+        await other.judge((await session.make("last_letter", seed)).reference, ["1"])
+    made, judged = (each.library.release("last_letter") for each in (session, other))
+    assert made != judged
+    assert caplog.messages == [f"problems of last_letter were made by {made}, and are judged here by {judged}"]
+
+
+def test_bridge_takes_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "examples")
+    with Bridge(tasks=["last_letter"], task_modules="own_task", num_generators=1, num_verifiers=1) as bridge:
+        problem = bridge.next()
+        assert [verdict.score for verdict in bridge.judge(problem, [RIGHT.format(problem.answer)]) if verdict] == [1.0]
+    assert "own_task" not in sys.modules
+
+
+def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--task-modules", EXAMPLE, "--tasks", "last_letter", "--output", str(tmp_path)]
+    assert audit_command(options, tmp_path) == 0
+    assert "audit passed" in capsys.readouterr().out
+
+
+BAD_TASKS = """
+import math, pathlib
+from dataclasses import dataclass
+from reasoning_gym.coaching import BaseCurriculum, ScalarAttributeDefinition
+from reasoning_gym.factory import ProceduralDataset, register_dataset
+
+
+@dataclass
+class Config:
+    size_of_it: int = 1
+    seed: int = None
+    size: int = 500
+
+    def validate(self):
+        assert self.size_of_it < 3, "too large"
+
+
+class Base(ProceduralDataset):
+    score = 1.0
+
+    def __init__(self, config):
+        super().__init__(config=config, seed=config.seed, size=config.size)
+
+    def __getitem__(self, index):
+        return {"question": f"What is {self.seed + index} + 1?", "answer": "1", "metadata": {}}
+
+    def score_answer(self, answer, entry):
+        return self.score
+
+
+class Silent(Base):
+    def __getitem__(self, index):
+        return {**super().__getitem__(index), "question": " "}
+
+
+class Locked(Base):
+    def __getitem__(self, index):
+        return {**super().__getitem__(index), "metadata": {"key": lambda: 0}}
+
+
+class Outside(Base):
+    def score_answer(self, answer, entry):
+        return float(bool(pathlib.Path("/etc/hostname").read_text()))
+
+
+def curriculum(levels, default):
+    class Curriculum(BaseCurriculum):
+        def __init__(self):
+            super().__init__("Curriculum", Config)
+            self._define_attributes(
+                ScalarAttributeDefinition(name="it", field_name="size_of_it", levels=levels, default_level=default)
+            )
+
+    return Curriculum
+
+
+for name, score in {"unscored": None, "nan": math.nan, "over": 2.0, "texts": "1"}.items():
+    register_dataset(name, type(name, (Base,), {"score": score}), Config)
+for dataset in (Silent, Locked, Outside):
+    register_dataset(dataset.__name__.lower(), dataset, Config)
+register_dataset("no_levels", Base, Config, curriculum([], 0))
+register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
+register_dataset("refused_level", Base, Config, curriculum([1, 2, 3], 0))
+"""
+MISTAKES = {
+    "unscored": "its verifier returns None for its own answer; a score is a number from 0 to 1",
+    "nan": "its verifier returns nan for its own answer",
+    "over": "its verifier returns 2.0 for its own answer",
+    "texts": "its verifier returns '1' for its own answer",
+    "silent": "its problem has no text: question is ' '",
+    "locked": "its entry cannot be pickled",
+    "no_levels": "its curriculum has 0 levels of it, and no level 0",
+    "no_such_level": "its curriculum has 2 levels of it, and no level 4",
+    "refused_level": "its config refuses level 1 of its curriculum",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def other(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session[Any]]:
+    """A session with another source of the example, and with a module of bad tasks."""
+    folder = tmp_path_factory.mktemp("other")
+    (folder / "bad_tasks.py").write_text(BAD_TASKS)
+    (folder / "own_task.py").write_text(Path(EXAMPLE).read_text() + "# another comment\n")
+    modules = [str(folder / name) for name in ("bad_tasks.py", "own_task.py")]
+    async with own_session(task_modules=modules, tasks=["gcd"]) as started:
+        yield started
+
+
+@on_module_loop
+@pytest.mark.parametrize("task", MISTAKES)
+async def test_bad_task(task: str, other: Session[Any]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        await check_own_tasks([task], {}, other.pool)
+    assert str(raised.value).startswith(f"task_modules: {task}: ")
+    assert MISTAKES[task] in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@on_module_loop
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Landlock")
+async def test_verifier_reads_outside(other: Session[Any]) -> None:
+    if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
+        pytest.skip("no Landlock here")
+    with pytest.raises(ConfigError, match="outside: its verifier fails in the sandbox"):
+        await check_own_tasks(["outside"], {}, other.pool)
+
+
+async def test_missing_module_is_a_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"^task_modules: there is no module no_such_lab"):
+        await own_session(task_modules=["no_such_lab"]).start()
