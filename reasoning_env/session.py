@@ -430,6 +430,14 @@ class Session(Generic[T]):
         """Number of problems that were handed out and are not done."""
         return 0 if self._stream is None else self._stream.in_flight
 
+    async def reject(self, problem: Problem) -> Rejection | None:
+        """Return why this session would not serve a problem; None for a problem that it would.
+
+        Raises ConfigError as `next` does.
+        """
+        prepared = await self._prepare_or_reject(problem)
+        return prepared if isinstance(prepared, Rejection) else None
+
     async def _prepare_or_reject(self, problem: Problem) -> T | Rejection:
         """Return the prepared problem, or the reason why this run does not serve the problem.
 

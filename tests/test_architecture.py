@@ -112,7 +112,8 @@ def test_problems_rewards_dumps_are_apart(rooms: dict[str, set[str]]) -> None:
 
 
 def test_only_hosts_import_session(rooms: dict[str, set[str]]) -> None:
-    hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "commands", "integrations")} | {"reasoning_env"}
+    hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "commands", "data", "integrations")}
+    hosts.add("reasoning_env")
     inside = {name for name in rooms if name.startswith("reasoning_env")}
     assert {name for name in inside if "reasoning_env/session" in rooms[name]} <= hosts
 

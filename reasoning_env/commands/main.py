@@ -32,6 +32,7 @@ HELP = {
     "tasks": "list the tasks; `tasks NAME` shows whole samples",
     "score": "score a text as the completion of one problem: prompt, reward and reason",
     "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
+    "problems": "write a file of problems to train on: no question twice, in parts for a cluster",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
@@ -48,6 +49,7 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {"tasks": "--tasks"},
     "demo": {"tasks": "--tasks"},
     "judge": {"num_generators": "--generators", "num_verifiers": "--verifiers"},
+    "problems": {"tasks": "--tasks", "seed": "--seed"},
     "score": {"tasks": ""},
     "tasks": {
         "tasks": "",
@@ -152,6 +154,10 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
             from .score import score_command
 
             return functools.partial(score_command, folder=folder)
+        case "problems":
+            from .problems import problems_command
+
+            return functools.partial(problems_command, folder=folder)
         case "judge":
             from .judge import judge_command
 

@@ -17,7 +17,7 @@ from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings
-from .problems import add_problem_options, check_params, describe_problem, show_answer, show_messages
+from .problem_options import add_problem_options, check_params, describe_problem, show_answer, show_messages
 from .running import run_to_end
 
 

@@ -22,7 +22,7 @@ from ..session import Session
 from ..settings import SYSTEM_PROMPT
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings
-from .problems import (
+from .problem_options import (
     SEEDS,
     add_problem_options,
     check_params,
@@ -65,7 +65,16 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     `folder` may hold a checkout of the library. Raises ConfigError for a name that matches no task.
     """
     options = _parse(argv)
-    chat = None if options.tokenizer_name is None else _read_chat_format(options)
+    chat = (
+        None
+        if options.tokenizer_name is None
+        else read_chat_format(
+            options.tokenizer_name,
+            template=options.chat_template,
+            template_options=options.chat_template_kwargs,
+            thinking=options.thinking,
+        )
+    )
     given = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
     session = Session(file_settings(options, {}, given), checkout=find_checkout(folder))
     samples, parameters = run_to_end(lambda: _collect(session, options))
@@ -133,30 +142,25 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
-    """Return the model's chat format. Raises ConfigError for an unreadable tokenizer and an unusable template."""
+def read_chat_format(name: str, *, setting: str = "--tokenizer_name", **chat_options: Any) -> ChatFormat:
+    """Return the chat format of the tokenizer with this name; `chat_options` are arguments of ChatFormat.
+
+    Raises ConfigError for an unreadable tokenizer and an unusable template.
+    """
     try:
-        from transformers import AutoTokenizer  # takes seconds to import, and only --tokenizer_name needs it
+        from transformers import AutoTokenizer  # takes seconds to import, and only tokens need it
     except ImportError as error:
-        raise ConfigError(
-            "needs transformers", setting="--tokenizer_name", remedy="pip install transformers"
-        ) from error
+        raise ConfigError("needs transformers", setting=setting, remedy="pip install transformers") from error
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(options.tokenizer_name)
+        tokenizer: Any = AutoTokenizer.from_pretrained(name)
     except Exception as error:  # tokenizers raise many kinds of errors for unreadable files
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
-            f"{options.tokenizer_name!r} cannot be read ({reason})",
-            setting="--tokenizer_name",
+            f"{name!r} cannot be read ({reason})",
+            setting=setting,
             remedy="name a folder, or a tokenizer on the Hugging Face hub",
         ) from error
-    return ChatFormat(
-        tokenizer,
-        options.tokenizer_name,
-        template=options.chat_template,
-        template_options=options.chat_template_kwargs,
-        thinking=options.thinking,
-    )
+    return ChatFormat(tokenizer, name, **chat_options)
 
 
 async def _collect(session: Session[Problem], options: argparse.Namespace) -> tuple[list[Sample], Parameters]:

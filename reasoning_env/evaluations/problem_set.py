@@ -11,17 +11,14 @@ from typing import Any
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, FACTS
-from ..problems.giving_up import MAX_FAILURES
-from ..problems.references import hash_question, without_release
+from ..problems.giving_up import MAX_FAILURES, MAX_REPEATS
+from ..problems.references import hash_words, without_release
 from ..problems.sampling import evaluation_spec
 from ..problems.stream import Generator, generate_in_the_end
 from ..records import Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
 
 logger = logging.getLogger(__name__)
-
-MAX_REPEATS = 100
-"""Draws in a row that the set asks already, after which a task has no other questions: 99 % of them are in the set."""
 
 
 class EvaluationSet:
@@ -98,7 +95,7 @@ class EvaluationSet:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
         if task in self._many_questions and not self.library_seeds:
             return False
-        question_hash = _hash_words(problem.question)
+        question_hash = hash_words(problem.question)
         return question_hash in await self._hashes_of(task) or question_hash in await self._hashes_of(COMPOSITE)
 
     async def close(self) -> None:
@@ -109,7 +106,7 @@ class EvaluationSet:
         if task not in self.tasks:
             return frozenset()
         if task not in self._question_hashes:
-            hashes = [_hash_words(problem.question) async for problem in self.stream([task])]
+            hashes = [hash_words(problem.question) async for problem in self.stream([task])]
             self._question_hashes[task] = frozenset(hashes)
         return self._question_hashes[task]
 
@@ -135,7 +132,7 @@ class EvaluationSet:
             asked = await self._asked_before(task, number)
             if task in self._exhausted:
                 return None
-            if _hash_words(problem.question) not in asked:
+            if hash_words(problem.question) not in asked:
                 return problem
             repeats += 1
         if failures == MAX_FAILURES:
@@ -158,7 +155,7 @@ class EvaluationSet:
         # Unlike awaiting them, waiting for generations does not cancel them when this one is cancelled.
         await asyncio.wait(earlier)
         problems = [generation.result() for generation in earlier]
-        return frozenset(_hash_words(problem.question) for problem in problems if problem is not None)
+        return frozenset(hash_words(problem.question) for problem in problems if problem is not None)
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
@@ -169,11 +166,6 @@ def set_fingerprint(references: Iterable[str]) -> str:
     """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
     names = sorted(map(without_release, references))
     return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
-
-
-def _hash_words(question: str) -> str:
-    """Return a hash that is equal for questions that differ in whitespace alone."""
-    return hash_question(" ".join(question.split()))
 
 
 def _has_failed(generation: asyncio.Task[Problem | None]) -> bool:

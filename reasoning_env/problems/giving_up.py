@@ -9,6 +9,8 @@
   again, for as long as it takes.
 - A *level* is not drawn any more once most of its problems do not fit, but not before MIN_UNFIT did not. The lowest
   level stays.
+- A task has *no other question* after MAX_REPEATS draws in a row that were asked before: in an evaluation set, and in a
+  file of problems at a level.
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.
 
 Imports nothing of the package.
@@ -22,3 +24,5 @@ MIN_UNFIT = 8
 """If half of a level's problems fit, its first eight are all unfit with a chance of 0.4 % (0.5**8)."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
 """As many as quarantine a task: a wrong limit of tokens is told within seconds."""
+MAX_REPEATS = 100
+"""Draws in a row whose questions were asked before, after which a task has no other: 99 % of them were asked."""

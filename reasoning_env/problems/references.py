@@ -36,6 +36,11 @@ def hash_question(question: str) -> str:
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
+def hash_words(question: str) -> str:
+    """Return a hash that is equal for questions that differ in whitespace alone."""
+    return hash_question(" ".join(question.split()))
+
+
 def without_release(reference: str) -> str:
     """Return the text of a reference without the library release: equal in all releases that ask the same question."""
     fields = reference.split(":", 6)

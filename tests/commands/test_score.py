@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.commands.problems import describe_problem, show_answer
+from reasoning_env.commands.problem_options import describe_problem, show_answer
 from reasoning_env.commands.score import score_command
 from reasoning_env.errors import ConfigError, GenerationError
 from tests.records import make_problem

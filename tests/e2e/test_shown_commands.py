@@ -48,6 +48,7 @@ PROCESS = (
     "process --config configs/vllm.yaml --env.total_steps 1000 --env.data_path_to_save_groups data/first.jsonl "
     "--keep correct"
 )
+PROBLEMS = "problems --tasks gcd,algebra/* --count 1000 --levels 0.25,0.5 --seed 1 --out train.jsonl"
 REPORT = "report data/first.jsonl -o report.html"
 RESCORE = "rescore data/first.jsonl --plain"
 OPENAI = "--base-url https://api.openai.com/v1"
@@ -177,6 +178,7 @@ def test_every_shown_command_is_tested() -> None:
     run = {
         RAY,
         SLURM,
+        PROBLEMS,
         PROCESS,
         EVALUATE,
         EVALUATE_SOME,
@@ -205,6 +207,11 @@ def test_ray_command_parses(newcomer: Newcomer) -> None:
 def test_process_writes_data(groups: Path) -> None:
     assert len(groups.read_text().splitlines()) == 3
     assert groups.with_name("first-correct.jsonl").is_file()
+
+
+def test_problems_are_written(newcomer: Newcomer) -> None:
+    assert "20 rows" in newcomer.run(PROBLEMS, {"1000": "20", "gcd,algebra/*": "gcd,lcm"})
+    assert len((newcomer.folder / "train.jsonl").read_text().splitlines()) == 20
 
 
 def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:

@@ -1,0 +1,98 @@
+"""Options that name a problem, and a problem as text or JSON: shared by the commands `tasks` and `score`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import ConfigError
+from ..records import Problem
+from ..session import Session
+from ..settings import parse_mapping
+
+SEEDS = 2**32
+"""Number of seeds of the library, which start at 0."""
+
+
+def add_problem_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a problem of a task."""
+    parser.add_argument("--seed", type=seed, default=42, metavar="N", help="the library's seed (default: %(default)s)")
+    parser.add_argument("--level", type=level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
+    parser.add_argument(
+        "--params",
+        type=mapping,
+        default={},
+        metavar="MAPPING",
+        help="parameters of the library's config of the task, as in a dump: '{min_terms: 4}'",
+    )
+
+
+def split_names(arguments: Sequence[str]) -> list[str]:
+    """Return the names in the arguments. An argument may hold several names, joined by commas."""
+    return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
+
+
+def seed(text: str) -> int:
+    """Parse --seed. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) >= SEEDS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {SEEDS - 1}; got {text!r}")
+    return int(text)
+
+
+def level(text: str) -> float:
+    """Parse --level. Raises ArgumentTypeError."""
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
+
+
+def mapping(text: str) -> Mapping[str, Any]:
+    """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
+    try:
+        params = parse_mapping(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; got {text!r}") from error
+    assert isinstance(params, dict)
+    return params
+
+
+async def check_params(
+    session: Session[Any], tasks: Sequence[str], params: Mapping[str, Any], level: float | None
+) -> None:
+    """Raise ConfigError when a task does not accept the parameters at the level."""
+    if not params:
+        return
+    defaults = session.plan.all_params
+    faults = await session.pool.check([(task, {**defaults.get(task, {}), **params}, level) for task in tasks])
+    if faults:
+        raise ConfigError("; ".join(faults), setting="--params")
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Return a problem as JSON values. `level` and `params` are the values of its generation."""
+    return {
+        "task": problem.task,
+        "seed": problem.spec.seed,
+        "level": problem.level,
+        "params": dict(problem.params),
+        "question": problem.question,
+        "answer": problem.answer,
+        **({} if problem.library_answer is None else {"library_answer": problem.library_answer}),
+    }
+
+
+def show_answer(problem: Problem) -> str:
+    """Return the right answer as text, with the library's own where it is wrong; a remark when many are right."""
+    if problem.answer is None:
+        return "(no single answer: the verifier accepts many)"
+    if problem.library_answer is None:
+        return problem.answer
+    return f"{problem.answer}   (corrected: the library's own answer is {problem.library_answer})"
+
+
+def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return a conversation as text."""
+    return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)

@@ -1,0 +1,1 @@
+"""Files of problems, of verdicts and of training data, of any size and with bounded memory."""

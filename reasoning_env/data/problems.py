@@ -1,0 +1,295 @@
+"""Problems for a file: no question twice, none of the evaluation set, and the same problems at the same call.
+
+A task's rows come at the wanted levels in turn. Each level of a task has a sequence of draws of its own, whose seeds
+depend on nothing but run seed, task, level and the number of the draw. A draw gives a row unless the task has asked the
+question before, the evaluation set asks it, or it does not fit. A level ends early when MAX_REPEATS draws in a row
+repeat questions.
+
+Parts: with up to as many parts as tasks, each part has tasks of its own. With more, the parts that share a task all
+draw the task's whole sequence, and each keeps the questions whose hash falls to it. So parts share no question, and
+together they hold the rows of one call, whatever a part knows of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..errors import GenerationError
+from ..problems.giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS
+from ..problems.references import hash_words
+from ..problems.seeds import file_seed, hash_int
+from ..problems.stream import generate_in_the_end
+from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
+from ..runtime.concurrency import cancel_all, map_concurrently
+from ..session import Session
+
+AHEAD = 4
+"""Draws of a level that are generated at a time."""
+TASKS_AT_ONCE = 8
+"""Tasks that are drawn at a time, so that a slow task does not keep the workers from the others."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The problems of a file: `count` in all, at `levels` in turn (None: the library's defaults), in part `part`.
+
+    `part` counts from 1 to `parts`.
+    """
+
+    count: int
+    levels: tuple[float | None, ...] = (None,)
+    seed: int = 42
+    part: int = 1
+    parts: int = 1
+
+
+@dataclass
+class LevelProgress:
+    """How far a level of a task is: draws made, rows, and the draws that gave no row, by cause.
+
+    `ended` says why the level has no more rows; empty while it goes on.
+    """
+
+    level: float | None
+    draws: int = 0
+    rows: int = 0
+    duplicates: int = 0
+    held_out: int = 0
+    too_long: int = 0
+    failures: int = 0
+    without_row: int = 0
+    """Draws in a row that gave no row."""
+    ended: str = ""
+
+
+@dataclass
+class TaskProgress:
+    """How far a task is. `rows` counts the rows of all parts, `kept` those of this part."""
+
+    task: str
+    wanted: int
+    levels: list[LevelProgress] = field(default_factory=list)
+    kept: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(level.rows for level in self.levels)
+
+    def state(self) -> dict[str, Any]:
+        """Return the progress as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, state: Mapping[str, Any]) -> TaskProgress:
+        """Return the progress of `state`."""
+        levels = [LevelProgress(**level) for level in state["levels"]]
+        return cls(state["task"], state["wanted"], levels, state["kept"])
+
+
+def shares(count: int, weights: Mapping[str, float]) -> dict[str, int]:
+    """Return the rows of each task: in proportion to the weights, `count` in all. Earlier names get the remainder."""
+    total = sum(weights.values())
+    exact = {task: count * weight / total for task, weight in weights.items()}
+    whole = {task: int(rows) for task, rows in exact.items()}
+    by_remainder = sorted(weights, key=lambda task: whole[task] - exact[task])
+    for task in by_remainder[: count - sum(whole.values())]:
+        whole[task] += 1
+    return whole
+
+
+def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tuple[int, int]]:
+    """Return the tasks of a part, each with the remainder and the number by which the question's hash is divided."""
+    if parts <= len(tasks):
+        return dict.fromkeys(tasks[part - 1 :: parts], (0, 1))
+    number = (part - 1) % len(tasks)
+    sharing = len(range(number, parts, len(tasks)))
+    return {tasks[number]: ((part - 1) // len(tasks), sharing)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A problem at its place in the file: of all parts, the row with number `position`. The progress is the task's."""
+
+    position: int
+    problem: Problem
+    progress: TaskProgress
+
+
+class ProblemRows:
+    """The problems of a part, task by task.
+
+    Args:
+        session: A started session; its settings select tasks, weights and parameters.
+        wanted: What the file is to hold.
+        is_new: Called with a task and the hash of a question; tells whether the question comes for the first time, and
+            remembers it. By default, memory remembers.
+        progress: Progress of an earlier call, by task.
+    """
+
+    def __init__(
+        self,
+        session: Session[Any],
+        wanted: Wanted,
+        *,
+        is_new: Callable[[str, str], bool] | None = None,
+        progress: Mapping[str, TaskProgress] | None = None,
+    ) -> None:
+        self._session = session
+        self._wanted = wanted
+        self._seen: set[tuple[str, str]] = set()
+        self._is_new = is_new or self._is_new_here
+        tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
+        self._places = {task: place for place, task in enumerate(tasks)}
+        self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
+        rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
+        adjustable = session.plan.adjustable
+        earlier = progress or {}
+        self.progress = {
+            task: earlier.get(task)
+            or TaskProgress(
+                task,
+                rows[task],
+                [LevelProgress(level) for level in (wanted.levels if task in adjustable else (None,))],
+            )
+            for task in self._owned
+        }
+
+    async def of_task(self, task: str) -> AsyncIterator[Row]:
+        """Yield the rows of a task that are not there yet."""
+        progress = self.progress[task]
+        remainder, sharing = self._owned[task]
+        sequences = [_Draws(self._session, task, level, self._wanted.seed) for level in progress.levels]
+        try:
+            while progress.rows < progress.wanted:
+                open_sequences = [draws for draws in sequences if not draws.progress.ended]
+                if not open_sequences:
+                    return
+                draws = min(open_sequences, key=lambda draws: draws.progress.rows)
+                problem = await draws.next_new(self._is_new)
+                if problem is None:
+                    continue
+                if hash_int(hash_words(problem.question)) % sharing == remainder:
+                    position = (progress.rows - 1) * len(self._places) + self._places[task]
+                    progress.kept += 1
+                    yield Row(position, problem, progress)
+        finally:
+            await cancel_all(draw for draws in sequences for draw in draws.ahead)
+
+    async def __aiter__(self) -> AsyncIterator[Row]:
+        """Yield the rows of one task after the other."""
+        for task in self.progress:
+            async for row in self.of_task(task):
+                yield row
+
+    async def make(self, keep: Callable[[Row], None]) -> None:
+        """Make the rows of TASKS_AT_ONCE tasks at a time.
+
+        `keep` is called with a row at the moment at which the row counts as made: progress and remembered questions
+        agree with the rows that were kept, at whatever row the work ends.
+        """
+
+        async def keep_all(task: str) -> None:
+            async for row in self.of_task(task):
+                keep(row)
+
+        await map_concurrently(keep_all, self.progress, at_once=TASKS_AT_ONCE)
+
+    def _is_new_here(self, task: str, question: str) -> bool:
+        before = len(self._seen)
+        self._seen.add((task, question))
+        return len(self._seen) > before
+
+
+class _Draws:
+    """The draws of a task at a level, in order; some are generated ahead."""
+
+    def __init__(self, session: Session[Any], task: str, progress: LevelProgress, seed: int) -> None:
+        self.progress = progress
+        self.ahead: deque[asyncio.Task[Problem | Rejection]] = deque()
+        self._session = session
+        self._task = task
+        self._seed = seed
+        self._next_draw = progress.draws
+
+    async def next_new(self, is_new: Callable[[str, str], bool]) -> Problem | None:
+        """Return the next problem that gives a row; None if the level ends here."""
+        progress = self.progress
+        failures = 0
+        while True:
+            try:
+                drawn = await self._draw()
+            except GenerationError as error:
+                progress.draws += 1
+                progress.failures += 1
+                failures += 1
+                if failures == MAX_FAILURES:
+                    progress.ended = f"{failures} failures in a row, the last: {error}"
+                    return None
+                continue
+            failures = 0
+            progress.draws += 1
+            if isinstance(drawn, Problem) and is_new(self._task, hash_words(drawn.question)):
+                progress.rows += 1
+                progress.without_row = 0
+                return drawn
+            progress.without_row += 1
+            if drawn is Rejection.HELD_OUT:
+                progress.held_out += 1
+            elif drawn is Rejection.TOO_LONG:
+                progress.too_long += 1
+            else:
+                progress.duplicates += 1
+            if progress.without_row == MAX_REJECTED or (
+                drawn is not Rejection.TOO_LONG and progress.without_row == MAX_REPEATS
+            ):
+                progress.ended = f"{progress.without_row} draws in a row gave no other question that may be served"
+                return None
+
+    async def _draw(self) -> Problem | Rejection:
+        """Return the outcome of the next draw. Raises GenerationError."""
+        while len(self.ahead) < AHEAD:
+            self.ahead.append(asyncio.create_task(self._generate(self._next_draw)))
+            self._next_draw += 1
+        return await self.ahead.popleft()
+
+    async def _generate(self, number: int) -> Problem | Rejection:
+        session, level = self._session, self.progress.level
+        seed = file_seed(self._seed, self._task, level, number)
+        request = ProblemRequest(self._task, seed, session.plan.all_params.get(self._task, {}), level)
+        spec = ProblemSpec(request, Split.TRAIN, number)
+        problem = await generate_in_the_end(session.pool, spec, session.settings.generation_deadline_s)
+        rejection = await session.reject(problem)
+        return problem if rejection is None else rejection
+
+
+def describe_row(session: Session[Any], row: Row) -> dict[str, Any]:
+    """Return the columns of a row, as `COLUMNS` names them."""
+    problem = row.problem
+    return {
+        "index": row.position,
+        "reference": problem.reference,
+        "task": problem.task,
+        "level": problem.level,
+        "messages": [dict(message) for message in session.messages(problem)],
+        "question": problem.question,
+        "answer": problem.answer,
+        "metadata": json.dumps(json.loads(problem.metadata_json)),
+    }
+
+
+COLUMNS = {
+    "index": "count",
+    "reference": "text",
+    "task": "text",
+    "level": "number",
+    "messages": "messages",
+    "question": "text",
+    "answer": "text",
+    "metadata": "text",
+}
+"""Columns of a file of problems, each with its type in Parquet: see `tables`."""

@@ -1,0 +1,164 @@
+"""Keep what a call has made in a file beside its output, so that the same call goes on after any end.
+
+The file is a database of SQLite. A transaction holds rows together with the progress that made them, so a killed call
+has lost at most COMMIT_S of work, and neither repeats nor misses a row.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from ..runtime.text import visible
+from ..storage.files import replace_file
+from ..storage.reading import read_json
+
+COMMIT_S = 1.0
+"""Seconds of work that a killed call loses at most. A transaction takes some milliseconds."""
+
+
+def part_path(out: Path) -> Path:
+    """Return the file of a call under way."""
+    return out.with_name(f"{out.name}.part")
+
+
+def card_path(out: Path) -> Path:
+    """Return the card of a finished file: what made the file, and what it holds."""
+    return out.with_name(f"{out.name}.card.json")
+
+
+class RowStore:
+    """Rows by position, progress by name, and questions that were seen. For one thread.
+
+    Raises ConfigError when another call is at work, or when rows were made with other settings.
+    """
+
+    def __init__(self, out: Path, made_with: Mapping[str, Any], setting: str = "--out") -> None:
+        self.path = part_path(out)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
+            self._begin()
+            earlier = self.progress("made_with")
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigError(
+                f"{visible(str(self.path))} cannot be used ({error})",
+                setting=setting,
+                remedy="wait for the call that is at work there, or remove the file",
+            ) from error
+        if earlier is None:
+            self.note("made_with", made_with)
+        elif earlier != made_with:
+            self.close()
+            raise other_settings(self.path, earlier, made_with, setting)
+        self.commit()
+
+    def _begin(self) -> None:
+        # The lock is held between transactions too: two calls must not add rows in turns.
+        for line in (
+            "PRAGMA locking_mode = EXCLUSIVE",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = NORMAL",
+            "BEGIN IMMEDIATE",
+            "CREATE TABLE IF NOT EXISTS rows (position INTEGER PRIMARY KEY, row TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS progress (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS seen (task TEXT, question TEXT, PRIMARY KEY (task, question)) WITHOUT ROWID",
+        ):
+            self._database.execute(line)
+        self._committed = time.monotonic()
+
+    def add(self, position: int, row: Mapping[str, Any]) -> None:
+        """Add a row. A row at the same position is replaced."""
+        self._database.execute("INSERT OR REPLACE INTO rows VALUES (?, ?)", (position, json.dumps(row)))
+
+    def is_new(self, task: str, question: str) -> bool:
+        """Tell whether a task's question, given by its hash, comes for the first time, and remember it."""
+        cursor = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (task, question))
+        return cursor.rowcount == 1
+
+    def note(self, name: str, value: object) -> None:
+        """Set the progress of a name: a JSON value."""
+        self._database.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (name, json.dumps(value)))
+
+    def progress(self, name: str) -> Any:
+        """Return the progress of a name; None without any."""
+        found = self._database.execute("SELECT value FROM progress WHERE name = ?", (name,)).fetchone()
+        return None if found is None else json.loads(found[0])
+
+    def commit_in_time(self) -> None:
+        """Make everything lasting, if the last time is COMMIT_S ago."""
+        if time.monotonic() - self._committed > COMMIT_S:
+            self.commit()
+
+    def commit(self) -> None:
+        """Make everything lasting."""
+        self._database.execute("COMMIT")
+        self._database.execute("BEGIN IMMEDIATE")
+        self._committed = time.monotonic()
+
+    def __len__(self) -> int:
+        return int(self._database.execute("SELECT COUNT(*) FROM rows").fetchone()[0])
+
+    def has(self, position: int) -> bool:
+        """Tell whether there is a row at a position."""
+        return self._database.execute("SELECT 1 FROM rows WHERE position = ?", (position,)).fetchone() is not None
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield positions and rows, in the order of their positions."""
+        for position, row in self._database.execute("SELECT position, row FROM rows ORDER BY position"):
+            yield position, json.loads(row)
+
+    def close(self) -> None:
+        """Make everything lasting and close the file. Safe to call twice."""
+        with suppress(sqlite3.ProgrammingError):
+            self._database.execute("COMMIT")
+            self._database.close()
+
+    def remove(self) -> None:
+        """Close and remove the file: its rows are written elsewhere."""
+        self.close()
+        for end in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+
+
+def finished_card(out: Path, made_with: Mapping[str, Any], setting: str = "--out") -> Mapping[str, Any] | None:
+    """Return the card of an output that the same call has finished; None where there is no output.
+
+    Raises ConfigError for an output of other settings, or without a card.
+    """
+    if not out.exists():
+        return None
+    try:
+        card = read_json(card_path(out))
+        earlier = card["made_with"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConfigError(
+            f"{visible(str(out))} exists, and no card tells what made it",
+            setting=setting,
+            remedy="name another file, or remove this one",
+        ) from None
+    if earlier != made_with:
+        raise other_settings(out, earlier, made_with, setting)
+    return dict(card)
+
+
+def write_card(out: Path, card: Mapping[str, Any]) -> None:
+    """Write the card of an output. Raises OSError."""
+    replace_file(card_path(out), [json.dumps(card, indent=2).encode() + b"\n"], mode=0o666)
+
+
+def other_settings(path: Path, earlier: object, now: Mapping[str, Any], setting: str) -> ConfigError:
+    """Return the error of a file that was made with other settings, with the names of these settings."""
+    before = earlier if isinstance(earlier, dict) else {}
+    names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    return ConfigError(
+        f"{visible(str(path))} was made with other settings ({visible(', '.join(names))})",
+        setting=setting,
+        remedy="name another file, or remove this one",
+    )

@@ -1,0 +1,224 @@
+"""Files of problems: what is in them, in parts, at the same call, and after an end in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import pytest_asyncio
+
+from reasoning_env import ConfigError, Session
+from reasoning_env.commands.problems import problems_command, write_problems
+from reasoning_env.data.problems import ProblemRows, Wanted, shares, tasks_of_part
+from reasoning_env.data.store import RowStore, card_path, part_path
+from reasoning_env.data.tables import read_rows
+from reasoning_env.problems.references import hash_words
+from tests.e2e.processes import REPOSITORY
+from tests.lent_pool import lent_pool
+from tests.waiting import wait_until
+
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
+TASKS = ("gcd", "tower_of_hanoi")
+"""A task with many questions, and one with about a hundred."""
+Write = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workers() -> AsyncIterator[Any]:
+    async with lent_pool() as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def write(workers: Any) -> Write:
+    """Writes a file of problems and returns its card."""
+
+    async def write(out: Path, count: int, *, tasks: tuple[str, ...] = TASKS, **wanted: Any) -> dict[str, Any]:
+        session = Session(pool=workers, tasks=tasks, num_eval_samples_per_task=5)
+        return dict(await write_problems(session, Wanted(count, **wanted), out))
+
+    return write
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [dict(row) for row in read_rows(path, "--out")]
+
+
+def questions(rows: list[dict[str, Any]]) -> set[str]:
+    return {hash_words(row["question"]) for row in rows}
+
+
+@on_module_loop
+async def test_no_question_twice(write: Write, tmp_path: Path) -> None:
+    card = await write(tmp_path / "a.jsonl", 80)
+    rows = rows_of(tmp_path / "a.jsonl")
+    assert len(questions(rows)) == len(rows) == card["rows"] == 80
+    assert card["tasks"]["tower_of_hanoi"]["duplicates"] > 0
+
+
+@on_module_loop
+async def test_no_question_of_the_evaluation(write: Write, workers: Any, tmp_path: Path) -> None:
+    await write(tmp_path / "a.jsonl", 40, tasks=("tower_of_hanoi",))
+    async with Session(pool=workers, tasks=["tower_of_hanoi"], num_eval_samples_per_task=5) as session:
+        held_out = {hash_words(problem.question) for problem in await session.evaluation_set.problems()}
+    assert not held_out & questions(rows_of(tmp_path / "a.jsonl"))
+
+
+@on_module_loop
+async def test_columns_of_a_row(write: Write, tmp_path: Path) -> None:
+    await write(tmp_path / "a.jsonl", 2)
+    row = rows_of(tmp_path / "a.jsonl")[0]
+    assert row["reference"].startswith("gcd:train:")
+    assert row["messages"][-1] == {"role": "user", "content": row["question"]}
+    assert json.loads(row["metadata"])["source_dataset"] == "gcd"
+    assert (row["index"], row["task"], row["level"]) == (0, "gcd", None)
+
+
+@on_module_loop
+async def test_same_call_same_file(write: Write, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        await write(tmp_path / name, 60)
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("parts", [2, 5])
+@on_module_loop
+async def test_parts_make_up_one_call(write: Write, tmp_path: Path, parts: int) -> None:
+    await write(tmp_path / "whole.jsonl", 70)
+    of_parts = []
+    for part in range(1, parts + 1):
+        await write(tmp_path / f"{part}.jsonl", 70, part=part, parts=parts)
+        of_parts += rows_of(tmp_path / f"{part}.jsonl")
+    assert sorted(of_parts, key=lambda row: row["index"]) == rows_of(tmp_path / "whole.jsonl")
+
+
+@on_module_loop
+async def test_levels_come_in_turn(write: Write, tmp_path: Path) -> None:
+    await write(tmp_path / "a.jsonl", 6, tasks=("gcd",), levels=(0.25, 0.5))
+    assert [row["level"] for row in rows_of(tmp_path / "a.jsonl")] == [0.25, 0.5] * 3
+
+
+@on_module_loop
+async def test_small_task_ends_early(write: Write, tmp_path: Path) -> None:
+    card = await write(tmp_path / "a.jsonl", 100, tasks=("tower_of_hanoi",))
+    facts = card["tasks"]["tower_of_hanoi"]
+    assert card["rows"] == facts["rows"] < 100
+    assert facts["ended"] == ["at the defaults, 100 draws in a row gave no other question that may be served"]
+
+
+@on_module_loop
+async def test_parquet_has_the_same_rows(write: Write, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.parquet"):
+        await write(tmp_path / name, 10)
+    assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == rows_of(tmp_path / "a.jsonl")
+
+
+@on_module_loop
+async def test_rows_from_python(workers: Any) -> None:
+    async with Session(pool=workers, tasks=TASKS) as session:
+        tasks = [row.problem.task async for row in ProblemRows(session, Wanted(6))]
+    assert tasks == ["gcd"] * 3 + ["tower_of_hanoi"] * 3
+
+
+# ---------------------------------------------------------------------------- after an earlier call
+
+
+@on_module_loop
+async def test_finished_file_stays(write: Write, tmp_path: Path) -> None:
+    first = await write(tmp_path / "a.jsonl", 4)
+    written = (tmp_path / "a.jsonl").stat().st_mtime_ns
+    assert await write(tmp_path / "a.jsonl", 4) == first
+    assert (tmp_path / "a.jsonl").stat().st_mtime_ns == written
+
+
+@on_module_loop
+async def test_other_settings_are_named(write: Write, tmp_path: Path) -> None:
+    await write(tmp_path / "a.jsonl", 4)
+    with pytest.raises(ConfigError, match=r"a\.jsonl was made with other settings \(count, seed\)"):
+        await write(tmp_path / "a.jsonl", 5, seed=7)
+
+
+@on_module_loop
+async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("mine")
+    with pytest.raises(ConfigError, match="no card tells"):
+        await write(tmp_path / "a.jsonl", 4)
+    assert (tmp_path / "a.jsonl").read_text() == "mine"
+
+
+def test_one_call_at_a_time(tmp_path: Path) -> None:
+    store = RowStore(tmp_path / "a.jsonl", {})
+    with pytest.raises(ConfigError, match="wait for the call that is at work"):
+        RowStore(tmp_path / "a.jsonl", {})
+    store.close()
+
+
+def rows_so_far(part: Path) -> int:
+    """Count the lasting rows of a call under way, in a copy: the call holds the lock."""
+    copy = part.with_name("copy.db")
+    for end in ("", "-wal"):
+        source = part.with_name(part.name + end)
+        if source.exists():
+            copy.with_name(copy.name + end).write_bytes(source.read_bytes())
+    try:
+        with closing(sqlite3.connect(copy)) as database:
+            return int(database.execute("SELECT COUNT(*) FROM rows").fetchone()[0])
+    except sqlite3.Error:
+        return 0
+
+
+SAVE_OFTEN = """
+import sys
+from pathlib import Path
+from reasoning_env.commands.problems import problems_command
+from reasoning_env.data import store
+store.COMMIT_S = 0.01
+problems_command(sys.argv[1:], Path.cwd())
+"""
+
+
+@pytest.mark.slow
+def test_killed_call_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "killed.jsonl"
+    words = ["--tasks", "gcd,tower_of_hanoi", "--count", "600", "--out"]
+    call = subprocess.Popen([sys.executable, "-c", SAVE_OFTEN, *words, str(out)], cwd=REPOSITORY)
+    wait_until(lambda: rows_so_far(part_path(out)) > 0 or call.poll() is not None, "the first rows")
+    os.kill(call.pid, signal.SIGKILL)
+    call.wait()
+    assert 0 < rows_so_far(part_path(out)) < 300
+    assert problems_command([*words, str(out)], REPOSITORY) == 0
+    assert not part_path(out).exists()
+    assert problems_command([*words, str(tmp_path / "whole.jsonl")], REPOSITORY) == 0
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert json.loads(card_path(out).read_text())["tasks"]["gcd"]["rows"] == 300
+
+
+# ---------------------------------------------------------------------------- shares and parts
+
+
+def test_shares_sum_up() -> None:
+    assert shares(10, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a": 4, "b": 3, "c": 3}
+    assert shares(7, {"a": 3.0, "b": 0.5}) == {"a": 6, "b": 1}
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 16])
+def test_each_task_is_wholly_shared_out(parts: int) -> None:
+    owned: dict[str, list[tuple[int, int]]] = {}
+    for part in range(1, parts + 1):
+        for task, share in tasks_of_part(["a", "b", "c"], part, parts).items():
+            owned.setdefault(task, []).append(share)
+    assert {task: sorted(parts) for task, parts in owned.items()} == {
+        task: [(remainder, len(parts)) for remainder in range(len(parts))] for task, parts in owned.items()
+    }
+    assert owned.keys() == {"a", "b", "c"}
