@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,12 +24,12 @@ from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import check_score, evaluate_each
 from ..commands.log import redact, start_log
-from ..commands.options import OptionParser, option_parser, settings_parser
-from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
+from ..commands.options import OptionParser, option_parser
+from ..commands.settings import SettingRow, SettingsPage, settings_command
+from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..results import EvaluationResult
-from ..runtime.terminal import Table, print_json
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import check_writable, find_checkout
@@ -254,31 +254,15 @@ def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str
 
 # ------------------------------------------------------------------ settings
 
-SettingRow = tuple[str, str, str, str]
-"""Name, default, range and meaning."""
+
+def describe_settings(env_cls: EnvironmentClass) -> SettingsPage:
+    """Return all settings of an environment class, as the command `settings` shows them."""
+    return {"rows": setting_rows(env_cls), "schema": settings_schema(env_cls)}
 
 
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
-    """Print all settings, or the settings with some words; returns 0. Raises ConfigError if there are none."""
-    options = settings_parser(sys.argv[0]).read(argv)
-    words, sections = options["words"], setting_rows(env_cls)
-    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
-    matching = {title: rows for title, rows in matching.items() if rows}
-    columns = {"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}
-    if not matching:
-        names = [name for rows in sections.values() for name, *_ in rows]
-        remedy = did_you_mean(words[-1].lower(), names)
-        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning", remedy=remedy)
-    if options["json"]:
-        print_json(settings_schema(env_cls, {name for rows in matching.values() for name, *_ in rows}))
-    elif options["markdown"]:
-        print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in matching.items()))
-    else:
-        for title, rows in matching.items():
-            print(f"{title}\n")
-            Table(columns, rows).print()
-            print()
-    return 0
+    """Print all settings of an environment class, or those with some words; returns 0. Raises ConfigError for none."""
+    return settings_command(argv, sys.argv[0], describe_settings(env_cls))
 
 
 def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:
@@ -299,8 +283,8 @@ def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:
     }
 
 
-def settings_schema(env_cls: EnvironmentClass, names: Container[str]) -> dict[str, Any]:
-    """Return the JSON Schema of a file for `--config`, with the settings of these names."""
+def settings_schema(env_cls: EnvironmentClass) -> dict[str, Any]:
+    """Return the JSON Schema of a file for `--config`."""
     defaults, servers = env_cls.config_init()
     sections: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
@@ -310,7 +294,7 @@ def settings_schema(env_cls: EnvironmentClass, names: Container[str]) -> dict[st
     ):
         schema = config_cls.model_json_schema()
         definitions |= schema.get("$defs", {})
-        properties = {name: value for name, value in schema["properties"].items() if name in names}
+        properties = schema["properties"]
         for name in properties:  # pydantic leaves out defaults that a factory makes
             properties[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
         for name, limits in ranges.items():
@@ -338,18 +322,3 @@ def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[
         )
         for name, field in fields.items()
     ]
-
-
-def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
-    """Tell whether all words stand in a setting's name, its choices or its meaning."""
-    name, _default, choices, meaning = row
-    return all(word.lower() in f"{name} {choices} {meaning}".lower() for word in words)
-
-
-def _markdown(rows: Sequence[SettingRow]) -> str:
-    lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
-    for name, default, allowed, meaning in rows:
-        shown = default if default in ("empty", "none", "a text") else f"`{default}`"
-        cells = (f"`{name}`", shown, allowed, meaning)
-        lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
-    return "\n".join(lines)

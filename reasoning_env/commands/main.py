@@ -43,7 +43,7 @@ HELP = {
 
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
-"""The commands that need the environment class, whose imports take seconds."""
+"""The commands of an environment class, whose imports take seconds."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {"tasks": "--tasks"},
@@ -69,7 +69,7 @@ def needs_environment(argv: Sequence[str], *, has_atropos: bool = True) -> bool:
     if not argv or argv[0] not in ENVIRONMENT_COMMANDS or not HELP_OPTIONS.isdisjoint(argv):
         return False
     # Without Atropos, `evaluate` asks for chat completions by itself.
-    return has_atropos or argv[0] != "evaluate"
+    return argv[0] != "settings" and (has_atropos or argv[0] != "evaluate")
 
 
 def install_extra(environment_file: Path) -> str:
@@ -162,6 +162,10 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
             from .judge import judge_command
 
             return functools.partial(judge_command, folder=folder)
+        case "settings":
+            from .settings import settings_command
+
+            return functools.partial(settings_command, program=program())
         case "evaluate":
             from .evaluate import evaluate_command
 

@@ -1,0 +1,94 @@
+"""The command `settings`: print all settings, or the settings with some words.
+
+The settings of Atropos are known only to its own package, whose import takes seconds. `settings.json` beside this
+module holds what the command shows of `ReasoningGymEnv`, so that neither the seconds nor the package are needed.
+`python -m tools.settings_page` writes the file, and a test compares the file with the class.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from ..errors import ConfigError, did_you_mean
+from ..runtime.terminal import Table, print_json
+from .options import settings_parser
+
+FILE = Path(__file__).with_name("settings.json")
+
+SettingRow = tuple[str, str, str, str]
+"""Name, default, range and meaning."""
+
+
+class SettingsPage(TypedDict):
+    """What the command shows."""
+
+    rows: Mapping[str, Sequence[SettingRow]]
+    """Settings by the titles of their sections."""
+    schema: Mapping[str, Any]
+    """The JSON Schema of a file for `--config`."""
+
+
+def settings_command(argv: Sequence[str], program: str, page: SettingsPage | None = None) -> int:
+    """Print all settings, or the settings with some words, and return 0.
+
+    Without a page, the settings are those of `ReasoningGymEnv`. Raises ConfigError if no setting has the words.
+    """
+    options = settings_parser(program).read(argv)
+    shown = read_page() if page is None else page
+    words = options["words"]
+    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in shown["rows"].items()}
+    matching = {title: rows for title, rows in matching.items() if rows}
+    if not matching:
+        names = [name for rows in shown["rows"].values() for name, *_ in rows]
+        remedy = did_you_mean(words[-1].lower(), names)
+        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning", remedy=remedy)
+    if options["json"]:
+        print_json(_schema_of(shown["schema"], {name for rows in matching.values() for name, *_ in rows}))
+    elif options["markdown"]:
+        print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in matching.items()))
+    else:
+        for title, rows in matching.items():
+            print(f"{title}\n")
+            Table({"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}, rows).print()
+            print()
+    return 0
+
+
+def read_page() -> SettingsPage:
+    """Return the content of `settings.json`."""
+    page: SettingsPage = json.loads(FILE.read_text())
+    return page
+
+
+def write_page(page: SettingsPage) -> str:
+    """Return the text of `settings.json`."""
+    return json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+
+
+def _schema_of(schema: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """Return the schema with the settings of these names alone."""
+    sections = {}
+    for section, content in schema["properties"].items():
+        properties = {name: value for name, value in content["properties"].items() if name in names}
+        sections[section] = {**content, "properties": properties}
+    return {**schema, "properties": sections}
+
+
+def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
+    """Tell whether all words stand in a setting's name, its choices or its meaning."""
+    name, _default, choices, meaning = row
+    return all(word.lower() in f"{name} {choices} {meaning}".lower() for word in words)
+
+
+def _markdown(rows: Sequence[SettingRow]) -> str:
+    lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
+    for name, default, allowed, meaning in rows:
+        shown = default if default in ("empty", "none", "a text") else f"`{default}`"
+        cells = (f"`{name}`", shown, allowed, meaning)
+        lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
+    return "\n".join(lines)

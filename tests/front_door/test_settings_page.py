@@ -1,0 +1,23 @@
+"""The command `settings`, from a file that agrees with the environment class."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos.cli import describe_settings
+from reasoning_env.commands.settings import FILE, settings_command, write_page
+from reasoning_gym_environment import ReasoningGymEnv
+
+
+def test_file_agrees_with_class() -> None:
+    assert FILE.read_text() == write_page(describe_settings(ReasoningGymEnv)), "run `python -m tools.settings_page`"
+
+
+def test_schema_of_some_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert settings_command(["curriculum_target", "--json"], "program") == 0
+    schema: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert list(schema["properties"]["env"]["properties"]) == ["curriculum_target_accuracy"]
+    assert schema["properties"]["openai"]["properties"] == {}
