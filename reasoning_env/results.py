@@ -18,6 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from .charts import Chart, Estimate, interval_chart
 from .dumps.reader import DumpedGroup, list_files, stream_groups
 from .errors import ConfigError
 from .evaluations.folder import SAMPLES, Results, read_results
@@ -68,6 +69,18 @@ class EvaluationResult:
     def to_pandas(self) -> Any:
         """Return the rows as a data frame, indexed by task; raises ImportError without pandas."""
         return _data_frame(self.rows(), index="task")
+
+    def chart(self, *others: EvaluationResult) -> Chart:
+        """Return a chart of the tasks' mean scores with 95 % intervals, beside those of other evaluations."""
+        series: dict[str, dict[str, Estimate]] = {}
+        for result in (self, *others):
+            name = result.folder.name if others else result.model
+            series[name] = {
+                row["task"]: Estimate(row["score"], row["score_low"], row["score_high"])
+                for row in result.rows()
+                if row["score"] is not None
+            }
+        return interval_chart(series)
 
     def __str__(self) -> str:
         score = "nothing was scored" if self.score is None else f"mean score {self.score:.3f}"

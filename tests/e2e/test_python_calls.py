@@ -14,7 +14,16 @@ from reasoning_env.errors import ServerError
 from reasoning_gym_environment import evaluate
 from reasoning_gym_testing import Processes
 
-NOTEBOOK = Path(__file__).parents[2] / "examples" / "evaluation.ipynb"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run_notebook(path: Path) -> dict[str, Any]:
+    """Run the code cells of a notebook in order, and return their names with their values."""
+    names: dict[str, Any] = {}
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    return names
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +78,19 @@ def test_missing_server_is_named() -> None:
 def test_notebook_runs(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.setenv("OPENAI_BASE_URL", url)
-    cells = json.loads(NOTEBOOK.read_text())["cells"]
-    names: dict[str, Any] = {}
 
-    async def run_cells() -> None:
-        for cell in cells:
-            if cell["cell_type"] == "code":
-                exec("".join(cell["source"]), names)
+    async def run_cells() -> dict[str, Any]:
+        return run_notebook(EXAMPLES / "evaluation.ipynb")
 
-    asyncio.run(run_cells())
-    assert len(cells) == 10
+    names = asyncio.run(run_cells())
     assert len(names["completions"]) == 30
     assert names["unsolved"], "the policy knows no answer"
+    assert set(names["changes"]["task"]) == {"mean over tasks", "chain_sum", "gcd", "leg_counting"}
+    assert names["result"].chart(names["greedy"]).svg.count("<circle") == 2 * 4 + 2
+
+
+def test_curriculum_notebook_runs() -> None:
+    names = run_notebook(EXAMPLES / "curriculum.ipynb")
+    assert len(names["scores"]) == names["STEPS"]
+    assert names["levels"]["gcd"][-1] > names["levels"]["spell_backward"][-1]
+    assert names["following"].level is not None
