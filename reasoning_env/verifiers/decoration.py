@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from .literals import LiteralError, parse_literal
+
 TakeOff = Callable[[str], str | None]
 """Returns an answer without a decoration; None for an answer that does not have the decoration."""
 
@@ -28,7 +30,8 @@ class Decoration:
 MAX_DECORATIONS = 8
 """Number of decorations that are taken off; quoted bold text with LaTeX's signs in a box in dollars has five."""
 FULL_STOP = "a full stop"
-PLAIN = re.compile("[A-Za-z0-9 ]*")
+MINUS = re.compile("[\N{MINUS SIGN}\N{SMALL HYPHEN-MINUS}\N{FULLWIDTH HYPHEN-MINUS}]")
+PLAIN = re.compile("(?!return )[A-Za-z0-9 ]*")
 """Text without any decoration, for speed: most answers are words or numbers."""
 
 
@@ -36,10 +39,10 @@ def undecorated(answer: str, *, strip_full_stop: bool) -> Iterator[str]:
     """Yield an answer with clean lines, and then with one decoration less each time.
 
     CRLF becomes a newline, Unicode's minus a hyphen, and trailing blanks go. Without `strip_full_stop`, a full stop at
-    the end belongs to the answer.
+    the end belongs to the answer, unless it follows a mark such as a closing quote.
     """
     text = "\n".join(line.rstrip() for line in answer.replace("\r\n", "\n").split("\n")).strip()
-    text = text.replace("\N{MINUS SIGN}", "-")
+    text = MINUS.sub("-", text)
     yield text
     for _ in range(MAX_DECORATIONS):
         inner = _take_one_off(text, strip_full_stop=strip_full_stop)
@@ -53,7 +56,7 @@ def _take_one_off(text: str, *, strip_full_stop: bool) -> str | None:
     if PLAIN.fullmatch(text):
         return None
     for name, decoration in DECORATIONS.items():
-        if name == FULL_STOP and not strip_full_stop:
+        if name == FULL_STOP and not strip_full_stop and not AFTER_MARK.search(text):
             continue
         inner = decoration.take_off(text)
         if inner is not None and inner.strip() and inner != text:
@@ -67,8 +70,8 @@ def _take_one_off(text: str, *, strip_full_stop: bool) -> str | None:
 def _around(pattern: str, *, has_braces: bool = False, keeps_blanks: bool = False) -> TakeOff:
     """Return the group `inner` of a pattern that matches the whole answer.
 
-    With `has_braces`, all braces of the inner text must be closed. With `keeps_blanks` only newlines are stripped,
-    since blanks may belong to the first line.
+    With `has_braces`, all braces of the inner text must be closed. With `keeps_blanks` only newlines are stripped from
+    several lines, since blanks may belong to the first line.
     """
     whole = re.compile(pattern)
 
@@ -78,7 +81,8 @@ def _around(pattern: str, *, has_braces: bool = False, keeps_blanks: bool = Fals
             return None
         if has_braces and not _has_closed_braces(match["inner"]):
             return None
-        return match["inner"].strip("\n") if keeps_blanks else match["inner"].strip()
+        inner = match["inner"].strip("\n")
+        return inner if keeps_blanks and "\n" in inner else inner.strip()
 
     return take_off
 
@@ -88,10 +92,21 @@ QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"")
 
 def _has_closed_braces(text: str) -> bool:
     """Tell whether each brace is closed, whether or not braces in quotes count: both `{a}` and `{"}"}` are closed."""
-    return _are_closed(text, "{", "}") or _are_closed(QUOTED.sub("", text), "{", "}")
+    return are_closed(text, "{", "}") or are_closed(QUOTED.sub("", text), "{", "}")
 
 
-def _are_closed(text: str, opening: str, closing: str) -> bool:
+def are_nested(text: str) -> bool:
+    """Tell whether each bracket is closed by one of its kind: those of `[(a)]` are, those of `[(a])` are not."""
+    waiting = []
+    for mark in re.findall(r"[\[\](){}]", text):
+        if mark in "[({":
+            waiting.append(mark)
+        elif not waiting or waiting.pop() + mark not in ("[]", "()", "{}"):
+            return False
+    return not waiting
+
+
+def are_closed(text: str, opening: str, closing: str) -> bool:
     """Tell whether each brace is closed: those of `{a}{b}` are, those of `a}{b` are not."""
     depth = 0
     for mark in text:
@@ -112,6 +127,8 @@ QUOTES = (
     ("\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"),
     ("\N{LEFT SINGLE QUOTATION MARK}", "\N{RIGHT SINGLE QUOTATION MARK}"),
     ("\N{DOUBLE LOW-9 QUOTATION MARK}", "\N{LEFT DOUBLE QUOTATION MARK}"),
+    ("\N{DOUBLE LOW-9 QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"),
+    ("\N{LEFT CORNER BRACKET}", "\N{RIGHT CORNER BRACKET}"),
     ("\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}", "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"),
     ("``", "''"),
 )
@@ -127,55 +144,132 @@ def _unquote(text: str) -> str | None:
     return None
 
 
+STRING = re.compile(
+    r"\"(?P<inner>(?:[^\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4}|\\\")*)\"|'(?P<single>(?:[^'\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4})*)'"
+)
+r"""A string of JSON or Python with its escapes; a backslash before other text is LaTeX's, as in `"\neg P"`."""
+
+
 def _decode_string(text: str) -> str | None:
-    """Return the value of a string of JSON with escaped quotes or newlines."""
-    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+    """Return the value of a string with escaped quotes, newlines or characters."""
+    match = STRING.fullmatch(text) if "\\" in text else None
+    if match is None:
         return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    value = json.loads(f'"{match["inner"] or match["single"]}"')
     return value if isinstance(value, str) else None
 
 
 def _without_parentheses(text: str) -> str | None:
     """Return the text within a pair of parentheses: `5` of `(5)`; None for `(5) or (6)`."""
-    if len(text) < 3 or text[0] != "(" or text[-1] != ")" or not _are_closed(text[1:-1], "(", ")"):
+    if len(text) < 3 or text[0] != "(" or text[-1] != ")" or not are_closed(text[1:-1], "(", ")"):
         return None
     return text[1:-1].strip()
 
 
 NAME = re.compile(
-    r"(?P<variable>[A-Za-z](?:_\d{1,2}|\([A-Za-z]\))?)\s?=(?!=)|(?P<word>[A-Za-z]\w{0,20})\s?=(?!=)", re.ASCII
+    r"(?P<variable>[A-Za-z](?:_\d{1,2}|\([A-Za-z]\))?)\s?:?=(?!=)|(?P<word>[A-Za-z]\w{0,20})\s?=(?!=)", re.ASCII
 )
 LIST = re.compile(r"[\[({\\$]|(?:np\.|numpy\.)?(?:array|matrix)\(")
 NUMBER = re.compile(r"[-+.\d]")
 LOGIC = re.compile(
     r"[\u00ac\u2227\u2228\u2192\u2194]|\\(?:l?neg|lnot|land|lor|wedge|vee|to|iff|rightarrow|leftrightarrow)"
 )
-DENIALS = frozenset({"not", "no", "never", "except"})
+DENIALS = frozenset({"not", "no", "never", "except", "false", "true", "wrong", "incorrect"})
 
 
 def _without_name(text: str) -> str | None:
     """Return the value of a variable or a function: a list or a number, or of `x` and `F(x)` also an expression.
 
-    None for names that may be answers themselves, as in `False = True` and `Saturday = 28`; for a formula of logic,
-    whose equals sign is an operator; and where several variables have values.
+    `x`, `y` and `z` may also have a word or a formula of logic as their value. None for names that may be answers
+    themselves, as in `False = True` and `Saturday = 28`; for a formula of logic, whose equals sign is an operator; and
+    where several variables have values.
     """
     match = NAME.match(text)
     if match is None:
         return None
     value = text[match.end() :].strip()
     word = match["word"]
-    if word and (word in DENIALS or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))):
+    if word and (word.casefold() in DENIALS or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))):
         return None
-    if value.isidentifier() or ("\n" not in value and LOGIC.search(value)) or ("=" in value and value[0] not in "[{"):
+    if "=" in value and value[0] not in "[{":
+        return None
+    value = re.sub(r"^-\s+", "-", value)  # a sign, and no mark of a list
+    if match["variable"] in ("x", "y", "z"):
+        return value
+    if value.isidentifier() or ("\n" not in value and LOGIC.search(value)):
         return None
     return value
 
 
+LABEL = r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution)|ans|\u7b54\u6848)"
+"""A name that can only mean the answer. `The answer is` is a sentence, and no label."""
+LABELLED = re.compile(
+    rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}){LABEL}"
+    r"(?:(?P=mark)[^\S\n]*(?:[:\uff1a]=?|=(?!=)|(?=\n))|[^\S\n]*[:\uff1a][^\S\n]*(?P=mark))(?P<inner>.*)"
+)
+LABELLED_OBJECT = re.compile(rf"(?s)\{{\s*(?P<quote>[\"']?){LABEL}(?P=quote)\s*:\s*(?P<inner>.*\S)\s*\}}")
+
+
+def _without_label(text: str) -> str | None:
+    """Return the text after a label, whose first line keeps its blanks where several lines follow the label."""
+    match = LABELLED.fullmatch(text)
+    if match is None:
+        return None
+    inner = match["inner"]
+    return inner.strip("\n") if inner.startswith("\n") and "\n" in inner.strip() else inner.strip()
+
+
+def _without_object(text: str) -> str | None:
+    """Return the only value of an object: `"a"` of `{"answer": "a"}`; None for an object with several keys."""
+    match = LABELLED_OBJECT.fullmatch(text)
+    if match is None:
+        return None
+    inner = match["inner"].removesuffix(",").rstrip()
+    try:
+        parse_literal(inner)
+    except LiteralError:
+        return None
+    return inner
+
+
+def _without_call(text: str) -> str | None:
+    """Return the argument of a function that changes nothing about the argument: `3` of `int(3)`, not of `int(3.5)`."""
+    match = CALL.fullmatch(text)
+    if match is None:
+        return None
+    inner = match["inner"].strip()
+    return inner if are_closed(inner, "(", ")") and CALLS[match["name"]].match(inner) else None
+
+
+DECIMAL = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+CALLS: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("int", "Integer", "int32", "int64"), re.compile(r"([\"']?)[-+]?\d+\1$")),
+    **dict.fromkeys(("float", "float32", "float64", "Decimal", "Float", "num"), re.compile(rf"([\"']?){DECIMAL}\1$")),
+    **dict.fromkeys(("bool", "bool_"), re.compile(r"(?:True|False)$")),
+    **dict.fromkeys(("list", "tuple"), re.compile(r"(?s)[\[(].*[\])]$")),
+    **dict.fromkeys(("tensor",), re.compile(r"(?s)\[.*\]$")),
+    **dict.fromkeys(("str", "print"), re.compile(r"(?!not\b)")),
+}
+"""Python's functions that change nothing about an argument that matches the pattern."""
+CALL = re.compile(rf"(?s)(?:(?:np|numpy|torch|sp|sympy|decimal)\.)?(?P<name>{'|'.join(CALLS)})\((?P<inner>.*)\);?")
+FRACTION_CALL = re.compile(
+    r"(?:(?:fractions|sp|sympy)\.)?(?:Fraction|Rational)\((?:(?P<up>-?\d+),\s*(?P<down>\d+)|([\"'])(?P<both>-?\d+/\d+)\3)\)",
+    re.ASCII,
+)
+
+
+def _without_fraction_call(text: str) -> str | None:
+    match = FRACTION_CALL.fullmatch(text)
+    return None if match is None else match["both"] or f"{match['up']}/{match['down']}"
+
+
+AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
+"""A full stop after the end of a decoration."""
+
+
 def _without_full_stop(text: str) -> str | None:
-    return text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else None
+    ends = text.endswith((".", "\N{IDEOGRAPHIC FULL STOP}")) and not text.endswith("..")
+    return text[:-1].rstrip() if ends else None
 
 
 # ---- marks of its parts
@@ -220,9 +314,23 @@ def _without_emphasis(text: str) -> str | None:
     return EMPHASIS.sub(r"\g<inner>", text)
 
 
+SIZES = ("tiny", "small", "normalsize", "large", "Large", "LARGE", "huge", "Huge")
+SWITCHES = (
+    *("displaystyle", "textstyle", "scriptstyle", "bf", "it", "rm", "sf", "tt", "bfseries", "itshape", "centering"),
+    *("big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "Biggl", "Biggr"),
+    *SIZES,
+)
+"""Commands of LaTeX that change how the text after them looks."""
+FONTS = (
+    "text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
+    "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
+)
+"""Commands of LaTeX that change how the text in their braces looks."""
 LATEX_SIGNS: Mapping[str, str] = {
-    **dict.fromkeys((" ", ",", ";", ":", "quad", "qquad"), " "),
-    **dict.fromkeys(("!", "left", "right", "displaystyle", "hline"), ""),
+    **dict.fromkeys(
+        (" ", ",", ";", ":", "quad", "qquad", "enspace", "space", "thinspace", "medspace", "thickspace"), " "
+    ),
+    **dict.fromkeys(("!", "left", "right", "hline", *SWITCHES), ""),
     **{sign: sign for sign in "#_%&${}"},
     **dict.fromkeys(("times",), "\N{MULTIPLICATION SIGN}"),
     **dict.fromkeys(("cdot",), "\N{DOT OPERATOR}"),
@@ -239,7 +347,7 @@ LATEX_SIGNS: Mapping[str, str] = {
 }
 """Commands and escapes of LaTeX and the signs that they print. A row ends with two backslashes, which stay."""
 LATEX_PART = re.compile(
-    r"\\(?:text|texttt|textbf|textit|textrm|mathrm|mathbf|mathit|mathtt|operatorname|mbox)\{(?P<inner>[^{}\\]*)\}"
+    rf"\\(?:{FONTS})\{{(?P<inner>[^{{}}\\]*)\}}"
     r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
 )
 
@@ -254,27 +362,72 @@ def _without_latex_signs(text: str) -> str | None:
             return "'"
         return LATEX_SIGNS.get(match["prefix"] or match["sign"], match[0])
 
-    return LATEX_PART.sub(printed, text).strip() if "\\" in text else None
+    if "\\" not in text or text.count("\\{") != text.count("\\}"):
+        return None
+    return LATEX_PART.sub(printed, text).strip()
 
 
 PLAIN_CHARACTERS = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u2032\u00b4", "'"),
         **dict.fromkeys("\u201c\u201d\u2033", '"'),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f", " "),
-        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", None),
+        **dict.fromkeys("\u2010\u2011", "-"),
+        **dict.fromkeys([*map(chr, range(0x2000, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"], " "),
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
+        **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)},
+        **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
 )
+"""Quotes, hyphens, blanks, full-width characters and mathematical digits, and the ASCII characters that they mean."""
+MINUS_BEFORE_NUMBER = re.compile("(?<![\\w.)\\]])\N{EN DASH}(?=[.\\d])")
 
 
 def _plain_characters(text: str) -> str | None:
     return text.translate(PLAIN_CHARACTERS).strip() if not text.isascii() else None
 
 
-LATEX_COMMANDS = (
-    "boxed|fbox|framebox|text|textbf|textit|texttt|textrm|textsf|emph|underline|mbox|mathrm|mathbf|mathit|mathtt|mathsf"
-    "|boldsymbol|bm|operatorname"
+HTML_SIGNS: Mapping[str, str] = {
+    "nbsp": " ",
+    "lt": "<",
+    "gt": ">",
+    "amp": "&",
+    "quot": '"',
+    "apos": "'",
+    "#39": "'",
+    "minus": "-",
+    "times": "\N{MULTIPLICATION SIGN}",
+    "divide": "\N{DIVISION SIGN}",
+    "rarr": "\N{RIGHTWARDS ARROW}",
+    "deg": "\N{DEGREE SIGN}",
+    "not": "\N{NOT SIGN}",
+    "and": "\N{LOGICAL AND}",
+    "or": "\N{LOGICAL OR}",
+}
+HTML_PART = re.compile(
+    rf"&(?P<sign>{'|'.join(HTML_SIGNS)});|<br\s?/?>|<(?P<place>su[bp])>(?P<inner>-?\d{{1,3}})</su[bp]>"
 )
+
+
+def _without_html_signs(text: str) -> str | None:
+    """Return a text with the signs for HTML's names, lines for `<br>`, and `x_1` and `10^5` for small digits."""
+
+    def printed(match: re.Match[str]) -> str:
+        if match["sign"]:
+            return HTML_SIGNS[match["sign"]]
+        return f"{'_' if match['place'] == 'sub' else '^'}{match['inner']}" if match["place"] else "\n"
+
+    return HTML_PART.sub(printed, text).strip() if "&" in text or "<" in text else None
+
+
+DOUBLED_BACKSLASH = re.compile(r"\$*\\\\(?:boxed|[dt]?frac|text|[(\[])")
+
+
+def _without_doubled_backslashes(text: str) -> str | None:
+    """Return LaTeX of a string in a program, such as `\\\\boxed{5}`, as LaTeX."""
+    return text.replace("\\\\", "\\") if DOUBLED_BACKSLASH.match(text) else None
+
+
+LATEX_COMMANDS = rf"boxed|fbox|framebox|num|{FONTS}|(?:text)?color\{{[A-Za-z]+\}}"
 
 DECORATIONS: Mapping[str, Decoration] = {
     "a code fence": Decoration(
@@ -294,18 +447,30 @@ DECORATIONS: Mapping[str, Decoration] = {
         r"\boxed{$16$}",
     ),
     "a LaTeX command": Decoration(
-        _around(rf"(?s)\\(?:{LATEX_COMMANDS})\s?\{{(?P<inner>.*)\}}", has_braces=True), r"\boxed{{1, 2}}", "{1, 2}"
+        _around(
+            rf"(?s)(?:\\(?:{LATEX_COMMANDS})\s?|\\(?:{'|'.join(SIZES)})|boxed)\{{(?P<inner>.*)\}}", has_braces=True
+        ),
+        r"\boxed{{1, 2}}",
+        "{1, 2}",
     ),
+    "a group of LaTeX": Decoration(
+        _around(rf"(?s)\{{\s?\\(?:{'|'.join(SWITCHES)})\s(?P<inner>.*)\}}", has_braces=True), r"{\bf 16}", "16"
+    ),
+    "verbatim text": Decoration(
+        _around(r"\\verb(?P<mark>[|!+])(?P<inner>(?:(?!(?P=mark)).)+)(?P=mark)"), r"\verb|16|", "16"
+    ),
+    "doubled backslashes": Decoration(_without_doubled_backslashes, r"\\boxed{16}", r"\boxed{16}"),
     "an environment of LaTeX": Decoration(
         _around(
-            r"(?s)\\begin\{(?P<name>(?:equation|align|gather)\*?|aligned|gathered)\}(?P<inner>.*)\\end\{(?P=name)\}"
+            r"(?s)\\begin\{(?P<name>(?:equation|align|gather)\*?|aligned|gathered|(?:display)?math|center|verbatim|quote)\}"
+            r"(?P<inner>.*)\\end\{(?P=name)\}"
         ),
         r"\begin{equation}16\end{equation}",
         "16",
     ),
     # A power is written with the sign of bold, but with no blank beside the sign: 2**3 stays.
     "bold": Decoration(
-        _around(r"(?s)(?P<mark>\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)"),
+        _around(r"(?s)(?P<mark>\*\*|__|==)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)"),
         "**16**",
         "16",
     ),
@@ -315,14 +480,19 @@ DECORATIONS: Mapping[str, Decoration] = {
         "16",
     ),
     "backticks": Decoration(_around(r"(?P<ticks>`{1,3})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
-    "quotes": Decoration(_unquote, '"16"', "16"),
     "a string of JSON": Decoration(_decode_string, r'"a \"b\""', 'a "b"'),
+    "quotes": Decoration(_unquote, '"16"', "16"),
     "parentheses": Decoration(_without_parentheses, "(16)", "16"),
     "HTML": Decoration(
-        _around(r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span|mark)>(?P<inner>(?:(?!</).)*)</(?P=tag)>"),
+        _around(
+            r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|center|font|big)(?:\s[^<>]{0,200})?>"
+            r"(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"
+        ),
         "<b>16</b>",
         "16",
     ),
+    "a label": Decoration(_without_label, "**Answer:** 16", "16"),
+    "an object of JSON": Decoration(_without_object, '{"answer": 16}', "16"),
     "a heading": Decoration(_around(r"#{1,6}[^\S\n]+(?P<inner>[^\n]+)"), "## 16", "16"),
     "a list mark": Decoration(_around(r"[*\u2022][^\S\n]+(?P<inner>[^\n]+)"), "* 16", "16"),
     # A hyphen may be a sign before a number, a variable, a function or a parenthesis.
@@ -336,14 +506,14 @@ DECORATIONS: Mapping[str, Decoration] = {
         "np.array([1, 2])",
         "[1, 2]",
     ),
-    "a dash as minus": Decoration(
-        lambda text: re.sub("\N{EN DASH}(?=[.\\d])", "-", text) if text[:1] == "\N{EN DASH}" else None,
-        "\N{EN DASH}5",
-        "-5",
-    ),
+    "a call of Python": Decoration(_without_call, "int(16)", "16"),
+    "a fraction of Python": Decoration(_without_fraction_call, "Fraction(3, 4)", "3/4"),
+    "a statement of Python": Decoration(_around(r"return\s+(?P<inner>[^\n]+)"), "return 16", "16"),
+    "a dash as minus": Decoration(lambda text: MINUS_BEFORE_NUMBER.sub("-", text), "\N{EN DASH}5", "-5"),
     "a therefore sign": Decoration(
         _around(r"(?s)(?:\N{THEREFORE}|\\therefore\b)\s*(?P<inner>.*)"), "\N{THEREFORE} P", "P"
     ),
+    "a line break of LaTeX": Decoration(_around(r"(?s)(?P<inner>.*\S)\s*\\\\"), r"16 \\", "16"),
     FULL_STOP: Decoration(_without_full_stop, "16.", "16"),
     "quoted lines": Decoration(_without_quotation, "> 1 2\n> 3 4", "1 2\n3 4"),
     "numbered lines": Decoration(_without_line_numbers, "1. up\n2. down", "up\ndown"),
@@ -352,6 +522,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     "LaTeX's signs": Decoration(
         _without_latex_signs, r"\text{A} \rightarrow \neg B", "A \N{RIGHTWARDS ARROW} \N{NOT SIGN}B"
     ),
+    "HTML's signs": Decoration(_without_html_signs, "1.6 &times; 10<sup>3</sup>", "1.6 \N{MULTIPLICATION SIGN} 10^3"),
     "Unicode's quotes and blanks": Decoration(_plain_characters, "R\u2019\u00a0U", "R' U"),
 }
 """Decorations of answers, by name. The first that an answer has is taken off."""

@@ -18,7 +18,7 @@ from fractions import Fraction
 from ..library_facts import FACTS
 from .entries import Dataset, Entry
 from .grammars import logic
-from .readings import expected_forms
+from .readings import expected_forms, has_negative_nought
 
 Check = Callable[[str, Entry, Dataset, float], bool]
 """Tells whether an answer to an entry of a dataset is exactly right; the number is the verifier's corrected score."""
@@ -35,8 +35,11 @@ FLOAT_ERROR = Fraction(1, 10**9)
 def is_exactly_right(task: str, answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """Tell whether the whole answer is right. `score` is the corrected score of the task's verifier, in [0, 1].
 
-    The verifier of a task that is not in the table of facts has the last word.
+    A nought has a minus sign only if the expected answer has such a nought. The verifier of a task that is not in the
+    table of facts has the last word.
     """
+    if task in FACTS and has_negative_nought(answer, task) and not has_negative_nought(str(entry.get("answer")), task):
+        return False
     check = CHECKS.get(task)
     if check is not None:
         return check(answer, entry, dataset, score)
@@ -172,7 +175,7 @@ def _exact_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 ANGLE = re.compile(r"\s*([^\s\u00b0]+)\s*(?:\u00b0|\\circ|\^\\circ|degrees?)?\s*")
-POINT = re.compile(r"\s*\(?([^(),]+),([^(),]+)\)?\s*")
+POINT = re.compile(r"\s*(?P<bracket>\()?(?P<x>[^(),]+),(?P<y>[^(),]+)(?(bracket)\))\s*")
 ANGLE_PLACES = 2
 """Decimals of an expected angle: the question asks for three, the library expects two."""
 PLACES = 3
@@ -193,7 +196,7 @@ def _exact_geometry(answer: str, entry: Entry, dataset: Dataset, score: float) -
             expected = POINT.fullmatch(right)
             if point is None or expected is None:
                 return False
-            terms = zip(point.groups(), expected.groups(), map(Fraction, metadata["ortho"]), strict=True)
+            terms = zip(point.group("x", "y"), expected.group("x", "y"), map(Fraction, metadata["ortho"]), strict=True)
             return all(_is_measured(said, shown, exact, PLACES) for said, shown, exact in terms)
         case _:
             return _is_measured(answer, right, Fraction(metadata["incircle_radius_approx"]), PLACES)
@@ -397,7 +400,8 @@ def _exact_colours(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 def _exact_letters(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """Each letter of the puzzle has one digit; the verifier takes the last of several."""
     letters = re.findall(r"([A-Z])\s*=\s*\d", answer)
-    return score >= 1.0 and len(set(letters)) == len(letters) == answer.count("=")
+    is_whole = re.fullmatch(r"\s*[A-Z]\s*=\s*\d\s*(?:,\s*[A-Z]\s*=\s*\d\s*)*", answer)
+    return score >= 1.0 and is_whole is not None and len(set(letters)) == len(letters)
 
 
 # ---- boards
@@ -472,7 +476,8 @@ def _exact_roles(answer: str, entry: Entry, dataset: Dataset, score: float) -> b
     terms = metadata["knight_knave_terms"]
     roles = "|".join(re.escape(str(terms[term])) for term in ("knight", "knave"))
     claim = re.compile(
-        rf"(?:and\s+)?([^\s.,;()]+)[\s(]+(?:is\s+)?(?:an?\s+)?(?:{roles})(?!\w)[\s.,;()]*", re.IGNORECASE
+        rf"(?:and\s+)?([^\s.,;()]+)(?:\s*(?P<bracket>\()|\s)\s*(?:is\s+)?(?:an?\s+)?(?:{roles})(?!\w)(?(bracket)\s*\))[\s.,;]*",
+        re.IGNORECASE,
     )
     names = []
     place = 0
@@ -517,7 +522,7 @@ CHECKS: Mapping[str, Check] = {
     "prime_factorization": _made_of(r"\d+", "\\s*\N{MULTIPLICATION SIGN}\\s*"),
     "propositional_logic": _exact_formula,
     "puzzle24": _verified,
-    "quantum_lock": _made_of("[A-Ca-c]", r"(?:[\s,;\u2192>-]|then)*"),
+    "quantum_lock": _made_of("[A-Ca-c]", r"\s*(?:->|[,;\u2192>-])?\s*(?:then)?\s*"),
     "rearc": _exact_colour_grid,
     "rubiks_cube": _made_of(r"\d*(?:[LRDUBF]w?|[XYZMES])'?\d*"),
     "rush_hour": _verified,

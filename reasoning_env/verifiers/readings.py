@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import gcd
 
 from ..library_facts import AnswerForm, facts
-from .decoration import undecorated
+from .decoration import are_nested, undecorated
 from .entries import Entry
 from .literals import LiteralError, parse_literal
 
@@ -24,6 +24,7 @@ SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("\\times", "\\cdot", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
     **dict.fromkeys(("\\div", "\N{DIVISION SIGN}"), "/"),
     **dict.fromkeys(("\\left", "\\right"), ""),
+    "\N{EN DASH}": "-",
     "[": "(",
     "]": ")",
 }
@@ -31,8 +32,8 @@ SIGNS: Mapping[str, str] = {
 
 NUMBER = re.compile(r"[-+]?(?:\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE][-+]?\d{1,2})?", re.ASCII)
 """A decimal number: `16`, `-1.50`, `.5`, `1.6e1`."""
-THOUSANDS = r"(?P<comma>,|\{,\}|\\,|_|[\u00a0\u2009\u202f])"
-"""The separator in `1,234`, `1_234`, `1{,}234`, `1\\,234`, and with a narrow blank.
+THOUSANDS = r"(?P<comma>,|\{(?:,|\\,| )\}|\\,|[_'~ ]|[\u00a0\u2009\u202f])"
+"""The separator in `1,234`, `1_234`, `1'234`, `1{,}234`, `1\\,234`, `1~234`, and with a blank.
 
 There is none in `1,2345` or `0,123`.
 """
@@ -42,30 +43,46 @@ NAMED_NUMBER = re.compile(
     r"(?:\\?[$\u20ac\u00a3])?(?P<sign>[-+]?)\s?"
     rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,2}))?"
-    r"(?:\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?10(?:(?:\^|\*\*)[({]?(?P<power>-?\d{1,2})[)}]?"
+    r"(?:\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?10(?:(?:\^|\*\*)(?P<brace>\{)?(?P<bracket>\()?(?P<power>-?\d{1,2})"
+    r"(?(bracket)\))(?(brace)\})"
     rf"|(?P<raised>[{RAISED}]{{1,3}})))?"
     r"(?:[^\S\n]{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
     re.ASCII,
 )
 """A number with its currency, power of ten or unit: `$16`, `1.6 \\times 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
-COUNT = r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}})\s?"
+COUNT = r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}}|-?[1-9]\d{{0,2}}(?: \d{{3}}){{1,20}})\s?"
+COUNT_PATTERN = re.compile(COUNT.format(name="count"), re.ASCII)
 FRACTIONS = tuple(
     re.compile(pattern.replace("UP", COUNT.format(name="up")).replace("DOWN", COUNT.format(name="down")), re.ASCII)
-    for pattern in (r"\\[dt]?frac\s?\{UP\}\s?\{DOWN\}", "\\{?UP(?:[/\u00f7\u2044\u2215]|\\\\div|\\\\over)DOWN\\}?")
+    for pattern in (
+        r"\\[cdt]?frac\s?\{UP\}\s?\{DOWN\}",
+        r"\\[cdt]?frac\s?(?P<up>\d)\s?(?P<down>\d)",
+        r"\\[cdt]?frac\s(?P<up>\d{1,60})\s(?P<down>\d{1,60})",
+        "(?P<brace>\\{)?UP(?:[/\u00f7\u2044\u2215]|\\\\div|\\\\over)DOWN(?(brace)\\})",
+    )
 )
-r"""A fraction of whole numbers: `\frac{3}{4}`, `3 / 4`, `3 \u00f7 4`."""
-LATEX_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
+r"""A fraction of whole numbers: `\frac{3}{4}`, `\frac34`, `3 / 4`, `3 \u00f7 4`."""
+LATEX_FRACTION = re.compile(r"\\[cdt]?frac\{([^{}]*)\}\{([^{}]*)\}")
 r"""A fraction of expressions: `\frac{8}{3 - 1}` becomes `((8)/(3 - 1))`."""
 EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
 """An expression of numbers and its value: `3 * 4 = 12`."""
 DIGITS_IN_BASE = re.compile(
-    r"\(?(?P<sign>-?)(?:0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})\)?"
-    r"(?:_\{?(?P<base>\d{1,2})\}?|(?P<lowered>[\u2080-\u2089]{1,2})|\s?\(?(?:in )?base[- ]?(?P<named>\d{1,2})\)?)"
+    r"(?P<bracket>\()?(?P<sign>-?)(?:0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
+    r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
+    r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))"
 )
 """Digits with their base: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`."""
+GROUPED_DIGITS = re.compile(
+    r"-?(?:[0-9a-zA-Z]{1,3}(?P<three>[ ,_'~])[0-9a-zA-Z]{3}(?:(?P=three)[0-9a-zA-Z]{3}){0,100}"
+    r"|[0-9a-zA-Z]{1,4}(?P<four>[ ,_'~])[0-9a-zA-Z]{4}(?:(?P=four)[0-9a-zA-Z]{4}){0,100})",
+    re.ASCII,
+)
+"""Digits in groups of three or four: `1,275`, `1010 0110`."""
 LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
+COMPLEX_CALL = re.compile(r"complex\((?P<real>-?[\d.]{1,50}),\s?(?P<sign>-?)(?P<part>[\d.]{1,50})\)", re.ASCII)
+"""A complex number of Python: `complex(4, -7)`."""
 IMAGINARY = re.compile(r"\s?[*\u22c5\u00b7]\s?(?=[ijIJ]\b)")
 """The sign before an imaginary unit: that in `2*i`."""
 TIMES = re.compile(r"\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?")
@@ -76,6 +93,11 @@ ARROW = re.compile(r"->|=>|[\u2192\u27f6\u21d2]|[,;\n]")
 """The sign between the elements of a sequence."""
 SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?[=\u2248\u2208]\s?")
 """The name before a solution: `x = `, `x_1 = `; solutions are rounded, so also `x \u2248 `."""
+POINT = re.compile(
+    r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?P<y>[^\s,()\[\]]{1,100})\s?"
+    r"(?(round)\))(?(square)\])"
+)
+"""A point with its name: `H = (1.5, -2)`, `[1.5, -2]`."""
 LETTER_VALUE = re.compile(r"([A-Z])\s?(?:=|:|->|\u2192)\s?(\d)")
 """A letter and its digit: `A = 1`, `A: 1`."""
 
@@ -91,14 +113,20 @@ BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 LAYOUT = r"\s,;|&\[\](){}'\"\u2500-\u257f"
 EDGE = re.compile(f"[{LAYOUT}]*")
 """Text before or after the cells of a line in another layout: `[[` and `],`. `-` in `-[1, 2]` is none."""
-BETWEEN = re.compile(rf"(?:[\0{LAYOUT}<>\u2227\u2228^\u2192]|->)*")
-"""Text between the cells of a line in another layout: `, `, ` | `, ` & ` and ` < `."""
+BEFORE = re.compile(r"[\s|\[\](){}'\"\u2500-\u257f]*")
+"""Text before the cells of a line in another layout: `| ` or `[`, but no comma."""
+AFTER = re.compile(rf"(?![^&]*&)[{LAYOUT}]*")
+"""Text after the cells of a line in another layout: ` |`, `],`."""
+BETWEEN = re.compile(rf"(?:[\0{LAYOUT}\u2192]|->)*")
+"""Text between the cells of a line in another layout: `, `, ` | `, ` & ` and ` -> `."""
+BETWEEN_COMPARED = re.compile(rf"[\0{LAYOUT}<>]*")
+"""Text between the cells of a board with signs between them: ` < `."""
+BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
+"""A line of signs between the rows of such a board."""
 RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
 """A line of signs without cells: `+---+---+`, `|:---:|`."""
 TWO_PRIMES = re.compile(r"""[^\s,\[(](?:''|"")""")
 """Two quotes after text, which quote nothing: those in `[1, 2]''`."""
-LONE_V = re.compile(r"(?<![\w\0])v(?![\w\0])")
-"""A v beside no cell and no letter, which is a sign between rows: both in `v   v`, none in `1v2`."""
 MATRIX_LIMIT = re.compile(
     r"\\(?:begin|end)\{(?!vmatrix)[a-zB]{1,10}\*?\}(?:\{[clr| ]{1,200}\})?|\\(?:left|right|hline)(?![a-z])"
 )
@@ -106,6 +134,8 @@ r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{
 
 A vmatrix is a determinant, and no board.
 """
+BEGUN = re.compile(r"\\begin\{([a-zB]{1,10})")
+ENDED = re.compile(r"\\end\{([a-zB]{1,10})")
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 
 
@@ -134,6 +164,8 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
     """
     row = facts(task)
     forms: tuple[str | None, ...]
+    if has_negative_nought(said, task) and not has_negative_nought(str(entry.get("answer")), task):
+        return
     question = str(entry["question"])
     match row.reads_as:
         case AnswerForm.EXACT:
@@ -153,7 +185,7 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
         case AnswerForm.DIGITS:
             forms = (_digits(said, str(entry["answer"]), question),)
         case AnswerForm.COMPLEX:
-            forms = (IMAGINARY.sub("", said),)
+            forms = (_complex(said),)
         case _:
             forms = _values(said, row.reads_as, row.word_separator, entry)
     for form in forms:
@@ -185,6 +217,8 @@ def _values(said: str, reads_as: AnswerForm, separator: str, entry: Entry) -> tu
 
 
 def _expression(said: str) -> str:
+    if not are_nested(said):
+        return said
     said = LATEX_FRACTION.sub(r"((\1)/(\2))", said)
     for sign, python in SIGNS.items():
         said = said.replace(sign, python)
@@ -197,7 +231,11 @@ def _factors(said: str) -> str | None:
     The product may stand before the factors: `12 = 2 x 2 x 3`.
     """
     product, equals, factors = said.partition("=") if "=" in said else ("", "", said)
-    numbers = TIMES.split(factors.strip())
+    numbers = [
+        number.replace(",", "") if COUNT_PATTERN.fullmatch(number) else number
+        for number in TIMES.split(factors.strip())
+    ]
+    product = product.strip().replace(",", "") if COUNT_PATTERN.fullmatch(product.strip()) else product
     if not all(re.fullmatch("[0-9]{1,40}", number) for number in numbers) or len(numbers) > 200:
         return None
     if equals and (not re.fullmatch("[0-9]{1,40}", product.strip()) or int(product) != _product(numbers)):
@@ -257,8 +295,23 @@ def _plain_number(said: str, question: str) -> str | None:
     return match["sign"] + digits + (f"e{exponent}" if exponent else "")
 
 
-NO_UNITS = frozenset({"not", "no", "or", "and", "is", "are", "true", "false", "wrong"})
-"""Words of questions that say something about a number before them, as in `1 is false`."""
+NEGATIVE_NOUGHT = re.compile(r"(?<![\w.)\]])-0+(?:\.0*)?(?:[eE][-+]?\d+)?(?![\w.])", re.ASCII)
+
+
+def has_negative_nought(text: str, task: str) -> bool:
+    """Tell whether a text has a nought with a minus sign, such as `-0.0`, which is no form of `0`.
+
+    Expressions have none: there the sign is an operator.
+    """
+    return facts(task).reads_as is not AnswerForm.EXPRESSION and NEGATIVE_NOUGHT.search(text) is not None
+
+
+NO_UNITS = frozenset(
+    {"not", "no", "or", "and", "is", "are", "true", "false", "wrong", "if", "unless", "except", "without", "to", "than"}
+    | {"more", "less", "fewer", "least", "most", "about", "around", "between", "plus", "minus", "half", "twice"}
+    | {"hundred", "thousand", "million", "dozen", "binary", "decimal", "hexadecimal", "octal", "base", "squared"}
+)
+"""Words of questions that say something about a number before them, as in `1 is false` and `19 in binary`."""
 
 
 def _is_asked_for(unit: str | None, question: str) -> bool:
@@ -268,7 +321,7 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
     """
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", question)} - NO_UNITS
+    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", question) if word not in NO_UNITS}
     return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
 
 
@@ -301,9 +354,10 @@ def _fraction(text: str) -> list[str] | None:
 
     Questions ask for reduced fractions, so `6/8` is not `3/4`.
     """
-    text = text.strip("$").strip()
+    if len(text) > 1 and text[0] == text[-1] == "$":
+        text = text[1:-1].strip()
     match = next(filter(None, (pattern.fullmatch(text) for pattern in FRACTIONS)), None)
-    return None if match is None else [match["up"].replace(",", ""), match["down"].replace(",", "")]
+    return None if match is None else [re.sub("[ ,]", "", match["up"]), re.sub("[ ,]", "", match["down"])]
 
 
 def _digits(said: str, right: str, question: str) -> str | None:
@@ -319,11 +373,20 @@ def _digits(said: str, right: str, question: str) -> str | None:
         prefix = "0x"
     match = DIGITS_IN_BASE.fullmatch(said)
     if match is None:
-        return said[2:] if PREFIXES.get(said[:2]) == base else None
+        if GROUPED_DIGITS.fullmatch(said):
+            return re.sub("[ ,_'~]", "", said)
+        return said[2:] if PREFIXES.get(said[:2]) == base and not prefix else None
     lowered = (match["lowered"] or "").translate(LOWERED)
     if base != (match["base"] or match["named"] or lowered):
         return None
     return match["sign"] + prefix + match["digits"]
+
+
+def _complex(said: str) -> str:
+    called = COMPLEX_CALL.fullmatch(said)
+    if called is not None:
+        return f"{called['real']}{called['sign'] or '+'}{called['part']}i"
+    return IMAGINARY.sub("", said)
 
 
 # ---- lists and sequences
@@ -403,7 +466,7 @@ def _split(text: str, separator: str) -> list[str]:
     items = ARROW.split(text)
     if "," in separator:
         return items
-    return [word for item in items for word in item.split()] + [""] * (not items[-1].strip())
+    return [word for item in items for word in item.split() or [""]]
 
 
 def _unquoted(word: str) -> str:
@@ -417,7 +480,9 @@ def _claims(said: str) -> str | None:
 
 def _letter_values(said: str) -> str | None:
     """Return letters and digits as `A=1,B=2`, from pairs in a dictionary, on lines or between commas or semicolons."""
-    said = said.strip("{} \n")
+    said = said.strip()
+    if said[:1] == "{" and said[-1:] == "}":
+        said = said[1:-1].strip()
     parts = [QUOTED_SIGN.sub(r"\2", part.strip()) for part in re.split(r"[,;\n]|(?<=\d)\s(?=[A-Z])", said)]
     matches = [LETTER_VALUE.fullmatch(part) for part in parts if part]
     pairs = [f"{match[1]}={match[2]}" for match in matches if match]
@@ -431,18 +496,18 @@ def _solutions(said: str) -> str | None:
     if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
         said = said[1:-1]
     parts = [part.strip() for part in re.split(r"[,;\n]|\b(?:and|or)\b", said)]
+    if not parts[0]:
+        return None
     values = [_unquoted(SOLUTION_NAME.sub("", part, count=1)) for part in parts if part]
     return ", ".join(values) if values and all(NUMBER.fullmatch(value) for value in values) else None
 
 
 def _point(said: str) -> str | None:
     """Return two numbers as `(x, y)`; None for other text."""
-    match = re.fullmatch(
-        r"(?:[A-Za-z]\s?=?\s?)?[(\[]?\s?([^\s,()\[\]]{1,100})\s?,\s?([^\s,()\[\]]{1,100})\s?[)\]]?", said
-    )
-    if match is None or not all(NUMBER.fullmatch(number) for number in match.groups()):
+    match = POINT.fullmatch(said)
+    if match is None or not all(NUMBER.fullmatch(match[number]) for number in ("x", "y")):
         return None
-    return f"({match[1]}, {match[2]})"
+    return f"({match['x']}, {match['y']})"
 
 
 # ---- boards
@@ -453,8 +518,10 @@ def _board(said: str, right: str) -> str | None:
     expected = _layout(right)
     if expected is None:
         return None
+    if not _has_signs_of(said, right):
+        return None
     for text in dict.fromkeys((said, said.replace(";", "\n"))):
-        rows = _rows(text, expected.cell)
+        rows = _rows(text, expected)
         if rows is not None and [len(row) for row in rows] == expected.lengths:
             break
     else:
@@ -463,12 +530,22 @@ def _board(said: str, right: str) -> str | None:
     return re.sub(CELL, lambda match: next(in_order), right)
 
 
+def _has_signs_of(said: str, right: str) -> bool:
+    """Tell whether the signs between the cells of a row are those of the expected board: `1 > 2` is not `1 < 2`.
+
+    A board may leave its signs out.
+    """
+    signs = re.findall("[<>]", right)
+    return not signs or re.findall("[<>]", said) in ([], signs)
+
+
 @dataclass(frozen=True)
 class _Layout:
-    """The form of an expected board: the number of cells in each row, and the pattern of a cell."""
+    """The form of an expected board: the number of cells in each row, and the patterns of a cell and between cells."""
 
     lengths: list[int]
     cell: str
+    between: re.Pattern[str]
 
 
 @lru_cache(maxsize=1)
@@ -482,14 +559,17 @@ def _layout(right: str) -> _Layout | None:
     if sum(len(row) for row in rows) < 2 or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
         return None
     is_short = all(len(cell) == 1 for row in rows for cell in row)
-    return _Layout([len(row) for row in rows], SHORT_CELL if is_short else CELL)
+    between = BETWEEN_COMPARED if re.search("[<>\u2227\u2228]", right) else BETWEEN
+    return _Layout([len(row) for row in rows], SHORT_CELL if is_short else CELL, between)
 
 
-def _rows(said: str, cell: str) -> list[list[str]] | None:
+def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
     """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix.
 
     None for other text, and for a sign beside the board, as in `-[[1, 2], [3, 4]]`.
     """
+    if sorted(BEGUN.findall(said)) != sorted(ENDED.findall(said)):
+        return None
     said = _joined_lines(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)))
     if not _has_pairs(said):
         return None
@@ -499,15 +579,17 @@ def _rows(said: str, cell: str) -> list[list[str]] | None:
             return None
     else:
         lines = said.split("\n")
+    cell = expected.cell
     rows = []
     for line in lines:
-        signs = LONE_V.sub(" ", re.sub(cell, "\0", line))
+        signs = re.sub(cell, "\0", line)
         before, first_cell, rest = signs.partition("\0")
         if first_cell:
             between, _, after = f"\0{rest}".rpartition("\0")
-            is_layout = EDGE.fullmatch(before + after) and BETWEEN.fullmatch(between)
+            is_layout = BEFORE.fullmatch(before) and AFTER.fullmatch(after) and expected.between.fullmatch(between)
         else:
-            is_layout = BETWEEN.fullmatch(signs) or RULE.fullmatch(signs)
+            between_rows = BETWEEN_ROWS if expected.between is BETWEEN_COMPARED else EDGE
+            is_layout = between_rows.fullmatch(signs) or RULE.fullmatch(signs)
         if not is_layout:
             return None
         runs = re.findall(r"\d+", line)
@@ -523,8 +605,7 @@ def _has_pairs(said: str) -> bool:
     """Tell whether brackets and quotes come in pairs: those of `[1, 2]` do, those of `1 2)` and `1 2'` do not."""
     if TWO_PRIMES.search(said):
         return False
-    brackets = all(said.count(opening) == said.count(closing) for opening, closing in ("[]", "()", "{}"))
-    return brackets and said.count("'") % 2 == said.count('"') % 2 == 0
+    return are_nested(said) and said.count("'") % 2 == said.count('"') % 2 == 0
 
 
 def _joined_lines(said: str) -> str:

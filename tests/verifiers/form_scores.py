@@ -109,15 +109,19 @@ def measure(task: str, problems: Iterable[Answered]) -> Measured:
     return Measured(Counter(pairs.values()), tuple(refusals.values()))
 
 
-def wrong_forms_paid(task: str, problems: Iterable[Answered]) -> dict[str, str]:
-    """Return the forms, by name, in which a slightly wrong answer counts as right though as written it does not."""
+def wrong_forms_paid(task: str, problems: Iterable[Answered], *, every: int = 1) -> dict[str, str]:
+    """Return the forms, by name, in which a slightly wrong answer counts as right though as written it does not.
+
+    Tries each form, or with `every` one of so many, which differ between the tasks.
+    """
+    first = TASKS.index(task) % every
     paid: dict[str, str] = {}
     for problem in problems:
         wrong = _spoilt(problem.answer)
         scorer = _scorer(task, problem)
         if _score(replace(scorer, lenient=False), wrong) >= RIGHT:
             continue  # this answer is right too
-        for name, form in honest_forms(task, wrong, problem.entry["question"]).items():
+        for name, form in list(honest_forms(task, wrong, problem.entry["question"]).items())[first::every]:
             if _score(scorer, form.text) >= RIGHT:
                 paid[name] = form.text
     return paid

@@ -85,6 +85,9 @@ WRAPPED: Mapping[str, Form] = {
     "math in parentheses with blanks": _frame("\\( ANSWER \\)"),
     "math in brackets": _frame("\\[ANSWER\\]"),
     "a full stop": lambda answer, question: None if answer.endswith(".") else answer + ".",
+    "a label": _frame("Answer: ANSWER"),
+    "a bold label": _frame("**Answer:** ANSWER"),
+    "an object of JSON": lambda answer, question: json.dumps({"answer": answer}, ensure_ascii=False),
 }
 
 QUOTED: Mapping[str, Form] = {
@@ -135,7 +138,50 @@ def _list_mark(answer: str, question: str) -> str | None:
     )
 
 
+def _numeric(template: str) -> Form:
+    """Put a number into a frame."""
+
+    def form(answer: str, question: str) -> str | None:
+        return template.replace("ANSWER", answer) if re.fullmatch(r"-?\d+(\.\d+)?", answer) else None
+
+    return form
+
+
+FULL_WIDTH = {ord(digit): 0xFEE0 + ord(digit) for digit in "0123456789"}
+
 DECORATED: Mapping[str, Form] = {
+    "a label with an equals sign": _line("Result = ANSWER", besides="="),
+    "a small label with an equals sign": _line("answer = ANSWER", besides="="),
+    "a label on a line": _frame("**Final Answer:**\nANSWER"),
+    "a label in a heading": _frame("### Answer\nANSWER"),
+    "a label before a box": _frame("Final Answer: \\boxed{ANSWER}"),
+    "a label in LaTeX": _line("\\textbf{Answer:} ANSWER"),
+    "a variable": _line("x = ANSWER", besides="="),
+    "a variable in dollars": _line("$x = ANSWER$", besides="=$"),
+    "an object of JSON in a fence": lambda answer, question: (
+        "```json\n" + json.dumps({"answer": answer}, indent=2) + "\n```"
+    ),
+    "an object of Python": lambda answer, question: str({"result": answer}),
+    "a number in an object": _numeric('{"answer": ANSWER}'),
+    "a printed text": _line('print("ANSWER")', besides='"\\'),
+    "a printed number": _numeric("print(ANSWER)"),
+    "a returned number": _numeric("return ANSWER"),
+    "a float of Python": _numeric("float(ANSWER)"),
+    "an int of Python": lambda answer, question: f"int({answer})" if _whole(answer) is not None else None,
+    "a decimal of Python": _numeric("Decimal('ANSWER')"),
+    "large mathematics": _frame("$\\Large ANSWER$"),
+    "large text in a box": _line("\\boxed{\\Large ANSWER}"),
+    "bold mathematics": _line("$\\mathbf{ANSWER}$", besides="$"),
+    "old bold text": _line("{\\bf ANSWER}"),
+    "text in a colour": _line("\\textcolor{red}{ANSWER}"),
+    "displayed mathematics": _line("$\\displaystyle ANSWER$", besides="$"),
+    "doubled backslashes": _line("\\\\boxed{ANSWER}", besides="\\"),
+    "a line break of LaTeX": _frame("\\boxed{ANSWER} \\\\"),
+    "an HTML block": _line('<div class="answer">ANSWER</div>'),
+    "a line break of HTML": _line("ANSWER<br>"),
+    "HTML blanks around": _frame("&nbsp;ANSWER&nbsp;"),
+    "characters without width around": _frame("\u200bANSWER\u200e"),
+    "full-width digits": lambda answer, question: answer.translate(FULL_WIDTH) if re.search(r"\d", answer) else None,
     "italics": _line("*ANSWER*", besides="*"),
     "bold italics": _line("***ANSWER***", besides="*"),
     "italics with underscores": _line("_ANSWER_", besides="_"),
@@ -271,6 +317,8 @@ NUMBERS: Mapping[str, Form] = {
         f"\\boxed{{{said}}}" if (said := _thousands(",")(answer, question)) else None
     ),
     "thin blanks between thousands": _thousands("\u202f"),
+    "blanks between thousands": _thousands(" "),
+    "apostrophes between thousands": _thousands("'"),
     "a long minus": _long_minus,
     "a blank after the minus": _blank_after_minus,
     "the variable before it": _named("NAME = ANSWER"),
@@ -391,10 +439,12 @@ def _latex_fraction(command: str, frame: str = "ANSWER", *, blank: str = "", com
     return form
 
 
-def _slashed(slash: str, *, comma: bool = False) -> Form:
+def _slashed(slash: str, *, comma: bool = False, frame: str = "ANSWER") -> Form:
     def form(answer: str, question: str) -> str | None:
         parts = re.findall(r"\d+", answer)
-        return slash.join(f"{int(part):,}" if comma else part for part in parts) if len(parts) == 2 else None
+        if len(parts) != 2:
+            return None
+        return frame.replace("ANSWER", slash.join(f"{int(part):,}" if comma else part for part in parts))
 
     return form
 
@@ -405,11 +455,13 @@ FRACTIONS: Mapping[str, Form] = {
     "a slash of fractions": _slashed("\N{FRACTION SLASH}"),
     "a division sign": _slashed(" \N{DIVISION SIGN} "),
     "thousands separators": _slashed("/", comma=True),
+    "a call of Python": _slashed(", ", frame="Fraction(ANSWER)"),
     "a slash in dollars": lambda answer, question: f"${_slashed('/')(answer, question)}$",
     "a slash in a box": lambda answer, question: f"\\boxed{{{_slashed('/')(answer, question)}}}",
     "LaTeX": _latex_fraction("\\frac"),
     "LaTeX for display": _latex_fraction("\\dfrac"),
     "LaTeX for text": _latex_fraction("\\tfrac"),
+    "LaTeX for a continued fraction": _latex_fraction("\\cfrac"),
     "LaTeX with blanks": _latex_fraction("\\frac", blank=" "),
     "LaTeX with thousands separators": _latex_fraction("\\frac", comma=","),
     "LaTeX in dollars": _latex_fraction("\\frac", "$ANSWER$"),

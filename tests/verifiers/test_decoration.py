@@ -86,6 +86,28 @@ def test_decoration_taken_off(answer: str, form: str) -> None:
         ("16.91^{\\circ}", "16.91\N{DEGREE SIGN}"),
         ("1. **Ann** is an angel\n2. **Bob** is a devil", "Ann is an angel\nBob is a devil"),
         ('\\boxed{{"s": "}"}}', '{"s": "}"}'),
+        ("x = True", "True"),
+        ("Result = 5", "5"),
+        ("**Final Answer:** $\\boxed{5}$", "5"),
+        ("### Answer\n1 2\n3 4", "1 2\n3 4"),
+        ('```json\n{"answer": "1 2\\n3 4"}\n```', "1 2\n3 4"),
+        ("{'final_answer': [1, 2]}", "[1, 2]"),
+        ('print("a b")', "a b"),
+        ("np.int64(5)", "5"),
+        ("bool(True)", "True"),
+        ("Rational(3, 4)", "3/4"),
+        ("$\\Large \\mathbf{5}$", "5"),
+        ("{\\bf 5}", "5"),
+        ("\\textcolor{red}{5}", "5"),
+        ("$$\\\\boxed{5}$$", "5"),
+        ("\\boxed{5} \\\\", "5"),
+        ('<div class="a"><b>5</b></div><br>', "5"),
+        ("&nbsp;1 &times; 10<sup>5</sup>", "1 \N{MULTIPLICATION SIGN} 10^5"),
+        ("\uff11\uff12\u200b", "12"),
+        ("(\N{EN DASH}5, \N{EN DASH}6)", "-5, -6"),
+        ("\N{FULLWIDTH HYPHEN-MINUS}5", "-5"),
+        ('"\\neg P"', "\N{NOT SIGN}P"),
+        ("5\N{IDEOGRAPHIC FULL STOP}", "5"),
     ],
 )
 def test_reading(answer: str, reading: str) -> None:
@@ -126,7 +148,9 @@ def test_reading(answer: str, reading: str) -> None:
         "not = 4",
         "x = 4, y = 5",
         "False = True",
-        "x = True",
+        "x = a = b",
+        "a = True",
+        "False = [1, 2]",
         "C8 = J7",
         "up = right up",
         "Saturday = 28",
@@ -142,6 +166,24 @@ def test_reading(answer: str, reading: str) -> None:
         "4!",
         "\N{NOT EQUAL TO} 4",
         "the answer is 4",
+        "not answer: 4",
+        "wrong answer: 4",
+        "answer != 4",
+        '{"answer": 4, "other": 5}',
+        '{"answer": 4} {"answer": 5}',
+        '{"wrong": 4}',
+        '{"answer": not 4}',
+        "int(4.5)",
+        "int(4) + 1",
+        "print(4) or print(5)",
+        "bool('False')",
+        "sorted([4, 3])",
+        "Fraction(4, 3) + 1",
+        "<s>4</s>",
+        "~~4~~",
+        "\\cancel{4}",
+        "\\overline{4}",
+        "return4",
     ],
 )
 def test_text_beside_answer(answer: str) -> None:
@@ -166,6 +208,7 @@ def test_marks_of_parts(answer: str, reading: str) -> None:
 
 def test_full_stop_stays() -> None:
     assert last("**The end.**", strip_full_stop=False) == "The end."
+    assert last("\\boxed{The end.}.", strip_full_stop=False) == "The end."
     assert FULL_STOP in DECORATIONS
 
 
@@ -203,6 +246,20 @@ PIECES = (
         "],",
     ),
     *("\u201c", "\u00a0", " ", "^\\circ", "# ", '\\"', '{"', "$", "\\["),
+    *(
+        "answer: ",
+        '{"answer": ',
+        "print(",
+        "int('",
+        "Fraction(1",
+        "{\\bf ",
+        "\\Large ",
+        "\\verb|",
+        "&nbsp;",
+        "<br>",
+        '<div a="',
+    ),
+    *("<div>", "\\\\", "\\\\boxed{", "'\\n", "return ", "\\color{a}{", "*answer", "=="),
 )
 
 

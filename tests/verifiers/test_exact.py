@@ -58,7 +58,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "a point": (
         "advanced_geometry",
         ("(0.571, -2.000)", "(0.571, -2)", "0.5714, -2.0"),
-        ("(0.572, -2.000)", "(0.571, -2.000), 1.4", "(0.57, -2.0)", "(0.571)"),
+        ("(0.572, -2.000)", "(0.571, -2.000", "0.571, -2.000)", "(0.571, -2.000), 1.4", "(0.57, -2.0)", "(0.571)"),
     ),
     "a radius": ("advanced_geometry", ("1.186", "1.1865", "1.18646"), ("1.187", "1.19", "1.1862", "1.186 or 1.2")),
     "a probability": (
@@ -92,12 +92,15 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
             "Ann is a saint, and Bo is a sinner, and Bo is a saint",
             "is Ann a saint, Bo is a sinner",
             "Ann Ann is a saint, Bo is a sinner",
+            "Ann is a saint), and Bo is a sinner.",
+            "Ann (is a saint, Bo is a sinner)",
+            "Ann (saint, Bo (sinner))",
         ),
     ),
     "buttons": (
         "quantum_lock",
         ("A \u2192 B", "AB", "a, b", "A -> B", "A, then B"),
-        ("not A \u2192 B", "A or B", "A \u2192 B!"),
+        ("not A \u2192 B", "A or B", "A \u2192 B!", "A -> -> B", "-A, B"),
     ),
     "a candidate": (
         "number_format",
@@ -111,7 +114,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ('{"a": 0.1, "b": [1, 1]}', '{"a": 0.1, "b": [1, true], "b": [1, true]}', '{"a": 0.1, "b": [1, true]}!'),
     ),
     "colours": ("graph_color", ('{"0": 1, "1": 2}',), ('{"0": 1, "1": 2, "2": 1}', '{"0": 3, "0": 1, "1": 2}')),
-    "letters": ("cryptarithm", ("A=1,B=2", "B = 2, A = 1"), ("A=1,B=3,B=2",)),
+    "letters": ("cryptarithm", ("A=1,B=2", "B = 2, A = 1"), ("A=1,B=3,B=2", "A=1,B=2)", "not A=1,B=2")),
     "hanoi": ("tower_of_hanoi", ("Move disk 1 from Peg 1 to Peg 2",), ("not Move disk 1 from Peg 1 to Peg 2 or 3",)),
     "marks": ("kakurasu", ("0 1\n1 0",), ("0 1\n1 07", "not 0 1\n1 0", "0 1\n1 0\n0 0")),
     "an integral": ("simple_integration", ("x**2 + C", "sin(x) - K1", "x**2"), ("never - x**2", "x**2 + X")),

@@ -20,7 +20,7 @@ from .form_scores import (
 from .honest_forms import KINDS, FormClass, kind_of
 
 SEED = 91_000
-COUNT = 3
+COUNT = 2
 LIMITS: Mapping[FormClass, float] = {FormClass.CORE: 0.01, FormClass.DECORATION: 0.05}
 """The largest share of the pairs of task and form that may be refused, by class."""
 REFUSED: Mapping[tuple[str, str], str] = {
@@ -36,7 +36,7 @@ def _problems(task: str) -> list[Answered]:
 
 @cache
 def _measured(task: str) -> Measured:
-    return measure(task, _problems(task))
+    return measure(task, _problems(task)[:1])
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -49,18 +49,18 @@ def test_right_answers_paid(task: str) -> None:
 @pytest.mark.parametrize("form_class", FormClass)
 def test_share_refused(form_class: FormClass) -> None:
     measured = total(map(_measured, TASKS))
-    assert measured.pairs[form_class] > 2500
+    assert measured.pairs[form_class] > 4000
     assert measured.share_refused(form_class) <= LIMITS[form_class]
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_wrong_answers_unpaid(task: str) -> None:
-    assert wrong_forms_paid(task, _problems(task)[:1]) == {}
+    assert wrong_forms_paid(task, _problems(task)[:1], every=6) == {}
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_two_answers_unpaid(task: str) -> None:
-    assert two_answers_paid(task, _problems(task)[:2]) == {}
+    assert two_answers_paid(task, _problems(task)) == {}
 
 
 @pytest.mark.parametrize(("task", "form"), sorted(REFUSED))

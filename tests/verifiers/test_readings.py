@@ -453,7 +453,7 @@ def test_duration() -> None:
         "\\begin{bmatrix}\n1 & 2 \\\\\n3 & 4\n\\end{bmatrix}",
         "\\left[\\begin{array}{cc} 1 & 2 \\\\ 3 & 4 \\end{array}\\right]",
         "$$\\left(\\begin{array}{c|c}\n1 & 2 \\\\ \\hline\n3 & 4\n\\end{array}\\right)$$",
-        "1 < 2\n---\n3   4",
+        "1 | 2\n---\n3   4",
         "**1** 2\n3 **4**",
         "x = np.array([[1, 2],\n              [3, 4]])",
         "Matrix([[1, 2], [3, 4]])",
@@ -519,6 +519,12 @@ def test_sign_beside_board(sign: str, board: str) -> None:
         "[[1, 2], [3, 4]] is wrong",
         "[[1, 2], [3, 4]].T",
         "[[1, 2], [3, 4]]*2",
+        "\\begin{bmatrix} 1 & 2 \\\\ 3 & 4",
+        "1 < 2\n3 4",
+        "1 v 2\n3 4",
+        ", 1 2\n3 4",
+        "[1 2)\n3 4",
+        "]1 2[\n3 4",
     ],
 )
 def test_other_matrix(said: str) -> None:
@@ -539,6 +545,56 @@ def test_lone_v_is_sign() -> None:
     ]
     assert all(is_read(form, "futoshiki", board) for form in forms)
     assert not is_read("1v2\n2 1", "futoshiki", board)
+    assert not is_read("1 v 2\n2 1", "futoshiki", board)
+
+
+@pytest.mark.parametrize("row", ["1 > 2", "1 << 2", "1 <> 2", "1^ < 2"])
+def test_other_sign_in_row(row: str) -> None:
+    assert is_read("1 < 2\n2 1", "futoshiki", "1 < 2\n\u2228\n2   1")
+    assert not is_read(f"{row}\n2 1", "futoshiki", "1 < 2\n\u2228\n2   1")
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "said"),
+    [
+        ("gcd", "0", "-0"),
+        ("decimal_arithmetic", "0.0", "-0.0"),
+        ("list_functions", "[0, 1]", "[-0, 1]"),
+        ("sudoku", "0 1\n1 0", "-0 1\n1 0"),
+        ("polynomial_equations", "0.0, 1.5", "x = -0.0 or x = 1.5"),
+    ],
+)
+def test_negative_nought(task: str, right: str, said: str) -> None:
+    assert is_read(said.replace("-0", "0"), task, right)
+    assert right not in readings(said, task, entry(right))
+
+
+@pytest.mark.parametrize("said", ["1 275", "1\u2009275", "1,275", "1'275", "1~275", "**1 275**", "Answer: 1 275"])
+@pytest.mark.parametrize("task", ["chain_sum", "base_conversion"])
+def test_groups_of_three(said: str, task: str) -> None:
+    assert is_read(said, task, "1275", "Convert the base-3 number 10 to base-8")
+
+
+@pytest.mark.parametrize("said", ["12 75", "127 5", "1 2 7 5", "1,275,", "1 275 1", "1 275,1"])
+def test_other_groups(said: str) -> None:
+    assert not is_read(said, "chain_sum", "1275")
+
+
+@pytest.mark.parametrize(
+    "said", ["\\frac34", "\\cfrac{3}{4}", "\\frac 3 4", "Fraction(3, 4)", "$\\displaystyle \\frac{3}{4}$"]
+)
+def test_fractions(said: str) -> None:
+    assert is_read(said, "dice", "3/4")
+
+
+@pytest.mark.parametrize("said", ["{3/4", "3/4\\}", "$3/4", "Fraction(4, 3)", "Fraction(6, 8)", "3/4/1"])
+def test_other_fractions(said: str) -> None:
+    assert not is_read(said, "dice", "3/4")
+
+
+@pytest.mark.parametrize("said", ["19 in binary", "19 more", "19 less", "19 or more"])
+def test_other_number_than_asked(said: str) -> None:
+    assert not is_read(said, "count_bits", "19", "How many 1 bits are there in binary? More or less?")
 
 
 def test_board_with_signs() -> None:
