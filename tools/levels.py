@@ -38,7 +38,7 @@ DEADLINE_S = 60.0
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """The tallies of a task, one for each of LEVELS."""
+    """The tallies of a task, one for each level, from the easiest to the hardest."""
 
     task: str
     tallies: tuple[LevelTally, ...]
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(bool(found))
 
 
-def measure(tasks: str, count: int, seed: int) -> list[MeasuredTask]:
+def measure(tasks: str, count: int, seed: int, levels: Sequence[float] = LEVELS) -> list[MeasuredTask]:
     """Draw `count` problems at each level of each task with levels that a pattern matches."""
     settings = ReasoningSettings(
         tasks=tasks.split(",") if tasks else [], exclude_gameable=False, num_verifiers=1, worker_niceness=0
@@ -75,7 +75,7 @@ def measure(tasks: str, count: int, seed: int) -> list[MeasuredTask]:
 
             async def measure_task(task: str) -> MeasuredTask:
                 return MeasuredTask(
-                    task, tuple([tally(task, await _draw(session, task, level, count, seed)) for level in LEVELS])
+                    task, tuple([tally(task, await _draw(session, task, level, count, seed)) for level in levels])
                 )
 
             return await map_with_progress("tasks", names, measure_task, at_once=4)
@@ -88,7 +88,7 @@ def findings(measured: MeasuredTask) -> list[str]:
     task = measured.task
     faults = [] if task in HARDLY_HARDER else faults_of(measured.tallies)
     if task not in FEW_QUESTIONS:
-        faults += repetition_of(measured.tallies)
+        faults += repetition_of(measured.tallies, LEVELS)
     return [f"{task}: {fault}" for fault in faults]
 
 

@@ -8,11 +8,13 @@ import pytest
 
 from reasoning_env import ReasoningSettings, Session
 from reasoning_env.library_facts import FACTS
+from reasoning_env.problems.sampling import evaluation_spec
 from tests.solvers.opinions import Finding, Opinion, opinions_of
 from tests.solvers.table import TABLE
 
-FEW = {None: 3, 0.0: 1, 0.5: 1, 1.0: 1}
-"""Problems of each task, by level; None stands for the library's defaults."""
+LEVELS = (None, 0.5)
+"""Levels of a problem of each task; None stands for the library's defaults. `tools/solve.py` asks about many."""
+GENERATION_DEADLINE_S = 60.0
 SLOW = frozenset({"countdown", "cryptarithm", "figlet_font", "rectangle_count", "sokoban"})
 """Tasks whose solvers take a second a problem: `tools/solve.py` runs them at length."""
 
@@ -24,25 +26,23 @@ def test_table_has_every_task() -> None:
 
 @pytest.fixture(scope="module")
 def opinions() -> list[Opinion]:
-    """Ask the solvers about a few problems of every task, at the defaults and at levels."""
-
-    async def ask_all() -> list[Opinion]:
-        return [opinion for level, count in FEW.items() for opinion in await _ask(level, count)]
-
-    return asyncio.run(ask_all())
+    """Ask the solvers about a few problems of every task, at the defaults and at a level."""
+    return asyncio.run(_ask_all())
 
 
-async def _ask(level: float | None, count: int) -> list[Opinion]:
-    settings = ReasoningSettings(
-        exclude_gameable=False,
-        num_eval_samples_per_task=count,
-        eval_seed=20261124,
-        eval_level=level,
-        max_answer_bytes=200_000,
-    )
+async def _ask_all() -> list[Opinion]:
+    settings = ReasoningSettings(exclude_gameable=False, max_answer_bytes=200_000)
     async with Session(settings) as session:
-        problems = [problem async for problem in session.evaluation_set.stream() if problem.task not in SLOW]
-        return [opinion for problem in problems for opinion in await opinions_of(session, problem)]
+        specs = [
+            evaluation_spec(task, 0, 0, run_seed=20261124).with_request(level=level)
+            for task in session.plan.tasks
+            if task in TABLE and task not in SLOW
+            for level in LEVELS
+            if level is None or task in session.plan.adjustable
+        ]
+        problems = await asyncio.gather(*(session.pool.generate(spec, GENERATION_DEADLINE_S) for spec in specs))
+        answers = await asyncio.gather(*(opinions_of(session, problem) for problem in problems))
+    return [opinion for several in answers for opinion in several]
 
 
 def _lines(opinions: list[Opinion], *findings: Finding) -> list[str]:

@@ -71,11 +71,11 @@ def faults_of(tallies: Sequence[LevelTally]) -> list[str]:
     return faults
 
 
-def repetition_of(tallies: Sequence[LevelTally]) -> list[str]:
-    """Return the levels whose problems repeat each other."""
+def repetition_of(tallies: Sequence[LevelTally], levels: Sequence[float]) -> list[str]:
+    """Return the levels whose problems repeat each other; there is a tally for each level."""
     return [
         f"{tally.different:.2f} of the problems at level {level:g} are different"
-        for level, tally in zip(LEVELS, tallies, strict=True)
+        for level, tally in zip(levels, tallies, strict=True)
         if tally.different < LEAST_DIFFERENT
     ]
 

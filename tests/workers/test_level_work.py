@@ -20,14 +20,16 @@ from tests.workers.level_work import (
 )
 from tools import levels
 
-FEW = 6
-"""Problems of each task and level: 3,000 problems take some 20 s of two cores."""
+FEW = 3
+"""Problems of each task and level; the tool draws 200 at five levels."""
+ENDS = (0.0, 1.0)
+"""Levels that are drawn here."""
 DRAWS = [number / 16 for number in range(16)]
 
 
 @pytest.fixture(scope="module")
 def measured() -> list[levels.MeasuredTask]:
-    return levels.measure("", FEW, seed=20261124)
+    return levels.measure("", FEW, seed=20261124, levels=ENDS)
 
 
 def test_work_grows(measured: list[levels.MeasuredTask]) -> None:
@@ -36,7 +38,7 @@ def test_work_grows(measured: list[levels.MeasuredTask]) -> None:
 
 
 def test_problems_differ(measured: list[levels.MeasuredTask]) -> None:
-    faults = {one.task: repetition_of(one.tallies) for one in measured if one.task not in FEW_QUESTIONS}
+    faults = {one.task: repetition_of(one.tallies, ENDS) for one in measured if one.task not in FEW_QUESTIONS}
     assert {task: faults for task, faults in faults.items() if faults} == {}
 
 
@@ -64,12 +66,12 @@ def test_flat_work_is_a_fault() -> None:
 
 def test_repeated_questions_are_a_fault() -> None:
     drawn = [Drawn(f"question {number % 3}", "", {}) for number in range(12)]
-    assert len(repetition_of([tally("chain_sum", drawn)] * 5)) == 5
+    assert len(repetition_of([tally("chain_sum", drawn)] * 5, LEVELS)) == 5
 
 
 def test_repeated_long_answers_are_a_fault() -> None:
     drawn = [Drawn(f"question {number}", 20 * "known by heart", {}) for number in range(12)]
-    assert len(repetition_of([tally("chain_sum", drawn)] * 5)) == 5
+    assert len(repetition_of([tally("chain_sum", drawn)] * 5, LEVELS)) == 5
 
 
 def test_explained_faults_are_no_findings() -> None:
