@@ -142,7 +142,7 @@ async def write_problems(
             types = {**COLUMNS, **({} if chat is None else {"tokens": "tokens"})}
             card = _card(session, wanted, store, made_with, command)
             write_card(out, card)
-            write_rows(out, (row for _, row in store.rows()), types)
+            write_rows(out, lambda: (row for _, row in store.rows()), types)
         except BaseException:
             store.close()
             raise

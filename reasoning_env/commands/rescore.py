@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import math
+import shlex
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
+from typing import Any
 
+from ..data.verdicts import PassRates, judge_rows
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..metrics.outcomes import Tally
@@ -68,7 +73,7 @@ class Rescored:
 
 
 def rescore_command(argv: Sequence[str], folder: Path) -> int:
-    """Print each completion whose score changed, and a row for each task; returns 0.
+    """Print each completion whose score changed, and a row for each task; or write rows with scores; returns 0.
 
     `folder` may hold a checkout of the library. Raises ConfigError where there is no group, and WorkerError where the
     workers cannot be started.
@@ -77,11 +82,31 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
     parser.add_argument("--plain", action="store_true", help="the library's own scores, not the scores of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the rows with their scores; ends in .jsonl or .parquet"
+    )
+    parser.add_argument(
+        "--keep", type=_pass_rates, metavar="LOW..HIGH", help="with --out: only rows with such a pass rate: 0.2..0.8"
+    )
     add_config_option(parser)
     options = parser.parse_args(argv)
-    runs = find_runs(options.paths)
+    if options.keep is not None and options.out is None:
+        parser.error("--keep goes with --out")
+    if options.out is not None and len(options.paths) > 1:
+        parser.error("--out takes one file of rows")
+    runs = find_runs(options.paths) if options.out is None else []
     plain = {"strict_rewards": False} if options.plain else {}
     settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
+    if options.out is not None:
+        session = Session(settings, checkout=find_checkout(folder))
+        command = "rescore " + shlex.join(argv)
+        [path] = options.paths
+        with progress_bar("rescore", None) as advance:
+            card = run_to_end(
+                lambda: judge_rows(session, path, options.out, keep=options.keep, command=command, on_row=advance)
+            )
+        _print_card(card, options.out)
+        return 0
     rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
     faults = [fault for run in runs for fault in run.faults]
     if not rescored.before and not rescored.left_out:
@@ -98,6 +123,24 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     rollouts = sum(tally.count for tally in rescored.before.values())
     print(f"{len(rescored.changes)} of {rollouts} answers are judged differently")
     return 0
+
+
+def _pass_rates(text: str) -> PassRates:
+    low, _, high = text.partition("..")
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(low) <= float(high) <= 1.0:
+            return PassRates(float(low), float(high))
+    raise argparse.ArgumentTypeError(f"must be LOW..HIGH with numbers from 0 to 1, such as 0.2..0.8; got {text!r}")
+
+
+def _print_card(card: Mapping[str, Any], out: Path) -> None:
+    for reason, facts in card["left_out"].items():
+        print(f"left out: {facts['rows']} x {visible(reason)} (first in row {facts['first_row']})")
+    if card["without_score"]:
+        print(f"{card['without_score']} rows could not be judged, and have no score")
+    if card["outside"]:
+        print(f"{card['outside']} rows have another pass rate than --keep asks for")
+    print(f"{out}: {card['rows']} rows")
 
 
 async def rescore(runs: Sequence[StoredRun], session: Session[Problem]) -> Rescored:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,23 +34,36 @@ def check_name(path: Path, setting: str) -> None:
         _pyarrow(setting)
 
 
-def read_rows(path: Path, setting: str) -> Iterator[Row]:
-    """Yield the rows of a file. Raises ConfigError, which names the line, for what is no row, and OSError."""
+@dataclass(frozen=True)
+class Malformed:
+    """A line that is no row, and why."""
+
+    problem: str
+
+
+def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
+    """Yield the rows of a file, in order, with a Malformed for each line that is none. Raises ConfigError and OSError.
+
+    `setting` names the file in an error.
+    """
     check_name(path, setting)
     if path.suffix == PARQUET:
         yield from _read_parquet(path, setting)
         return
     with open_regular(path) as file:
-        for number, line in enumerate(read_lines(file), 1):
-            if line is not None and line.isspace():
-                continue
-            try:
-                row = parse_json(line) if line is not None else None
-            except ValueError as error:
-                raise _no_row(path, number, describe(error), setting) from error
-            if not isinstance(row, dict):
-                raise _no_row(path, number, "the line is no JSON object, or too long", setting)
-            yield row
+        for line in read_lines(file):
+            if line is None:
+                yield Malformed("the line is too long")
+            elif not line.isspace():
+                yield _read_line(line)
+
+
+def _read_line(line: bytes) -> Row | Malformed:
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        return Malformed(describe(error))
+    return row if isinstance(row, dict) else Malformed("the line is no JSON object")
 
 
 def columns(path: Path, setting: str) -> frozenset[str]:
@@ -59,19 +73,23 @@ def columns(path: Path, setting: str) -> frozenset[str]:
         with open_regular(path):
             pass
         return frozenset(_parquet(path, setting).schema_arrow.names)
-    return frozenset(next(iter(read_rows(path, setting)), {}))
+    first = next(iter(read_rows(path, setting)), {})
+    return frozenset() if isinstance(first, Malformed) else frozenset(first)
 
 
-def write_rows(path: Path, rows: Iterable[Row], types: Mapping[str, str] | None = None) -> None:
+def write_rows(
+    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None = None, like: Path | None = None
+) -> None:
     """Write a file whole or not at all. Raises OSError.
 
-    `types` are the types of Parquet's columns, by name: see TYPES. Without them pyarrow takes the types from the rows:
-    the first block decides which columns there are.
+    `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name: see `_types`. Without
+    them the rows are read twice: first for the types, which must agree, or ConfigError is raised. Columns of the file
+    `like`, if it is Parquet, keep their types. JSON lines hold as text what JSON has no value for.
     """
     if path.suffix == JSON_LINES:
-        replace_file(path, (_line(row) for row in rows), mode=0o666)
+        replace_file(path, (_line(row) for row in rows()), mode=0o666)
     else:
-        _write_parquet(path, rows, types)
+        _write_parquet(path, rows, types, like)
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -81,11 +99,7 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _line(row: Row) -> bytes:
-    return json.dumps(row).encode("ascii") + b"\n"
-
-
-def _no_row(path: Path, number: int, problem: str, setting: str) -> ConfigError:
-    return ConfigError(f"{visible(str(path))}, line {number}: {problem}", setting=setting)
+    return json.dumps(row, default=str).encode("ascii") + b"\n"
 
 
 # ---------------------------------------------------------------------------- Parquet
@@ -132,24 +146,43 @@ def _types(arrow: Any) -> dict[str, Any]:
     }
 
 
-def _write_parquet(path: Path, rows: Iterable[Row], types: Mapping[str, str] | None) -> None:
+def _write_parquet(
+    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None, like: Path | None
+) -> None:
     arrow = _pyarrow(str(path))
     parquet = importlib.import_module("pyarrow.parquet")
     named = _types(arrow)
-    schema = None if types is None else arrow.schema([(name, named[kind]) for name, kind in types.items()])
+    if types is None:
+        known = _parquet(like, "PATH").schema_arrow if like is not None and like.suffix == PARQUET else []
+        schema = _infer(arrow, rows(), {field.name: field.type for field in known}, path)
+    else:
+        schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
     part = path.with_name(f"{path.name}.writing")
-    writer = None
     try:
-        for block in _blocks(rows):
-            table = arrow.Table.from_pylist(block, schema=schema)
-            schema = table.schema
-            writer = writer or parquet.ParquetWriter(part, schema)
-            writer.write_table(table)
-        writer = writer or parquet.ParquetWriter(part, schema or arrow.schema([]))
-        writer.close()
+        with parquet.ParquetWriter(part, schema) as writer:
+            for block in _blocks(rows()):
+                writer.write_table(arrow.Table.from_pylist(block, schema=schema))
         part.replace(path)
     except BaseException:
-        if writer is not None:
-            writer.close()
         part.unlink(missing_ok=True)
         raise
+
+
+def _infer(arrow: Any, rows: Iterable[Row], known: Mapping[str, Any], path: Path) -> Any:
+    """Return the schema of all rows: the columns of each, with `known` types, or the types that hold all values."""
+    schema = arrow.schema([])
+    for block in _blocks(rows):
+        names = dict.fromkeys(name for row in block for name in row)
+        try:
+            arrays = {name: arrow.array([row.get(name) for row in block], known.get(name)) for name in names}
+            found = arrow.schema([(name, array.type) for name, array in arrays.items()])
+            schema = arrow.unify_schemas([schema, found], promote_options="permissive")
+        except arrow.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigError(
+                f"the rows' columns have values of several types ({reason})",
+                setting="--out",
+                got=str(path),
+                remedy=f"write to a file that ends in {JSON_LINES}",
+            ) from error
+    return schema

@@ -50,6 +50,7 @@ PROCESS = (
 )
 PROBLEMS = "problems --tasks gcd,algebra/* --count 1000 --levels 0.25,0.5 --seed 1 --out train.jsonl"
 REPORT = "report data/first.jsonl -o report.html"
+SCORES = "rescore sampled.jsonl --out scored.jsonl --keep 0.2..0.8"
 RESCORE = "rescore data/first.jsonl --plain"
 OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
@@ -186,6 +187,7 @@ def test_every_shown_command_is_tested() -> None:
         JUDGE,
         REPORT,
         RESCORE,
+        SCORES,
         *COMPARE,
         *LOOK,
         *AUDIT,
@@ -217,6 +219,12 @@ def test_problems_are_written(newcomer: Newcomer) -> None:
 def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
     newcomer.run(REPORT)
     assert "</html>" in (newcomer.folder / "report.html").read_text()
+
+
+def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:
+    shutil.copy(groups, newcomer.folder / "sampled.jsonl")
+    assert re.search(r"scored\.jsonl: \d rows", newcomer.run(SCORES))
+    assert (newcomer.folder / "scored.jsonl").is_file()
 
 
 def test_rescore(newcomer: Newcomer, groups: Path) -> None:

@@ -1,0 +1,241 @@
+"""Judge the completions of a file's rows, and write the rows with their scores.
+
+A row has `reference` and `completion` or `completions`. A completion is a text, or a conversation that ends with it.
+Lines of our own dumps, process files and evaluations count as rows too. The rows stay in their order; whatever the size
+of the file, memory holds ROWS_AT_ONCE of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..arguments import read_completions
+from ..dumps.format import read_group
+from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from ..prompts.thinking import TAGS, Thinking, named_thinking
+from ..records import Verdict
+from ..runtime.concurrency import do_as_they_come
+from ..session import Session
+from ..settings import fingerprint
+from ..storage.reading import describe
+from .store import RowStore, finished_card, write_card
+from .tables import Malformed, Row, check_name, columns, read_rows, write_rows
+
+ROWS_AT_ONCE = 32
+"""Rows that are judged at a time: enough for the workers of a large machine, since a row has several completions."""
+RETRY_PAUSES_S = (1.0, 5.0)
+"""Pauses before a row is judged again after a fault of ours."""
+SINGLE, SEVERAL = "completion", "completions"
+
+
+@dataclass(frozen=True)
+class PassRates:
+    """The pass rates, from `low` to `high`, of rows that are kept. A row without a pass rate is not."""
+
+    low: float
+    high: float
+
+    def has(self, rate: float | None) -> bool:
+        return rate is not None and self.low <= rate <= self.high
+
+
+async def judge_rows(
+    session: Session[Any],
+    path: Path,
+    out: Path,
+    *,
+    keep: PassRates | None = None,
+    command: str = "",
+    on_row: Callable[[], object] = lambda: None,
+) -> Mapping[str, Any]:
+    """Judge the rows of a file, write them with their scores, and return the card. Starts and closes the session.
+
+    A killed call goes on. `on_row` is called after each row. The card has `rows`, `judged`, `left_out` with count and
+    first row by reason, `without_score` (rows that a fault of ours left without), and `outside`, the rows whose pass
+    rate is not kept.
+
+    Raises ConfigError for files that cannot be used: without the columns, or of other settings.
+    """
+    check_name(path, "PATH")
+    check_name(out, "--out")
+    _check_columns(path)
+    made_with = _made_with(session, path, keep)
+    finished = finished_card(out, made_with)
+    if finished is not None:
+        return finished
+    store = RowStore(out, made_with)
+    try:
+        async with session:
+            await do_as_they_come(
+                _Judging(session, store, on_row).judge, _missing_rows(path, store), at_once=ROWS_AT_ONCE
+            )
+        card = {"command": command, **_count(store, keep), "made_with": made_with}
+        write_card(out, card)
+        write_rows(out, lambda: _joined(path, store, keep), like=path)
+    except BaseException:
+        store.close()
+        raise
+    store.remove()
+    return card
+
+
+def _check_columns(path: Path) -> None:
+    """Raise ConfigError unless the file's rows have a reference, and either column of completions."""
+    found = columns(path, "PATH")
+    if "rollouts" in found:
+        return
+    if "reference" not in found:
+        raise ConfigError(f"{path} has no column `reference`", setting="PATH")
+    if (SINGLE in found) == (SEVERAL in found):
+        which = "both columns" if SINGLE in found else "neither of the columns"
+        raise ConfigError(f"{path} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
+
+
+def _made_with(session: Session[Any], path: Path, keep: PassRates | None) -> dict[str, Any]:
+    """Return as JSON values what decides the scores. The file counts by its size and time."""
+    facts = path.stat()
+    made_with = {
+        **fingerprint(session.settings, "answers"),
+        "file": [facts.st_size, facts.st_mtime_ns],
+        "keep": None if keep is None else [keep.low, keep.high],
+    }
+    return dict(json.loads(json.dumps(made_with)))
+
+
+def read_judgeable_rows(path: Path) -> Iterator[Row | Malformed]:
+    """Yield the rows of a file; a line of dumps becomes a row."""
+    for row in read_rows(path, "PATH"):
+        yield _row_of_dump(row) if not isinstance(row, Malformed) and "rollouts" in row else row
+
+
+def _row_of_dump(line: Row) -> Row | Malformed:
+    """Return a line of dumps as a row, without tokens."""
+    try:
+        group = read_group(json.dumps(line).encode())
+    except ValueError as error:
+        return Malformed(f"the line is no group: {describe(error)}")
+    first = group.rollouts[0].conversation if group.rollouts else ()
+    return {
+        "reference": group.reference,
+        "task": group.item_id,
+        "level": group.level,
+        "messages": [dict(message) for message in first[:-1]],
+        SEVERAL: [rollout.conversation[-1]["content"] for rollout in group.rollouts],
+        "thinking_formats": None if group.thinking_formats is None else list(group.thinking_formats),
+    }
+
+
+async def _missing_rows(path: Path, store: RowStore) -> AsyncIterator[tuple[int, Row | Malformed]]:
+    """Yield numbers, from 1, and rows that an earlier call has not judged."""
+    for number, row in enumerate(read_judgeable_rows(path), 1):
+        if not store.has(number):
+            yield number, row
+
+
+class _Judging:
+    """Judges rows, and stores what is added to each: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+
+    def __init__(self, session: Session[Any], store: RowStore, on_row: Callable[[], object]) -> None:
+        self._session = session
+        self._store = store
+        self._on_row = on_row
+
+    async def judge(self, numbered: tuple[int, Row | Malformed]) -> None:
+        number, row = numbered
+        self._store.add(number, {"left_out": row.problem} if isinstance(row, Malformed) else await self._added(row))
+        self._store.commit_in_time()
+        self._on_row()
+
+    async def _added(self, row: Row) -> dict[str, Any]:
+        reference = row.get("reference")
+        if not isinstance(reference, str):
+            return {"left_out": "the row has no reference"}
+        given = row[SEVERAL] if row.get(SEVERAL) is not None else [row.get(SINGLE)]
+        try:
+            texts = read_completions(given)
+            thinking = _thinking(row)
+        except (ConfigError, KeyError, TypeError):
+            return {"left_out": "the row's completions are no texts or conversations"}
+        try:
+            verdicts = await self._verdicts(reference, texts, thinking)
+        except InvalidReferenceError as error:
+            return {"left_out": error.problem}
+        except GenerationError:
+            return {"left_out": "the problem of the reference cannot be generated"}
+        if verdicts is None:
+            return {"scores": None, "reasons": None, "pass_rate": None}
+        return {
+            "scores": [verdict.score for verdict in verdicts],
+            "reasons": [verdict.reason.value for verdict in verdicts],
+            "pass_rate": sum(verdict.correct for verdict in verdicts) / len(verdicts) if verdicts else None,
+        }
+
+    async def _verdicts(self, reference: str, texts: Sequence[str], thinking: Thinking | None) -> list[Verdict] | None:
+        """Return the verdicts; None after faults of ours that persist."""
+        for pause_s in (*RETRY_PAUSES_S, None):
+            try:
+                return await self._session.judge(reference, texts, thinking=thinking)
+            except ClosedError:
+                raise
+            except (ScoringError, WorkerError):
+                if pause_s is not None:
+                    await asyncio.sleep(pause_s)
+        return None
+
+
+def _thinking(row: Row) -> Thinking | None:
+    """Return the formats of thinking of a line of dumps; None for the session's."""
+    if "thinking_formats" not in row:
+        return None
+    formats = row["thinking_formats"]
+    return TAGS if formats is None else named_thinking(formats)
+
+
+def _count(store: RowStore, keep: PassRates | None) -> dict[str, Any]:
+    """Return what became of the rows, as the card has it."""
+    rows = judged = without_score = outside = 0
+    left_out: dict[str, dict[str, int]] = {}
+    for number, added in store.rows():
+        if "left_out" in added:
+            left_out.setdefault(added["left_out"], {"rows": 0, "first_row": number})["rows"] += 1
+            continue
+        if added["scores"] is None:
+            without_score += 1
+        else:
+            judged += 1
+        if _is_kept(added, keep):
+            rows += 1
+        else:
+            outside += 1
+    counts = {"rows": rows, "judged": judged, "without_score": without_score, "outside": outside}
+    return {**counts, "left_out": left_out}
+
+
+def _is_kept(added: Mapping[str, Any], keep: PassRates | None) -> bool:
+    return keep is None or keep.has(added["pass_rate"])
+
+
+def _joined(path: Path, store: RowStore, keep: PassRates | None) -> Iterator[Row]:
+    """Yield the rows with their scores, in their order, without the rows that are left out."""
+    numbered = enumerate(read_judgeable_rows(path), 1)
+    for (number, row), (position, added) in zip(numbered, store.rows(), strict=True):
+        assert number == position, "every row has been judged or left out"
+        if not isinstance(row, Malformed) and "left_out" not in added and _is_kept(added, keep):
+            yield {**_without(row, "thinking_formats"), **_columns(row, added)}
+
+
+def _without(row: Row, name: str) -> dict[str, Any]:
+    return {column: value for column, value in row.items() if column != name}
+
+
+def _columns(row: Row, added: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that a row gets: lists for `completions`, single values for `completion`."""
+    if row.get(SEVERAL) is not None:
+        return dict(added)
+    scores, reasons = added["scores"] or [None], added["reasons"] or [None]
+    return {"score": scores[0], "reason": reasons[0], "pass_rate": added["pass_rate"]}

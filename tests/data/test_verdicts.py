@@ -1,0 +1,198 @@
+"""Rows with completions get scores: the other columns stay, in order, and what cannot be judged is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import pytest_asyncio
+
+from reasoning_env import ConfigError, Problem, Session
+from reasoning_env.data import verdicts
+from reasoning_env.data.store import RowStore
+from reasoning_env.data.tables import Malformed, read_rows
+from reasoning_env.data.verdicts import PassRates, judge_rows
+from reasoning_env.errors import ScoringError
+from tests.lent_pool import lent_pool
+from tests.reports.lines import group, rollout
+
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
+Rescore = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workers() -> AsyncIterator[Any]:
+    async with lent_pool() as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def problem(workers: Any) -> Problem:
+    async with Session(pool=workers, tasks=["gcd"]) as session:
+        return await session.make("gcd", 7)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def rescore(workers: Any) -> Rescore:
+    async def rescore(path: Path, out: Path, **how: Any) -> dict[str, Any]:
+        return dict(await judge_rows(Session(pool=workers, tasks=["gcd"]), path, out, **how))
+
+    return rescore
+
+
+def write(path: Path, *rows: Mapping[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [dict(row) for row in read_rows(path, "--out") if not isinstance(row, Malformed)]
+
+
+def right(problem: Problem) -> str:
+    return f"<answer>{problem.answer}</answer>"
+
+
+@on_module_loop
+async def test_completion_gets_a_score(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    row = {"reference": problem.reference, "mine": {"a": [1]}, "completion": right(problem)}
+    path = write(tmp_path / "a.jsonl", row, {**row, "completion": "none"})
+    await rescore(path, tmp_path / "b.jsonl")
+    assert read(tmp_path / "b.jsonl") == [
+        {**row, "score": 1.0, "reason": "scored", "pass_rate": 1.0},
+        {**row, "completion": "none", "score": 0.0, "reason": "no_answer", "pass_rate": 0.0},
+    ]
+
+
+@on_module_loop
+async def test_completions_get_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    conversation = [{"role": "user", "content": "?"}, {"role": "assistant", "content": right(problem)}]
+    row = {"reference": problem.reference, "completions": [conversation, right(problem), "none", ""]}
+    await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
+    [judged] = read(tmp_path / "b.jsonl")
+    assert (judged["scores"], judged["pass_rate"]) == ([1.0, 1.0, 0.0, 0.0], 0.5)
+    assert judged["reasons"] == ["scored", "scored", "no_answer", "no_answer"]
+
+
+@on_module_loop
+async def test_dump_becomes_rows(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    line = group(
+        rollout(text=right(problem), score=1.0), rollout(text="none"), task="gcd", seed=7, reference=problem.reference
+    )
+    await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl")
+    [row] = read(tmp_path / "b.jsonl")
+    assert (row["task"], row["scores"], row["completions"]) == ("gcd", [1.0, 0.0], [right(problem), "none"])
+
+
+@on_module_loop
+async def test_rows_left_out_are_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    unknown = problem.reference.replace("gcd:", "gdc:", 1)
+    altered = problem.reference.replace(":7:", ":8:", 1)
+    rows = [
+        {"reference": problem.reference, "completion": "none"},
+        {"reference": "nonsense", "completion": "none"},
+        {"reference": unknown, "completion": "none"},
+        {"reference": altered, "completion": "none"},
+        {"completion": "none"},
+        {"reference": problem.reference, "completion": 7},
+    ]
+    card = await rescore(write(tmp_path / "a.jsonl", *rows), tmp_path / "b.jsonl")
+    assert len(read(tmp_path / "b.jsonl")) == card["rows"] == 1
+    assert [facts["first_row"] for facts in card["left_out"].values()] == [2, 3, 4, 5, 6]
+
+
+@on_module_loop
+async def test_fault_of_ours_is_no_score(
+    workers: Any, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdicts, "RETRY_PAUSES_S", (0.0,))
+    session = Session(pool=workers, tasks=["gcd"])
+    session.judge = AsyncMock(side_effect=ScoringError("a fault"))  # type: ignore[method-assign]
+    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
+    card = await judge_rows(session, path, tmp_path / "b.jsonl")
+    [row] = read(tmp_path / "b.jsonl")
+    assert (row["score"], row["pass_rate"], card["without_score"]) == (None, None, 1)
+    assert session.judge.await_count == 2
+
+
+@on_module_loop
+async def test_pass_rates_to_keep(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    def row(name: str, *completions: str) -> dict[str, Any]:
+        return {"name": name, "reference": problem.reference, "completions": completions}
+
+    yes, no = right(problem), "none"
+    path = write(tmp_path / "a.jsonl", row("all", yes, yes), row("some", yes, no), row("never", no, no))
+    card = await rescore(path, tmp_path / "b.jsonl", keep=PassRates(0.2, 0.8))
+    assert [row["name"] for row in read(tmp_path / "b.jsonl")] == ["some"]
+    assert (card["rows"], card["outside"]) == (1, 2)
+
+
+@on_module_loop
+async def test_types_of_parquet_stay(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    table = pyarrow.table(
+        {"reference": [problem.reference], "completion": ["none"], "small": pyarrow.array([3], "int8")}
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    await rescore(tmp_path / "a.parquet", tmp_path / "b.parquet")
+    schema = pyarrow.parquet.read_schema(tmp_path / "b.parquet")
+    assert (str(schema.field("small").type), str(schema.field("score").type)) == ("int8", "double")
+
+
+@on_module_loop
+async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    row = {"reference": problem.reference, "completion": "none"}
+    path = write(tmp_path / "a.jsonl", row, row)
+    await rescore(path, tmp_path / "b.jsonl")
+    made_with = json.loads((tmp_path / "b.jsonl.card.json").read_text())["made_with"]
+    (tmp_path / "b.jsonl").unlink()
+    store = RowStore(tmp_path / "b.jsonl", made_with)
+    store.add(1, {"scores": [0.75], "reasons": ["scored"], "pass_rate": 0.0})
+    store.close()
+    await rescore(path, tmp_path / "b.jsonl")
+    assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [0.75, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"completion": "x"}], "no column `reference`"),
+        ([{"reference": "x"}], "neither of the columns"),
+        ([{"reference": "x", "completion": "", "completions": []}], "both columns"),
+        ([], "no column `reference`"),
+    ],
+)
+@on_module_loop
+async def test_missing_columns(rescore: Rescore, tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        await rescore(write(tmp_path / "a.jsonl", *rows), tmp_path / "b.jsonl")
+
+
+@pytest.mark.parametrize(("line", "reason"), [("nonsense", "not JSON"), ("[1]", "the line is no JSON object")])
+@on_module_loop
+async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path, line: str, reason: str) -> None:
+    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
+    path.write_text(path.read_text() + line + "\n")
+    card = await rescore(path, tmp_path / "b.jsonl")
+    [(told, facts)] = card["left_out"].items()
+    assert told.startswith(reason)
+    assert (card["rows"], facts["first_row"]) == (1, 2)
+
+
+@on_module_loop
+async def test_other_ends_of_names(rescore: Rescore, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--out: must end in \.jsonl or \.parquet"):
+        await rescore(write(tmp_path / "a.jsonl"), tmp_path / "b.csv")
+
+
+@on_module_loop
+async def test_text_is_no_parquet(rescore: Rescore, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_text("nonsense")
+    with pytest.raises(ConfigError, match="no file of Parquet"):
+        await rescore(tmp_path / "a.parquet", tmp_path / "b.jsonl")
