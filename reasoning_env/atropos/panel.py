@@ -79,7 +79,7 @@ class Panel:
 
     def draw(self, status: Status, screen: Screen) -> list[PanelLine]:
         """Return the lines for a screen; at most its rows, each at most as wide as the screen."""
-        head = [self._title(status), *_figures(status, screen)]
+        head = [*self._title(status, screen), *_figures(status, screen)]
         if status.outage_s >= 1.0:
             head.append(PanelLine(f"no completions arrive for {duration(status.outage_s)} now", alert=True))
         if status.evaluation:
@@ -89,7 +89,7 @@ class Panel:
         table = self._table(status.tasks, screen, rows=screen.rows - len(head) - 2)
         return [PanelLine(""), *head, *table][: screen.rows]
 
-    def _title(self, status: Status) -> PanelLine:
+    def _title(self, status: Status, screen: Screen) -> list[PanelLine]:
         now_s = self._clock()
         words = [self._name if status.how_far is None else f"{self._name}: {status.how_far.text}"]
         words.append(f"{duration(now_s - self._began_s)} elapsed")
@@ -97,7 +97,7 @@ class Panel:
             left_s = self._time_left.note(status.how_far, now_s)
             if left_s is not None:
                 words.append(f"about {rough_duration(left_s)} left")
-        return PanelLine("   ".join(words), strong=True)
+        return [PanelLine(line.text, strong=True) for line in _wrap(words, screen.columns)]
 
     def _table(self, tasks: Mapping[str, TaskTotals], screen: Screen, rows: int) -> list[PanelLine]:
         """Return a blank line, headings and as many tasks as fit into `rows` lines; nothing without tasks or room."""
@@ -194,12 +194,8 @@ def rough_duration(seconds: float) -> str:
 
 
 def _figures(status: Status, screen: Screen) -> list[PanelLine]:
-    """Return the lines with rates, totals and means; a part that does not fit its line goes to the next line."""
+    """Return the lines with rates and totals, with means, and with waiting groups; long lines are wrapped."""
     progress = status.progress
-
-    def named(name: str) -> list[str]:
-        return [f"{name.replace('_', ' ')} {progress[name]}"] if progress.get(name) else []
-
     words = [f"{progress['groups_per_s']} groups/s", f"{progress['tokens_per_s']} tokens/s"]
     words += [f"{_groups(progress)}", f"failed {progress['failed']}"]
     means = []
@@ -209,9 +205,13 @@ def _figures(status: Status, screen: Screen) -> list[PanelLine]:
         means.append(f"last minute {progress['recent_score']}")
     if "share_correct" in progress:
         means.append(f"right {progress['share_correct']}")
-    means += [word for name in ("level", "in_flight", "ready", "waiting") for word in named(name)]
-    means += [word for name in ("quarantined", "dump_dropped") for word in named(name)]
-    return [*_wrap(words, screen.columns), *_wrap(means, screen.columns)]
+    if "level" in progress:
+        means.append(f"level {progress['level']}")
+    counts = [f"in flight {progress['in_flight']}", f"ready {progress['ready']}"]
+    for name in ("waiting", "quarantined", "dump_dropped"):
+        if progress.get(name):
+            counts.append(f"{name.replace('_', ' ')} {progress[name]}")
+    return [line for part in (words, means, counts) for line in _wrap(part, screen.columns)]
 
 
 def _groups(progress: Mapping[str, object]) -> str:

@@ -243,7 +243,11 @@ def live_panel() -> Iterator[LivePanel]:
     Text written to `sys.stderr` meanwhile appears above the panel. Raises OSError if the terminal is gone.
     """
     console = Console(stderr=True, force_terminal=True)
-    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
+    # What is printed to a file while the panel is there goes to the file.
+    redirects = sys.stdout.isatty()
+    with Live(
+        console=console, auto_refresh=False, transient=True, vertical_overflow="crop", redirect_stdout=redirects
+    ) as live:
         console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave the cursor hidden
         yield LivePanel(console, live)
 
@@ -256,10 +260,16 @@ class _Rate(ProgressColumn):
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to the present `sys.stderr`, which a progress bar replaces to stay below them."""
+    """Writes log lines to the present `sys.stderr`, which a progress bar replaces to stay below them.
+
+    Control characters are escaped: errors of servers and of libraries repeat texts of others.
+    """
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(visible(line) for line in super().format(record).split("\n"))
 
     @property
     def stream(self) -> TextIO:

@@ -162,6 +162,19 @@ def test_panel_needs_terminal(terminal: str, shown: bool, monkeypatch: pytest.Mo
         assert can_show_panel() is shown
 
 
+def test_log_is_escaped() -> None:
+    with contextlib.redirect_stderr(StringIO()) as written:
+        handler = StderrHandler()
+        handler.handle(logging.makeLogRecord({"msg": "bad\x1b[2J\n  in line 1\x07"}))
+    assert written.getvalue() == "bad\\x1b[2J\n  in line 1\\x07\n"
+
+
+def test_print_beside_panel_goes_to_file() -> None:
+    with contextlib.redirect_stdout(StringIO()) as file, panel():
+        print("a result")
+    assert file.getvalue() == "a result\n"
+
+
 def test_log_above_the_progress_bar() -> None:
     handler, logger = StderrHandler(), logging.getLogger("above")
     logger.addHandler(handler)
