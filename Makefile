@@ -15,7 +15,7 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
-	@echo "make learn   a tiny model learns through the whole line, with PyTorch: some minutes on two cores, no GPU"
+	@echo "make learn   a tiny model learns from groups that run-api hands on, with PyTorch: some minutes on two cores, no GPU"
 	@echo "make test    all tests"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"

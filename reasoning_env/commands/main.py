@@ -38,7 +38,7 @@ HELP = {
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
     "settings": "print all settings; `settings WORD` searches them",
-    "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
+    "demo": "run all parts of a training on this machine, with a scripted policy in place of a model",
 }
 
 

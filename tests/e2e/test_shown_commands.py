@@ -68,6 +68,7 @@ SERVE = [
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
     f"--env.rollout_server_url http://localhost:8000 {SERVER}",
 ]
+BY_HAND = "serve --tasks gcd,chain_sum --env.tokenizer_name reasoning_gym_testing/tokenizer --env.use_wandb false"
 # Below: each command, and a text that it must print.
 COMPARE = {
     "compare evals/A evals/B": "FIRST: ",
@@ -192,6 +193,7 @@ def test_every_shown_command_is_tested() -> None:
         *LOOK,
         *AUDIT,
         *SERVE,
+        BY_HAND,
     }
     assert set(shown_commands(README) + shown_commands(DOCS)) == run
 
@@ -290,3 +292,17 @@ def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) 
         serve = newcomer.start(command, replaced, *more)
         wait_until(lambda: trainer.batches or not serve.check(), "a batch")
         assert serve.end(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+def test_serve_by_hand(newcomer: Newcomer, processes: Processes) -> None:
+    blocks = [block.split("```")[0] for block in DOCS.split("```bash\n")]
+    shown = next(block for block in blocks if "python examples/trainer.py" in block)
+    assert "python -m reasoning_gym_testing --policy demo.policy:ScriptedPolicy --options" in shown
+    run_api = RunApi(processes)
+    run_api.start()
+    trainer = processes.start("trainer", ["examples/trainer.py", run_api.url], python=True, cwd=REPOSITORY)
+    addresses = ["--base-url", newcomer.inference_url, "--env.rollout_server_url", run_api.url]
+    serve = newcomer.start(BY_HAND, {"reasoning_gym_testing/tokenizer": TOKENIZER}, *addresses)
+    assert trainer.end() == 0, trainer.stderr
+    assert "batch 10: 16 sequences in 4 groups, mean score 0." in trainer.stdout
+    assert serve.end(signal.SIGTERM) in (0, 128 + signal.SIGTERM)

@@ -1,0 +1,49 @@
+"""A trainer without a model: register at run-api, take ten batches, and say what came.
+
+    python examples/trainer.py [URL of run-api]
+
+A real trainer computes a loss from a group's `tokens`, `masks`, `scores` and `inference_logprobs`, updates its model,
+and gives the new weights to the inference server.
+"""
+
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+
+URL = sys.argv[1] if len(sys.argv) > 1 else "http://localhost:8000"
+TRAINER = {
+    "wandb_group": "by-hand",
+    "wandb_project": "by-hand",
+    "batch_size": 16,
+    "max_token_len": 2048,
+    "checkpoint_dir": "",
+    "save_checkpoint_interval": 0,
+    "starting_step": 0,
+    "num_steps": 10,
+}
+
+
+def ask(path: str, body: dict | None = None) -> dict:
+    """Send a request to run-api and return its reply; a `body` is posted."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{URL}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as reply:
+        return json.load(reply)
+
+
+while True:
+    try:
+        ask("/register", TRAINER)
+        break
+    except urllib.error.URLError as error:
+        print(f"waiting for run-api at {URL} ({error.reason})")
+        time.sleep(1.0)
+for step in range(TRAINER["num_steps"]):
+    while (groups := ask("/batch")["batch"]) is None:
+        time.sleep(0.2)
+    scores = [score for group in groups for score in group["scores"]]
+    print(
+        f"batch {step + 1}: {len(scores)} sequences in {len(groups)} groups, mean score {sum(scores) / len(scores):.2f}"
+    )
