@@ -356,7 +356,9 @@ def _whole_json(pattern: str) -> Check:
 
 
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
-BOX_MOVE = re.compile(r"move\([^()]*\)")
+BOX_MOVE = re.compile(
+    r"move\((?:box|target)_\w+,\s(?:target_\w+|square(?:_\d+(?:\.\d+)?){2}|square\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\])\)"
+)
 
 
 def _exact_plan(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:

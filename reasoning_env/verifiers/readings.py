@@ -475,7 +475,8 @@ def _unquoted(word: str) -> str:
 
 def _claims(said: str) -> str | None:
     """Return claims with commas between them, which stood on lines or between semicolons or full stops."""
-    return ", ".join(claim for claim in (part.strip() for part in re.split(r"[;\n]|\.(?=\s)", said)) if claim)
+    claims = [part.strip() for part in re.split(r"[;\n]|\.(?=\s)", said)]
+    return ", ".join(filter(None, claims)) if claims[0] else None
 
 
 def _letter_values(said: str) -> str | None:
@@ -484,6 +485,8 @@ def _letter_values(said: str) -> str | None:
     if said[:1] == "{" and said[-1:] == "}":
         said = said[1:-1].strip()
     parts = [QUOTED_SIGN.sub(r"\2", part.strip()) for part in re.split(r"[,;\n]|(?<=\d)\s(?=[A-Z])", said)]
+    if not parts[0]:
+        return None
     matches = [LETTER_VALUE.fullmatch(part) for part in parts if part]
     pairs = [f"{match[1]}={match[2]}" for match in matches if match]
     return ",".join(pairs) if len(pairs) == len(matches) > 0 else None

@@ -44,6 +44,7 @@ ENTRIES: Mapping[str, Mapping[str, Any]] = {
     "colours": {"answer": None, "metadata": {"puzzle": {"vertices": [0, 1]}}},
     "letters": {"answer": "A=1,B=2", "metadata": {}},
     "hanoi": {"answer": "Move disk 1 from Peg 1 to Peg 2", "metadata": {}},
+    "a plan": {"answer": None, "metadata": {}},
     "marks": {"answer": "0 1\n1 0", "metadata": {}},
     "an integral": {"answer": "x**2 + C", "metadata": {"variable": "x"}},
     "one answer": {"question": "How many legs?", "answer": "31", "metadata": {}},
@@ -116,6 +117,15 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "colours": ("graph_color", ('{"0": 1, "1": 2}',), ('{"0": 1, "1": 2, "2": 1}', '{"0": 3, "0": 1, "1": 2}')),
     "letters": ("cryptarithm", ("A=1,B=2", "B = 2, A = 1"), ("A=1,B=3,B=2", "A=1,B=2)", "not A=1,B=2")),
     "hanoi": ("tower_of_hanoi", ("Move disk 1 from Peg 1 to Peg 2",), ("not Move disk 1 from Peg 1 to Peg 2 or 3",)),
+    "a plan": (
+        "boxnet",
+        ('[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, 1.5])"}, {"Agent[0.5, 1.5]": "move(box_red, target_red)"}]',),
+        (
+            '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, |1.5])"}]',
+            '[{"Agent[0.5, 0.5]": "move(box_red, !target_red)"}]',
+            '[{"Agent[0.5, 0.5]": "move(box_red, target_red) or not"}]',
+        ),
+    ),
     "marks": ("kakurasu", ("0 1\n1 0",), ("0 1\n1 07", "not 0 1\n1 0", "0 1\n1 0\n0 0")),
     "an integral": ("simple_integration", ("x**2 + C", "sin(x) - K1", "x**2"), ("never - x**2", "x**2 + X")),
     "one answer": ("leg_counting", ("31", " 31\n", "31.0", "31 legs"), ("31 or 32", "231", "31 a", "not 31", "31!")),

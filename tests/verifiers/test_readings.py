@@ -592,6 +592,19 @@ def test_other_fractions(said: str) -> None:
     assert not is_read(said, "dice", "3/4")
 
 
+@pytest.mark.parametrize(
+    ("task", "right", "said"),
+    [
+        ("cryptarithm", "A=1,B=2", ",A=1,B=2"),
+        ("ab", "#A B#", ", #A B#"),
+        ("polynomial_equations", "1.0, 2.0", ";1.0, 2.0"),
+        ("sudoku", "1 2\n3 4", "&1 2\n3 4"),
+    ],
+)
+def test_separator_before_answer(task: str, right: str, said: str) -> None:
+    assert not is_read(said, task, right)
+
+
 @pytest.mark.parametrize("said", ["19 in binary", "19 more", "19 less", "19 or more"])
 def test_other_number_than_asked(said: str) -> None:
     assert not is_read(said, "count_bits", "19", "How many 1 bits are there in binary? More or less?")
