@@ -1,7 +1,8 @@
 """Measure which honest forms of right answers are refused: `python -m tools.forms --seed 4`.
 
-Prints the share of refused pairs of task and form by class, and each refused pair with an answer and its score. Each
-seed draws other problems of the library.
+Prints the share of refused pairs of task and form by class, and each refused pair with an answer and its score. Then
+come wrong answers that a form makes right, and two answers in one that are paid: the status is 1 when there is any.
+Each seed draws other problems of the library.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tests.verifiers.form_scores import TASKS, answered_problems, measure, total
+from tests.verifiers.form_scores import (
+    TASKS,
+    answered_problems,
+    measure,
+    total,
+    two_answers_paid,
+    wrong_forms_paid,
+)
 from tests.verifiers.honest_forms import FormClass
 
 
@@ -21,7 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the library's seed (default: %(default)s)")
     options = parser.parse_args(argv)
     tasks = options.tasks.split(",") if options.tasks else TASKS
-    measured = total(measure(task, answered_problems(task, options.seed, options.count)) for task in tasks)
+    parts = []
+    paid = []
+    for task in tasks:
+        problems = answered_problems(task, options.seed, options.count)
+        parts.append(measure(task, problems))
+        wrong = {**wrong_forms_paid(task, problems), **two_answers_paid(task, problems)}
+        paid += [f"{task}: {form} is paid: {text[:200]!r}" for form, text in wrong.items()]
+    measured = total(parts)
     for refusal in measured.refusals:
         print(
             f"{refusal.task}: {refusal.form} ({refusal.form_class}) earns {refusal.score:.3f}: {refusal.text[:200]!r}"
@@ -30,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         refused = sum(refusal.form_class is form_class for refusal in measured.refusals)
         pairs = measured.pairs[form_class]
         print(f"{form_class}: {refused} of {pairs} pairs of task and form refused, {refused / max(1, pairs):.2%}")
-    return 0
+    print(*paid, f"{len(paid)} wrong answers are paid", sep="\n")
+    return int(bool(paid))
 
 
 if __name__ == "__main__":
