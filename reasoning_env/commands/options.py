@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from pydantic.fields import FieldInfo
 
 from ..config_file import read_core_settings
+from ..data.verdicts import PassRates
 from ..dumps.chat import KEEP
 from ..errors import ConfigError, did_you_mean
 from ..runtime.text import visible
@@ -315,6 +316,22 @@ def _share(text: str) -> float:
         if 0.0 <= float(text) <= 1.0:
             return float(text)
     raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
+
+
+def at_least_one(text: str) -> int:
+    """Read a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}")
+    return int(text)
+
+
+def pass_rates(text: str) -> PassRates:
+    """Read a range of pass rates."""
+    low, _, high = text.partition("..")
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(low) <= float(high) <= 1.0:
+            return PassRates(float(low), float(high))
+    raise argparse.ArgumentTypeError(f"must be LOW..HIGH with numbers from 0 to 1, such as 0.2..0.8; got {text!r}")
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings
+from .options import CommandParser, add_config_option, at_least_one, file_settings
 from .problem_options import level, seed, split_names
 from .running import run_to_end
 from .tasks import read_chat_format
@@ -59,7 +59,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="problems", description="Write problems to train on: no question twice, none of the evaluation set."
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
-    parser.add_argument("--count", type=_at_least_one, required=True, metavar="N", help="rows of all tasks together")
+    parser.add_argument("--count", type=at_least_one, required=True, metavar="N", help="rows of all tasks together")
     parser.add_argument("--tasks", action="append", metavar="NAMES", help="names, globs and categories: gcd,algebra/*")
     parser.add_argument(
         "--levels",
@@ -74,19 +74,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tokenizer", metavar="NAME", help="add the prompt's tokens: a folder, or a name on the hub")
     parser.add_argument(
-        "--max-prompt-tokens", type=_at_least_one, metavar="N", help="with --tokenizer: leave longer prompts out"
+        "--max-prompt-tokens", type=at_least_one, metavar="N", help="with --tokenizer: leave longer prompts out"
     )
     add_config_option(parser)
     options = parser.parse_args(argv)
     if options.max_prompt_tokens is not None and options.tokenizer is None:
         parser.error("--max-prompt-tokens goes with --tokenizer")
     return options
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}")
-    return int(text)
 
 
 def _levels(text: str) -> list[float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import math
 import shlex
 from collections import Counter, defaultdict
@@ -12,7 +10,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.verdicts import PassRates, judge_rows
+from ..data.verdicts import judge_rows
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..metrics.outcomes import Tally
@@ -23,7 +21,7 @@ from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings
+from .options import CommandParser, add_config_option, file_settings, pass_rates
 from .running import run_to_end
 
 
@@ -86,7 +84,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         "--out", type=Path, metavar="FILE", help="write the rows with their scores; ends in .jsonl or .parquet"
     )
     parser.add_argument(
-        "--keep", type=_pass_rates, metavar="LOW..HIGH", help="with --out: only rows with such a pass rate: 0.2..0.8"
+        "--keep", type=pass_rates, metavar="LOW..HIGH", help="with --out: only rows with such a pass rate: 0.2..0.8"
     )
     add_config_option(parser)
     options = parser.parse_args(argv)
@@ -123,14 +121,6 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     rollouts = sum(tally.count for tally in rescored.before.values())
     print(f"{len(rescored.changes)} of {rollouts} answers are judged differently")
     return 0
-
-
-def _pass_rates(text: str) -> PassRates:
-    low, _, high = text.partition("..")
-    with contextlib.suppress(ValueError):
-        if 0.0 <= float(low) <= float(high) <= 1.0:
-            return PassRates(float(low), float(high))
-    raise argparse.ArgumentTypeError(f"must be LOW..HIGH with numbers from 0 to 1, such as 0.2..0.8; got {text!r}")
 
 
 def _print_card(card: Mapping[str, Any], out: Path) -> None:

@@ -91,6 +91,11 @@ class RowStore:
         found = self._database.execute("SELECT value FROM progress WHERE name = ?", (name,)).fetchone()
         return None if found is None else json.loads(found[0])
 
+    def clear(self) -> None:
+        """Remove all rows and questions."""
+        for table in ("rows", "seen"):
+            self._database.execute(f"DELETE FROM {table}")
+
     def commit_in_time(self) -> None:
         """Make everything lasting, if the last time is COMMIT_S ago."""
         if time.monotonic() - self._committed > COMMIT_S:

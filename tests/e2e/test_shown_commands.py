@@ -51,6 +51,7 @@ PROCESS = (
 PROBLEMS = "problems --tasks gcd,algebra/* --count 1000 --levels 0.25,0.5 --seed 1 --out train.jsonl"
 REPORT = "report data/first.jsonl -o report.html"
 SCORES = "rescore sampled.jsonl --out scored.jsonl --keep 0.2..0.8"
+KEEP = "keep data/first.jsonl --correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
 RESCORE = "rescore data/first.jsonl --plain"
 OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
@@ -188,6 +189,7 @@ def test_every_shown_command_is_tested() -> None:
         JUDGE,
         REPORT,
         RESCORE,
+        KEEP,
         SCORES,
         *COMPARE,
         *LOOK,
@@ -221,6 +223,10 @@ def test_problems_are_written(newcomer: Newcomer) -> None:
 def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
     newcomer.run(REPORT)
     assert "</html>" in (newcomer.folder / "report.html").read_text()
+
+
+def test_rows_to_train_on(newcomer: Newcomer, groups: Path) -> None:
+    assert f"{len(groups.read_text().splitlines())} groups" in newcomer.run(KEEP)
 
 
 def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:
