@@ -5,12 +5,14 @@
     python -m benchmarks.learning_trl --folder data_dumps/trl --picture curve.svg
 
 `--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first.
-Prints a line of JSON at each evaluation on the test set: step, completions, seconds, greedy accuracy of each task.
+Prints a line of JSON at each evaluation on the test set: step, completions, seconds, greedy accuracy of each
+task, and the mean level of the curriculum.
 Needs the extras `atropos`, `trl` and `learn`.
 
-`--levels` trains on words of 3 to 10 letters, whose length is the library's default (`fixed`) or follows the learner
-(`curriculum`), and tests on the defaults. `--padded-positions` leaves out the positions that the benchmark gives the
-model (see `give_positions`). `--picture FILE` draws the runs in `--folder` and trains nothing.
+`--levels fixed` and `--levels curriculum` train on two tasks, whose prompts have unlike lengths: spiral_matrix, and
+spell_backward with words of 3 to 10 letters (the library's defaults), or of levels that follow the learner. Both are
+tested on the same set, of the library's defaults. `--padded-positions` leaves out the positions that the benchmark
+gives the model (see `give_positions`). `--picture FILE` draws the runs in `--folder` and trains nothing.
 
 TRL trains on all sampled groups, those without a signal included. `learn` samples about 234 completions for a batch of
 128 in groups with a signal; a step has 256 here.
@@ -68,7 +70,10 @@ def give_positions(model: Any) -> None:
 class TestSet(TrainerCallback):
     """Prints greedy accuracies before the first step and after every `interval` steps."""
 
-    def __init__(self, tokenizer: Any, problems: Problems, interval: int, batch_size: int, path: Path) -> None:
+    def __init__(
+        self, bridge: Bridge, tokenizer: Any, problems: Problems, interval: int, batch_size: int, path: Path
+    ) -> None:
+        self._bridge = bridge
         self._tokenizer, self._problems = tokenizer, problems
         self._interval, self._batch_size = interval, batch_size
         self._path = path
@@ -93,6 +98,7 @@ class TestSet(TrainerCallback):
             "seconds": round(time.monotonic() - self._started),
             "test": test,
             "mean": round(sum(test.values()) / len(test), 3),
+            "level": self._bridge.report().get("sampler/mean_level"),
         }
         print(json.dumps(line), flush=True)
         self._lines.append(json.dumps(line))
@@ -125,6 +131,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
     parser.add_argument("--interval", type=int, default=20, help="steps between two looks at the test set")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of PyTorch")
     parser.add_argument("--levels", choices=["easy", "fixed", "curriculum"], default="easy")
     parser.add_argument("--padded-positions", action="store_true", help="give the model no positions, as TRL itself")
     parser.add_argument("--picture", type=Path, help="draw the runs in --folder into this file")
@@ -132,8 +139,12 @@ def main() -> None:
     if options.picture is not None:
         draw(options.folder, options.picture)
         return
-    params = PARAMS if options.levels == "easy" else {**PARAMS, "spell_backward": {}}
+    torch.set_num_threads(options.threads)
+    is_easy = options.levels == "easy"
+    tasks = sorted(TASKS) if is_easy else ["spell_backward", "spiral_matrix"]
+    params = {task: {} if task == "spell_backward" and not is_easy else PARAMS[task] for task in tasks}
     name = f"{options.levels}, padded positions" if options.padded_positions else options.levels
+    path = options.folder / f"{name}.jsonl"
     args = GRPOConfig(
         output_dir=str(options.folder / "trl"),
         seed=options.seed,
@@ -160,7 +171,7 @@ def main() -> None:
         logging_steps=options.interval,
         use_cpu=not torch.cuda.is_available(),
     )
-    with Problems(options.seed, options.tests, params) as problems:
+    with Problems(options.seed, options.tests, params, tasks) as problems:
         warm = options.folder / "warm"
         if not warm.exists():
             model, tokenizer = models.build(options.seed)
@@ -170,7 +181,7 @@ def main() -> None:
         if not options.padded_positions:
             give_positions(model)
         with Bridge(
-            tasks=sorted(TASKS),
+            tasks=tasks,
             task_params=params,
             complexity_mode="curriculum" if options.levels == "curriculum" else None,
             seed=options.seed,
@@ -190,9 +201,7 @@ def main() -> None:
                 processing_class=tokenizer,
                 callbacks=[
                     gym.callback(),
-                    TestSet(
-                        tokenizer, problems, options.interval, options.batch_size, options.folder / f"{name}.jsonl"
-                    ),
+                    TestSet(bridge, tokenizer, problems, options.interval, options.batch_size, path),
                 ],
             ).train()
 

@@ -19,12 +19,19 @@ WARM_INSTANCE = 63
 
 
 class Problems:
-    """A bridge, open inside `with`; methods block. `params` replace the easy parameters of the tasks."""
+    """A bridge over `tasks`, open inside `with`; methods block. `params` replace the easy parameters of the tasks."""
 
-    def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] = PARAMS) -> None:
+    def __init__(
+        self,
+        seed: int,
+        tests_per_task: int,
+        params: Mapping[str, Mapping[str, Any]] = PARAMS,
+        tasks: Sequence[str] = tuple(TASKS),
+    ) -> None:
+        self._tasks = sorted(tasks)
         self._settings: dict[str, Any] = {
-            "tasks": sorted(TASKS),
-            "task_params": {task: dict(params.get(task, {})) for task in sorted(TASKS)},
+            "tasks": self._tasks,
+            "task_params": {task: dict(params.get(task, {})) for task in self._tasks},
             "seed": seed,
             "eval_seed": TEST_SEED,
             "eval_params": "training",
@@ -44,8 +51,8 @@ class Problems:
 
     def warm(self, number: int) -> dict[str, list[Problem]]:
         """Return the next problems of the warm start by task, about `number` of each task."""
-        drawn: dict[str, list[Problem]] = {task: [] for task in sorted(TASKS)}
-        for _ in range(number * len(TASKS)):
+        drawn: dict[str, list[Problem]] = {task: [] for task in self._tasks}
+        for _ in range(number * len(self._tasks)):
             problem = self._bridge.next()
             drawn[problem.task].append(problem)
         return drawn

@@ -19,7 +19,7 @@ import pytest
 
 trl = pytest.importorskip("trl", reason="needs the extra `trl`: make integrations")
 
-from transformers import TrainerControl, TrainerState
+from transformers import Qwen2Config, Qwen2ForCausalLM, TrainerControl, TrainerState
 
 import reasoning_env
 from examples.trl_cpu import make_trainer
@@ -102,6 +102,21 @@ def test_long_prompt_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
     assert bridge.fits is not None
     assert bridge.fits(problem)
     assert not bridge.fits(replace(problem, question="word " * room))
+
+
+def test_learnt_positions_are_told(bridge: Bridge, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
+    callback = TrlEnvironment(bridge).callback()
+    small = {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    rotary = Qwen2ForCausalLM(Qwen2Config(**small, num_attention_heads=1, num_key_value_heads=1))
+    told = []
+    for model in (rotary, trainer.model):
+        caplog.clear()
+        callback.on_train_begin(
+            trainer.args, TrainerState(), TrainerControl(), model=model, processing_class=trainer.processing_class
+        )
+        told.append("learnt positions" in caplog.text)
+    assert told == [False, True]
 
 
 def test_logged_metrics(bridge: Bridge, tmp_path: Path) -> None:
