@@ -175,11 +175,14 @@ def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
     for run in runs:
         of_name[run.name].append(run)
     for same in of_name.values():
-        paths = [Path(real_path(run.path)).parts for run in same]
-        longest = max(map(len, paths))
-        last = next(
-            (last for last in range(1, longest) if len({parts[-last:] for parts in paths}) == len(same)), longest
-        )
-        for run, parts in zip(same, paths, strict=True):
-            run.name = visible(os.path.join(*parts[-last:])) if len(same) > 1 else run.name
+        for run, name in zip(same, distinct_ends([run.path for run in same]), strict=True):
+            run.name = name
     return runs
+
+
+def distinct_ends(paths: Sequence[Path]) -> list[str]:
+    """Return as many of the last parts of each path as tell the paths apart, safe to print."""
+    parts = [Path(real_path(path)).parts for path in paths]
+    longest = max(map(len, parts))
+    last = next((last for last in range(1, longest) if len({each[-last:] for each in parts}) == len(parts)), longest)
+    return [visible(os.path.join(*each[-last:])) for each in parts]

@@ -62,6 +62,16 @@ def test_lower_step_begins_a_training(tmp_path: Path) -> None:
     assert series_of(*folders) == [("m (1)", [10, 20]), ("m (2)", [10, 20, 30])]
 
 
+def test_trainings_are_named_by_folder(tmp_path: Path) -> None:
+    for run in ("x", "y"):
+        for step in (10, 20):
+            evaluation_at(tmp_path / run / "evals", f"{step}", step, step)
+    assert series_of(tmp_path / "x" / "evals", tmp_path / "y" / "evals") == [
+        ("x/evals", [10, 20]),
+        ("y/evals", [10, 20]),
+    ]
+
+
 def test_resumed_training_repeats_a_step(tmp_path: Path) -> None:
     steps = enumerate([10, 20, 30, 20, 40])
     folders = [evaluation_at(tmp_path, f"{number}", step, number) for number, step in steps]

@@ -10,7 +10,6 @@ import itertools
 import json
 import shlex
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -28,7 +27,7 @@ from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
 from ...storage.files import replace_file
 from ..comparison import NO_REFERENCES, RunScores, compare
-from ..runs import StoredRun, find_series, real_path
+from ..runs import StoredRun, distinct_ends, find_series, real_path
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
@@ -172,15 +171,18 @@ def _no_bar() -> None:
 
 
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
-    """Return the evaluations of each training, and name these runs by the model and the step."""
+    """Return the evaluations of each training, and name these runs by the training and the step.
+
+    The name of a training is the model's; trainings of one model are told apart by their folders, else by numbers.
+    """
     numbers = {id(run): number for number, run in enumerate(runs)}
     found = find_series(runs)
-    models = Counter(_model(of_training[0]) for of_training in found)
+    names = [_model(of_training[0]) for of_training in found]
+    if len(set(names)) < len(names):
+        folders = distinct_ends([of_training[0].path.parent for of_training in found])
+        names = folders if len(set(folders)) == len(folders) else [f"{name} ({n})" for n, name in enumerate(names, 1)]
     series: list[Series] = []
-    for number, of_training in enumerate(found, 1):
-        name = _model(of_training[0])
-        if models[name] > 1:
-            name = f"{name} ({number})"
+    for name, of_training in zip(names, found, strict=True):
         steps = [run.step for run in of_training if run.step is not None]
         for run in of_training:
             run.name = f"{name}, step {run.step}"

@@ -282,7 +282,7 @@ function runningMean(found) {
 }
 
 // Lines are [name, shade, points, dash]: pale points, and their running mean as a line.
-function curveChart(lines, label, isShare, height = 230) {
+function curveChart(lines, label, isShare, { height = 230, legend = false } = {}) {
   lines = lines.filter(([, , found]) => found.length);
   if (!lines.length) return h("p", { class: "muted" }, "No line has this figure.");
   const means = lines.map(([, , found]) => runningMean(found));
@@ -290,7 +290,7 @@ function curveChart(lines, label, isShare, height = 230) {
   const nearest = (found, x) => found.reduce((best, point, at) => (Math.abs(point.x - x) < Math.abs(found[best].x - x) ? at : best), 0);
   const data = uPlot.join(lines.map(([, , found], number) => [found.map(({ x }) => x), found.map(({ y }) => y), means[number]]));
   return chart((c) => ({
-    data, legend: lines.length > 1, scales: { x: { time: false }, y: isShare ? unit : { range: (_, __, high) => [0, high * 1.05 || 1] } },
+    data, legend, scales: { x: { time: false }, y: isShare ? unit : { range: (_, __, high) => [0, high * 1.05 || 1] } },
     axes: [{ label, size: 26 }, { values: (_, splits) => splits.map((value) => (value >= 1e4 ? `${value / 1e3}k` : value)) }],
     says: (at) => [h("div", {}, `${label} ${Number(data[0][at].toPrecision(4)).toLocaleString("en")}`), ...lines.map(([name, , found], number) => { const near = nearest(found, data[0][at]); return h("div", {}, `${name}: `, h("b", {}, digits(means[number][near])), ` (${digits(found[near].y)})`); })],
     series: [{ label }, ...lines.flatMap(([name, shade, , dash]) => [
@@ -306,7 +306,7 @@ const divisorOf = (axis, runs) => (axis === "time" ? (inHours(runs) ? 3600 : 60)
 function overTime(run) {
   const number = D.runs.indexOf(run), all = run.time.all;
   const lines = [["mean score", "accent", all.score], ["accuracy", "right", all.accuracy], ["groups with a signal", "form", all.signal, [5, 4]]];
-  return card("Over time", "Pale points stand for neighbours in the stream of problems; lines are running means.", curveChart(lines.map(([name, shade, values, dash]) => [name, shade, points(all, values, "problem"), dash]), "problem", true),
+  return card("Over time", "Pale points stand for neighbours in the stream of problems; lines are running means.", curveChart(lines.map(([name, shade, values, dash]) => [name, shade, points(all, values, "problem"), dash]), "problem", true, { legend: true }),
     h("div", { class: "row below" }, h("button", { class: "more", onclick: () => { state.shownRuns = new Set([number]); show("curves"); } }, "All curves, by task")));
 }
 
@@ -375,7 +375,7 @@ function trainingCurves(shown) {
     choice("running mean", [[0, "none"], [0.05, "over 5 %"], [0.1, "over 10 %"], [0.2, "over 20 %"]], state.smooth, (value) => { state.smooth = Number(value); }),
     choice("task", [["", "all tasks"], ...names.map((name) => [name, name])], state.curveTask, (value) => { state.curveTask = value; }),
     chosen(curved.map((run) => [D.runs[run].name, run, shade(run)]), state.shownRuns));
-  const cards = all.filter(([key]) => !key.startsWith("outcome")).map(([, heading, values, isShare]) => card(capital(heading), null, curveChart(lines(values), label, isShare, 200)));
+  const cards = all.filter(([key]) => !key.startsWith("outcome")).map(([, heading, values, isShare]) => card(capital(heading), null, curveChart(lines(values), label, isShare, { height: 200 })));
   for (const run of shown) if (of(run)) cards.push(card(shown.length > 1 ? `Outcomes: ${D.runs[run].name}` : "Outcomes", null, legend(D.outcomes.map((_, number) => (of(run).outcomes[number] ?? []).reduce((sum, value) => sum + value, 0))), outcomeChart(of(run), axis, divisor, label)));
   const where = state.curveTask === "" ? "All tasks" : state.curveTask;
   return [controls, h("div", { class: "note" }, `${where}: pale points stand for neighbours in the stream of problems, with nearly equal numbers of groups; lines are their running means.`), h("div", { class: "cards" }, cards), names.length > 1 ? curvesByTask(shown, names, all, axis, divisor, shade) : null];
@@ -421,7 +421,7 @@ function evaluationsByStep() {
   const drawn = rowsOf(state.evalOf);
   const what = state.evalOf === "" ? "unweighted mean over tasks" : state.evalOf.slice(2);
   const plot = chart((c) => ({
-    legend: drawn.length > 1, data: uPlot.join(drawn.map(([, rows]) => [rows.map(({ step }) => step), rows.map(({ mean }) => mean), rows.map(({ low }) => low), rows.map(({ high }) => high)])),
+    legend: false, data: uPlot.join(drawn.map(([, rows]) => [rows.map(({ step }) => step), rows.map(({ mean }) => mean), rows.map(({ low }) => low), rows.map(({ high }) => high)])),
     scales: { x: { time: false }, y: unit }, axes: [{ label: "step of the trainer", size: 26 }, {}],
     bands: drawn.map(([number], place) => ({ series: [3 * place + 3, 3 * place + 2], fill: pale(c[shade(number)], 0.18) })),
     series: [{ label: "step" }, ...drawn.flatMap(([number]) => [
@@ -434,16 +434,16 @@ function evaluationsByStep() {
     h("div", { class: "row controls" }, choice("figure", [["score", "mean score"], ["accuracy", "accuracy"]], figure, (value) => { state.evalFigure = value; }),
       choice("of", [["", "all tasks"], ...categories.map((name) => [`c:${name}`, `category: ${name}`]), ...ofTasks.map((name) => [`t:${name}`, name])], state.evalOf, (value) => { state.evalOf = value; }),
       chosen(D.series.map(({ name }, number) => [name, number, shade(number)]), state.shownSeries)),
-    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
+    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), h("div", { class: "note" }, `Change: in ${D.compared} since the evaluation before, over the same problems, with its 95 % interval.`), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
 }
 
 // The evaluations of a training, with the change since the one before over the same problems.
 function stepTable({ name, runs, steps }, headed) {
   const rows = runs.map((run, at) => ({ run, step: steps[at], ...D.runs[run], change: at ? comparison(runs[at - 1], run)?.overall : undefined }));
   return [headed ? h("div", { class: "note" }, name) : null, table([
-    ["step", (row) => row.step], ["score", (row) => row.of_tasks.score[0], (row) => [range(row.of_tasks.score), ` ${f3(row.of_tasks.score[0])}`]], ["accuracy", (row) => row.of_tasks.accuracy[0], (row) => percent(row.of_tasks.accuracy[0])],
-    [`change in ${D.compared}`, (row) => row.change?.change, (row) => (row.change ? h("span", { class: direction(row.change), title: `95 %: ${signed(row.change.low)} to ${signed(row.change.high)}` }, signed(row.change.change), h("small", {}, ` ${signed(row.change.low)} to ${signed(row.change.high)}`)) : null)],
-    ["format failures", (row) => row.format, (row) => percent(row.format)], ["tokens", (row) => row.tokens, (row) => count(row.tokens)], ["problems", (row) => row.groups, (row) => count(row.groups)],
+    ["step", (row) => row.step], ["score", (row) => row.of_tasks.score[0], (row) => [range(row.of_tasks.score), ` ${f3(row.of_tasks.score[0])}`]],
+    ["change", (row) => row.change?.change, (row) => (row.change ? h("span", { class: direction(row.change), title: `95 %: ${signed(row.change.low)} to ${signed(row.change.high)}` }, signed(row.change.change), h("small", {}, ` ${signed(row.change.low)} to ${signed(row.change.high)}`)) : null)],
+    ["accuracy", (row) => row.of_tasks.accuracy[0], (row) => percent(row.of_tasks.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)], ["tokens", (row) => row.tokens, (row) => count(row.tokens)], ["problems", (row) => row.groups, (row) => count(row.groups)],
   ], rows, 0, (row) => { choose(row.run); show("overview"); }, false)];
 }
 
@@ -822,7 +822,7 @@ function differences(pair, places) {
 
 // Pieces [text, whether both have it] of two texts: by words, by lines where that would take long, else the two ends that are the same.
 function diff(first, second) {
-  for (const tokens of [/[\p{L}\p{N}_]+|\s+|[^]/gu, /[^\n]*\n|[^\n]+/g]) {
+  for (const tokens of [/[\p{L}\p{N}_]+\s*|[^\p{L}\p{N}_\s]\s*|\s+/gu, /[^\n]*\n|[^\n]+/g]) {
     const [a, b] = [first, second].map((text) => text.match(tokens) ?? []);
     let start = 0, end = 0;
     while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
