@@ -28,3 +28,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Turn links to the README and to `learn` in the pages of `docs` into links of the site."""
     return markdown.replace("](../learn/README.md", "](learning.md").replace("](../README.md", "](index.md")
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Put the content of the page of settings into an element of the class `settings`, which `docs/site.css` styles."""
+    return f'<div class="settings">{html}</div>' if page.file.src_uri == "settings.md" else html

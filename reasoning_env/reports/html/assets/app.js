@@ -346,7 +346,7 @@ function mini(title, lines, [left, right], top, shown, go) {
       svg("path", { d: path(xs, ys), class: "line" }, { stroke: `var(--${shade})` }),
     ]));
   return h("div", { class: "mini", tabindex: go && 0, role: go && "button", onclick: go, onkeydown: go && ((event) => event.key === "Enter" && go()) },
-    h("div", {}, h("span", {}, breakable(title)), lines.map(({ shade, ys }) => h("b", { style: { color: lines.length > 1 ? `var(--${shade})` : "inherit" } }, shown(ys.at(-1))))), drawing);
+    h("div", {}, h("span", {}, breakable(title)), h("b", {}, lines.map(({ shade, ys }) => h("i", { style: { color: lines.length > 1 ? `var(--${shade})` : "inherit" } }, shown(ys.at(-1)))))), drawing);
 }
 
 const choice = (label, options, value, set) => h("label", {}, `${label} `, h("select", { "aria-label": label, onchange: (event) => { set(event.target.value); show("curves", { stay: true }); } }, options.map(([key, text]) => h("option", { value: key, selected: String(key) === String(value) }, text))));
@@ -582,16 +582,17 @@ function runName(run) {
 
 function compare() {
   const list = table([
-    ["run", runName, null, true], ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
+    ["run", runName, null, true],
     ["mean over tasks", (run) => run.of_tasks.score[0], (run) => [range(run.of_tasks.score), ` ${f3(run.of_tasks.score[0])}`]], ["accuracy", (run) => run.of_tasks.accuracy[0], (run) => percent(run.of_tasks.accuracy[0])],
     ["format failures", (run) => run.format, (run) => percent(run.format)], ["tokens", (run) => run.tokens, (run) => count(run.tokens)], ["characters", (run) => run.characters, (run) => count(run.characters)],
-  ], leading, 3, (run) => { choose(D.runs.indexOf(run)); show(seriesOf(run) ? "curves" : "overview"); });
+    ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
+  ], leading, 1, (run) => { choose(D.runs.indexOf(run)); show(seriesOf(run) ? "curves" : "overview"); });
   const pair = h("div", { class: "stack" });
   const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); remember(); } },
     runOptions(pairChosen[side])));
   const some = leading.filter((run) => run.pass_at_k.length > 1);
   $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", inner.size ? "Evaluations of one training are one run, with the figures of the last." : null, list), some.length ? passes(some) : "",
-    h("div", { class: "card row" }, h("b", {}, "Problem by problem"), "A", pickers[0], "B", pickers[1]), pair));
+    h("div", { class: "card row" }, h("b", {}, "Problem by problem"), pickers.map((picker, side) => h("label", {}, `${"AB"[side]} `, picker))), pair));
   against(pair);
 }
 
@@ -620,7 +621,7 @@ function unlike({ a, b, settings, different, unpaired }) {
   const names = [...new Set(facts.flatMap((of) => [...of.keys()]))];
   if (names.length) lines.push(h("details", {}, h("summary", {}, "Both evaluations"), h("div", { class: "scroll" }, h("table", { class: "data" },
     h("thead", {}, h("tr", {}, ["", D.runs[a].name, D.runs[b].name].map((head) => h("th", { class: "name" }, head)))),
-    h("tbody", {}, names.map((name) => h("tr", {}, [name, ...facts.map((of) => of.get(name) ?? "–")].map((cell) => h("td", { class: "name" }, shorten(cell, 200))))))))));
+    h("tbody", {}, names.map((name) => h("tr", {}, [name, ...facts.map((of) => of.get(name) ?? "–")].map((cell) => h("td", { class: "name" }, breakable(shorten(cell, 200)))))))))));
   return lines.length ? h("div", { class: "card wide unlike" }, lines) : null;
 }
 
@@ -660,8 +661,8 @@ function against(place) {
         data: [byTask.map((row) => row.first), byTask.map((row) => row.second), byTask.map((row) => row.first)],
         series: [{}, { stroke: c.accent, paths: () => null, points: { show: true, size: 8, fill: c.accent } }, { stroke: c.muted, width: 1, dash: [4, 4], points: { show: false } }],
       }), 330)),
-      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 problems that differ most. Click a row to see both answers."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
-        both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, sideBySide))));
+      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 problems that differ most. Click a row to see both answers."), table([name, sides[2], ...sides.slice(0, 2), ["level", (row) => row.level, (row) => f2(row.level)], ["seed", (row) => row.seed]],
+        both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 1, sideBySide))));
 }
 
 // As the problems of evaluations are named: a reference without the release of the library, its fifth part.
