@@ -91,7 +91,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = [write(folder / "train.jsonl", *train), *evaluations]
     report_command([*map(str, paths), "-o", str(found["usual"])], default_folder=folder, program="env")
     bad = write(folder / "<img src=x onerror='window.ran = true'>.jsonl", *hostile)
-    report_command([str(bad), str(paths[0]), "-o", str(found["hostile"])], default_folder=folder, program="env")
+    trained = [
+        write_evaluation(
+            folder / "trained" / f"{step}",
+            *(group(rollout(), task=text[:200] or "empty", index=index) for index, text in enumerate(HOSTILE[:13])),
+            results={**RESULTS, "model": HOSTILE[2], "step": step, "started": f"2026-01-0{step}"},
+        )
+        for step in (1, 2)
+    ]
+    sources = map(str, (bad, paths[0], *trained))
+    report_command([*sources, "-o", str(found["hostile"])], default_folder=folder, program="env")
     return found
 
 
@@ -389,7 +398,6 @@ def test_two_rollouts_beside_each_other(view: View) -> None:
     marked = "".join(view.texts("mark.only"))
     assert "answer" in marked
     assert "lost" in marked
-    assert "33" not in marked.replace(">33<", "")
 
 
 def test_evaluations_by_step(browser: Any, tmp_path: Path) -> None:
