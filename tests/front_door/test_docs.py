@@ -117,6 +117,12 @@ def test_links_work(page: Path) -> None:
     assert broken_links(page) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_are_local(page: Path) -> None:
+    """A picture of another server is broken without a network."""
+    assert re.findall(r"!\[[^]]*\]\(\w+://[^)]*\)", page.read_text()) == []
+
+
 def test_broken_links_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

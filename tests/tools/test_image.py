@@ -120,7 +120,9 @@ def test_services_are_restricted() -> None:
 def test_shown_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     commands_of_image = commands(ReasoningGymEnv)
-    shown = re.findall(r"^docker run .* reasoning-gym-environment:atropos +(\w+) (.*)$", PAGE.replace("\\\n", ""), re.M)
+    shown = re.findall(
+        r"^docker run .* reasoning-gym-environment(?::atropos)? +(\w+) (.*)$", PAGE.replace("\\\n", ""), re.M
+    )
     assert [command for command, _ in shown] == ["evaluate", "process"]
     for command, words in shown:
         assert commands_of_image[command]([*shlex.split(words), "--print-config"]) == 0
