@@ -31,12 +31,16 @@ class LibraryInfo:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """Counts of the stream: problems ready to be handed out, failures, rejected problems by cause (`flawed`)."""
+    """Counts of the stream: problems ready to be handed out, failures, rejected problems by cause (`flawed`).
+
+    `repeated` counts by task the questions that this process has handed out before.
+    """
 
     ready: int
     failures: int
     flawed: Mapping[str, int]
     quarantined: tuple[str, ...]
+    repeated: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -107,6 +111,8 @@ def service_metrics(
         metrics["problems/failures"] = stream.failures
         metrics["problems/flawed"] = sum(stream.flawed.values())
         metrics |= {f"problems/flawed/{cause}": count for cause, count in stream.flawed.items()}
+        metrics["problems/repeated"] = sum(stream.repeated.values())
+        metrics |= {f"problems/repeated/{task}": count for task, count in stream.repeated.items()}
         metrics["problems/quarantined_tasks"] = len(stream.quarantined)
     if dumps is not None:
         metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups

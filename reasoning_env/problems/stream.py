@@ -25,6 +25,7 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.retries import pauses
 from .giving_up import MAX_REJECTED, MIN_UNFIT
 from .references import Reference, hash_question
+from .repeats import RepeatCounter
 from .sampling import TaskSampler
 
 logger = logging.getLogger(__name__)
@@ -137,6 +138,7 @@ class ProblemStream(Generic[T]):
         self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
         self._failures = 0
         self._flawed: Counter[str] = Counter()
+        self._repeats = RepeatCounter()
 
     def start(self) -> None:
         """Begin to generate, as `next` does by itself."""
@@ -163,6 +165,7 @@ class ProblemStream(Generic[T]):
             self._ahead.popleft()
             self._in_flight[head.index] = _InFlight(ready.problem.spec.attempt, ready.problem.reference)
             self.start()
+        self._count_repeat(ready.problem)
         logger.debug("next: %s", ready.problem.spec)
         return ready.prepared
 
@@ -207,7 +210,16 @@ class ProblemStream(Generic[T]):
             failures=self._failures,
             flawed=dict(self._flawed),
             quarantined=tuple(self._quarantined),
+            repeated=self._repeats.repeated,
         )
+
+    def _count_repeat(self, problem: Problem) -> None:
+        if self._repeats.add(problem.task, problem.question):
+            logger.warning(
+                "%.0f %% of the questions of %s came before: the task has few questions at these levels",
+                100 * self._repeats.share(problem.task),
+                problem.task,
+            )
 
     def _first_undrawn(self) -> int:
         """Return the first index without a draw. A position has no spec if the sampler had no task left."""

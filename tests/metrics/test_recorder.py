@@ -23,7 +23,9 @@ from tests.records import make_group, make_rollout
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
-STREAM = StreamStats(ready=5, failures=4, flawed={"easy": 2, "copied": 1}, quarantined=("maze", "sudoku"))
+STREAM = StreamStats(
+    ready=5, failures=4, flawed={"easy": 2, "copied": 1}, quarantined=("maze", "sudoku"), repeated={"maze": 6}
+)
 POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5)
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
 DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1)
@@ -125,6 +127,8 @@ def test_service_metrics() -> None:
             "flawed": 3,
             "flawed/easy": 2,
             "flawed/copied": 1,
+            "repeated": 6,
+            "repeated/maze": 6,
             "quarantined_tasks": 2,
         },
         "dumps": {"written": 9, "waiting": 2, "dropped": 4},

@@ -132,6 +132,13 @@ def saved(stream: ProblemStream) -> Any:
 # ---------------------------------------------------------------------------- order
 
 
+async def test_repeated_questions_are_told(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+    stream = make_stream(FakeWorkers(lambda spec: problem_of(spec, f"Which of {spec.index % 30}?")), Sampler(["a"]))
+    await take(stream, 120)
+    assert stream.stats.repeated == {"a": 90}
+    assert [record.args for record in caplog.records if "came before" in record.msg] == [(70.0, "a")]
+
+
 async def test_depth_of_prefetching(
     make_stream: MakeStream,
 ) -> None:

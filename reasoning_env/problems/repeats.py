@@ -1,0 +1,61 @@
+"""Count the questions that a run has served before, in bounded memory. Imports nothing of the package."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+
+
+class RepeatCounter:
+    """Counts by task the questions that come again, with a Bloom filter of 1 MiB.
+
+    A new question is taken for a repeated one with a chance of (1 - exp(-4 n / 2**23))**4 after n different questions
+    (Bloom, 1970): one in 50,000 after 100,000, and 0.2 % after 500,000. A repeated question is never taken for new.
+    """
+
+    BITS = 1 << 23
+    HASHES = 4
+    MANY = 0.1
+    """Share of repeated questions from which a task is named to the user."""
+    ENOUGH = 100
+    """Questions of a task before which its share tells little."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray(self.BITS // 8)
+        self._served: Counter[str] = Counter()
+        self._repeated: Counter[str] = Counter()
+        self._named: set[str] = set()
+
+    def add(self, task: str, question: str) -> bool:
+        """Count a question. Return whether its task is to be named: once, when MANY of its questions are repeated."""
+        self._served[task] += 1
+        if self._was_seen(task, question):
+            self._repeated[task] += 1
+        is_many = self._served[task] >= self.ENOUGH and self.share(task) > self.MANY
+        if not is_many or task in self._named:
+            return False
+        self._named.add(task)
+        return True
+
+    def share(self, task: str) -> float:
+        """Return the share of a task's questions that were repeated."""
+        return self._repeated[task] / self._served[task] if self._served[task] else 0.0
+
+    @property
+    def repeated(self) -> Mapping[str, int]:
+        """Counts of repeated questions, by task."""
+        return dict(self._repeated)
+
+    def _was_seen(self, task: str, question: str) -> bool:
+        """Tell whether the question was added before, and add it."""
+        text = f"{task}\n{question}".encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=4 * self.HASHES).digest()
+        seen = True
+        for start in range(0, len(digest), 4):
+            number = int.from_bytes(digest[start : start + 4], "big") % self.BITS
+            place, bit = number // 8, 1 << number % 8
+            if not self._bits[place] & bit:
+                seen = False
+                self._bits[place] |= bit
+        return seen
