@@ -310,8 +310,10 @@ COLUMNS: Sequence[Column] = (
     Column("RIGHT", 5, 5, lambda totals, screen: _number(totals.recent_correct)),
     Column("SIGNAL", 6, 4, lambda totals, screen: _number(totals.recent_signal, 2)),
     Column("LEVEL", 5, 2, lambda totals, screen: _number(totals.recent_level, 2)),
+    Column("TOKENS", 6, 6, lambda totals, screen: _number(totals.recent_tokens, 0)),
+    Column("NO ANSWER", 9, 7, lambda totals, screen: _number(totals.recent_unanswered)),
 )
-"""The figures of a task; LAST 20, RIGHT, SIGNAL and LEVEL are means over its last 20 groups."""
+"""The figures of a task; LAST 20 and all columns after TREND are means over its last 20 groups."""
 ESSENTIAL = [column for column in COLUMNS if column.rank <= 1]
 """The columns that each of several blocks must have room for."""
 

@@ -87,8 +87,10 @@ class _Latest:
 
     score: float
     correct: float
+    unanswered: float
     has_signal: bool
     level: float | None
+    tokens: float | None
 
 
 @dataclass
@@ -117,9 +119,19 @@ class TaskTotals:
         self.correct.add(*(float(verdict.correct) for verdict in verdicts))
         self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
         score = fmean(group.scores)
-        correct = fmean(verdict.correct for verdict in verdicts)
         self.trend.add(score)
-        self._latest.append(_Latest(score, correct, group.has_signal, group.problem.level))
+        self._latest.append(
+            _Latest(
+                score,
+                correct=fmean(verdict.correct for verdict in verdicts),
+                unanswered=fmean(verdict.answer is None for verdict in verdicts),
+                has_signal=group.has_signal,
+                level=group.problem.level,
+                tokens=_mean(
+                    [length for rollout in group.rollouts if (length := rollout.completion_tokens) is not None]
+                ),
+            )
+        )
 
     @property
     def recent_score(self) -> float | None:
@@ -128,6 +140,16 @@ class TaskTotals:
     @property
     def recent_correct(self) -> float | None:
         return _mean([group.correct for group in self._latest])
+
+    @property
+    def recent_unanswered(self) -> float | None:
+        """The share of completions without an answer."""
+        return _mean([group.unanswered for group in self._latest])
+
+    @property
+    def recent_tokens(self) -> float | None:
+        """The mean tokens of a completion."""
+        return _mean([group.tokens for group in self._latest if group.tokens is not None])
 
     @property
     def recent_signal(self) -> float | None:

@@ -199,7 +199,8 @@ class LivePanel:
         Most terminals wrap lines that are there already; Rich erases as many lines as were written.
         """
         for line in self._lines:
-            for _ in range((max(cell_len(visible(line.text)), 1) - 1) // columns):
+            width = min(cell_len(visible(line.text)), self._screen.columns)
+            for _ in range((max(width, 1) - 1) // columns):
                 self._console.control(ERASE_LINE_GO_UP)
 
 

@@ -145,7 +145,7 @@ def test_panel_leaves_lines_to_log() -> None:
 
 def test_narrower_terminal_is_cleared() -> None:
     with panel() as (live, terminal):
-        live.show(lambda screen: [PanelLine("a" * 45), PanelLine("b")])
+        live.show(lambda screen: [PanelLine("a" * 99), PanelLine("b")])  # the first is cut to 50 columns
         before = len(terminal.getvalue())
         live._console.width = 20
         assert live.is_resized
