@@ -7,6 +7,7 @@ package.
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -224,6 +225,10 @@ class Verdict:
 
     CORRECT_SCORE: ClassVar[float] = 0.99
     """Lowest score of a correct answer, in training and evaluation."""
+
+    def __repr__(self) -> str:
+        """Return a line with the beginning and the end of the answer, which may have 20,000 characters."""
+        return f"Verdict(score={self.score:g}, reason={self.reason.value!r}, answer={reprlib.repr(self.answer)})"
 
     @property
     def correct(self) -> bool:

@@ -29,6 +29,13 @@ def test_completion_budget(prompt_tokens: int) -> None:
     assert prompt_tokens + budget < SAMPLING.token_limit
 
 
+def test_printed_verdict_is_short() -> None:
+    verdict = Verdict(1.0, Reason.SCORED, "\x1b" * 20_000)
+    assert len(repr(verdict)) < 120
+    assert "\x1b" not in repr(verdict)
+    assert repr(Verdict(0.5, Reason.NO_ANSWER)) == "Verdict(score=0.5, reason='no_answer', answer=None)"
+
+
 def test_printed_group_is_short() -> None:
     text = repr(make_group([make_rollout()]))
     assert not [word for word in ("1 + 1", "entry", "-100") if word in text]

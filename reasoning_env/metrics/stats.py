@@ -22,6 +22,11 @@ class LibraryInfo:
     warnings: tuple[str, ...]
     adjustable: frozenset[str]
     system_prompt: str = ""
+
+    def __repr__(self) -> str:
+        """Return a line without the names of the tasks."""
+        return f"<reasoning-gym {self.version} in {self.path!r}, with {len(self.tasks)} tasks>"
+
     releases: Mapping[str, str] = field(default_factory=dict)
 
     def release(self, task: str) -> str:

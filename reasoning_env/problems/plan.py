@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -36,6 +37,10 @@ class TaskPlan:
     adjustable: frozenset[str]
     params: Mapping[str, Mapping[str, Any]]
     weights: Mapping[str, float]
+
+    def __repr__(self) -> str:
+        """Return a line with the first tasks."""
+        return f"<plan of {len(self.tasks)} of {len(self.available)} tasks: {reprlib.repr(self.tasks)}>"
 
     @property
     def all_params(self) -> dict[str, Mapping[str, Any]]:

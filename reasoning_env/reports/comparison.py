@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -60,8 +60,8 @@ class RunScores:
     """
 
     path: Path
-    results: Results | None
-    problems: Mapping[str, ProblemScore]
+    results: Results | None = field(repr=False)
+    problems: Mapping[str, ProblemScore] = field(repr=False)
     lacks_references: bool = False
 
     @property
@@ -106,7 +106,7 @@ class Comparison:
     first: RunScores
     second: RunScores
     overall: Difference
-    tasks: Sequence[Difference]
+    tasks: Sequence[Difference] = field(repr=False)
 
     @property
     def unpaired(self) -> int:
