@@ -1,16 +1,16 @@
 """Attack a `judge` on this machine, beside honest clients and kills of its workers, and tell what it cost them.
 
-The server is the command itself, in a process of its own. Honest clients ask without a pause, first alone (a sixth of
-the time) and then beside the attackers: slow, half-sent, huge, nested, forged, cancelled and pipelined requests, and
-wrong tokens. Meanwhile workers and the process that forks them are killed, and generators are stopped. Attackers come
-from other addresses of this machine than the honest clients. Everything stays on the loopback device, is bounded in
-time, number and size, and ends by itself. Linux only.
+The server, honest clients and attackers are three processes. Honest clients ask without a pause, by turns alone
+(a sixth of the time) and beside the attackers, so that a busy machine slows down both alike. Attackers send slow,
+half-sent, huge, nested, forged, cancelled and pipelined requests, and wrong tokens, from other addresses of the machine
+than the honest clients. Meanwhile workers and the process that forks them are killed, and generators are stopped.
+Everything stays on the loopback device, is bounded in time, number and size, and ends by itself. Linux only.
 
 Prints one line of JSON: honest verdicts (number, wrong, lost after the retries of `JudgeClient`), the times of honest
-requests with and without attackers, the slowest `/health`, what each attack was answered, the growth of memory and open
-files since the second fifth of the attacks, the seconds to the end after SIGTERM, and the processes that are left. Ends
-with status 1 when a verdict was wrong or lost, a process was left, the log has a traceback, or the end took more than
-10 s.
+requests with and without attackers, the ratio of their 99th percentiles, the slowest `/health`, what each attack was
+answered, the growth of memory and open files since the second fifth of the attacks, the seconds to the end after
+SIGTERM, and the processes that are left. `faults` lists what is unsound whatever the machine, `slow` what took too
+long; either ends the program with status 1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -33,12 +34,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from benchmarks._usage import Sampler, growth
+from benchmarks._usage import Sampler, Usage, growth
 from reasoning_env import Problem, ReasoningSettings, Session
 from reasoning_env.errors import ReasoningEnvError
 from reasoning_env.judge_client import TOKEN, JudgeClient
@@ -50,7 +53,15 @@ TASKS = ["chain_sum", "gcd", "basic_arithmetic", "spell_backward", "word_sorting
 HONEST_CLIENTS = 4
 PROBLEMS = 60
 TIMEOUT_S = 120.0
+ROUND_S = 60.0
+"""Seconds of a round: honest clients alone, then beside the attackers."""
+SETTLING_S = 2.0
+"""Seconds after a round, in which killed processes are replaced."""
 MAX_END_S = 10.0
+MAX_P99_RATIO = 5.0
+MAX_HEALTH_S = 0.5
+MAX_GROWTH = {"memory_mb": 64.0, "open_files": 8.0, "processes": 2.0}
+"""Growth since the second fifth of the attacks. The cache of problems that references name may take 64 MB."""
 PATIENCE_S = 60.0
 """Seconds after which an attacker or an observer gives a request up."""
 
@@ -107,20 +118,27 @@ WRONG_REFERENCES = [
     ":" * 1000,
     "\ud800",
 ]
-MANY_TEXTS = {
-    "a million empty texts": b'{"ref": "a", "texts": [' + b'"",' * 999_999 + b'""]}',
-    "500,000 different answers": score_body("a", [f"<answer>{number}</answer>" for number in range(500_000)]),
-    "15 MB of empty lists": b'{"ref": "a", "texts": [' + b"[]," * 5_000_000 + b"[]]}",
-    "15 MB of <": b'{"ref": "a", "texts": ["' + b"<" * 15_000_000 + b'"]}',
-    "15 MB of escapes": b'{"ref": "a", "texts": ["' + b"\\u20ac" * 2_500_000 + b'"]}',
-    "15 MB of brackets": b"[" * 15_000_000,
-}
-TOO_LARGE = {
-    "30 MB of empty lists": b'{"ref": "a", "texts": [' + b"[]," * 10_000_000 + b"[]]}",
-    "31 MB of <": b'{"ref": "a", "texts": ["' + b"<" * 31_000_000 + b'"]}',
-}
-HUGE = {**MANY_TEXTS, **TOO_LARGE}
-BOMB = gzip.compress(b" " * 300_000_000, 1)
+
+
+@cache
+def huge_bodies() -> dict[str, bytes]:
+    """Return large bodies by name; the last two are larger than a server takes."""
+    return {
+        "a million empty texts": b'{"ref": "a", "texts": [' + b'"",' * 999_999 + b'""]}',
+        "500,000 different answers": score_body("a", [f"<answer>{number}</answer>" for number in range(500_000)]),
+        "15 MB of empty lists": b'{"ref": "a", "texts": [' + b"[]," * 5_000_000 + b"[]]}",
+        "15 MB of <": b'{"ref": "a", "texts": ["' + b"<" * 15_000_000 + b'"]}',
+        "15 MB of escapes": b'{"ref": "a", "texts": ["' + b"\\u20ac" * 2_500_000 + b'"]}',
+        "15 MB of brackets": b"[" * 15_000_000,
+        "30 MB of empty lists": b'{"ref": "a", "texts": [' + b"[]," * 10_000_000 + b"[]]}",
+        "31 MB of <": b'{"ref": "a", "texts": ["' + b"<" * 31_000_000 + b'"]}',
+    }
+
+
+@cache
+def bomb_body() -> bytes:
+    """Return 1.3 MB that a server unpacks to 300 MB."""
+    return gzip.compress(b" " * 300_000_000, 1)
 
 
 # ---------------------------------------------------------------------------- attacks
@@ -188,12 +206,12 @@ class Attackers:
             await self.count("slow", reader)
 
     async def huge(self) -> None:
-        name = self._chance.choice(sorted(HUGE))
-        body = HUGE[name].replace(b'"a"', json.dumps(self._some().reference).encode(), 1)
+        name = self._chance.choice(sorted(huge_bodies()))
+        body = huge_bodies()[name].replace(b'"a"', json.dumps(self._some().reference).encode(), 1)
         await self.ask(name, head(len(body)), body)
 
     async def bomb(self) -> None:
-        await self.ask("gzip", request_of(BOMB, "Content-Encoding: gzip"))
+        await self.ask("gzip", request_of(bomb_body(), "Content-Encoding: gzip"))
 
     async def wrong_reference(self) -> None:
         await self.ask("wrong reference", request_of(score_body(self._chance.choice(WRONG_REFERENCES), ["x"])))
@@ -374,51 +392,87 @@ async def make_problems() -> list[Problem]:
         return [await session.next() for _ in range(PROBLEMS)]
 
 
+def attack_on_request(orders: Connection, port: int, server: int, problems: list[Problem], seed: int) -> None:
+    """Attack for as many seconds as each order says, and tell what happened; the main part of the attackers' process.
+
+    Replies with the counts of answers and of faults since the start.
+    """
+    os.environ[TOKEN] = SECRET
+    huge_bodies()
+    bomb_body()
+    attackers = Attackers(port, problems, random.Random(seed))
+    faults = Faults(server, random.Random(seed + 1))
+    orders.send("ready")
+    while (seconds := orders.recv()) is not None:
+        attacks = [attackers.go_on(attack, pause_s) for attack, pause_s in PAUSES_S.items()]
+        asyncio.run(run_for(seconds, *attacks, faults.go_on()))
+        orders.send((attackers.answers, faults.counts))
+
+
+@contextmanager
+def attacking(port: int, server: int, problems: list[Problem], seed: int) -> Iterator[Connection]:
+    """Start the process of the attackers; yield the connection for orders."""
+    context = multiprocessing.get_context("spawn")
+    orders, theirs = context.Pipe()
+    attackers = context.Process(target=attack_on_request, args=(theirs, port, server, problems, seed), daemon=True)
+    attackers.start()
+    try:
+        assert orders.recv() == "ready"
+        yield orders
+        orders.send(None)
+        attackers.join()
+    finally:
+        attackers.kill()
+
+
 async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed: int) -> dict[str, Any]:
-    """Run the honest clients alone, and then beside everything else; return what was found."""
+    """Run the honest clients alone and beside everything else, by turns; return what was found."""
     os.environ[TOKEN] = SECRET
     url = f"http://127.0.0.1:{port}"
     problems = await make_problems()
     client = JudgeClient(url, TIMEOUT_S)
-    calm = Honest()
+    alone = Honest()
     beside = Honest()
-    attackers = Attackers(port, problems, random.Random(seed))
-    faults = Faults(process.pid, random.Random(seed + 1))
     health_s: list[float] = []
     statuses: Counter[int] = Counter()
     for problem in problems:  # made once, as in a training
         await client.judge(problem.reference, ["x"])
     sampler = Sampler(process.pid)
-    await run_for(seconds / 6, *_honest(calm, client, problems))
-    before = len(sampler.samples)
-    await run_for(
-        seconds * 5 / 6,
-        *_honest(beside, client, problems),
-        *(attackers.go_on(attack, pause_s) for attack, pause_s in PAUSES_S.items()),
-        faults.go_on(),
-        watch_health(url, health_s, statuses),
-    )
-    during = len(sampler.samples)
-    fifth = (during - before) // 5
-    second = sampler.samples[before + fifth : before + 2 * fifth]
+    during: list[Usage] = []
+    rounds = max(2, round(seconds / ROUND_S))
+    with attacking(port, process.pid, problems, seed) as orders:
+        for _ in range(rounds):
+            await run_for(seconds / rounds / 6, *_honest(alone, client, problems))
+            began = len(sampler.samples)
+            attack_s = seconds / rounds * 5 / 6
+            orders.send(attack_s)
+            await run_for(attack_s, *_honest(beside, client, problems), watch_health(url, health_s, statuses))
+            answers, process_faults = await asyncio.to_thread(orders.recv)
+            during += sampler.samples[began:]
+            await asyncio.sleep(SETTLING_S)
     await asyncio.sleep(min(30.0, seconds / 6))  # the last requests end, and the last workers are replaced
+    settled = len(sampler.samples)
     final = Honest()
-    await run_for(2.0, *_honest(final, client, problems))
+    statuses_after: Counter[int] = Counter()
+    await run_for(2.0, *_honest(final, client, problems), watch_health(url, [], statuses_after))
     await client.close()
     sampler.stop()
-    lost = calm.lost + beside.lost + final.lost
+    lost = alone.lost + beside.lost + final.lost
+    fifth = len(during) // 5
+    times = {"alone": alone.summary(), "beside_attackers": beside.summary()}
     return {
-        "verdicts": calm.verdicts + beside.verdicts + final.verdicts,
-        "wrong": calm.wrong + beside.wrong + final.wrong,
+        "verdicts": alone.verdicts + beside.verdicts + final.verdicts,
+        "wrong": alone.wrong + beside.wrong + final.wrong,
         "lost": len(lost),
         "first_lost": lost[:3],
-        "alone": calm.summary(),
-        "beside_attackers": beside.summary(),
+        **times,
+        "p99_ratio": round(times["beside_attackers"]["p99_s"] / times["alone"]["p99_s"], 1),
         "slowest_health_s": round(max(health_s), 3),
         "health_statuses": dict(statuses),
-        "attacks": dict(sorted(attackers.answers.items())),
-        "faults": dict(faults.counts),
-        "growth": growth(second, sampler.samples[during:]),
+        "health_statuses_after": dict(statuses_after),
+        "attacks": dict(sorted(answers.items())),
+        "process_faults": dict(process_faults),
+        "growth": growth(during[fifth : 2 * fifth], sampler.samples[settled:]),
         "most": {name: max(asdict(usage)[name] for usage in sampler.samples) for name in asdict(sampler.samples[0])},
     }
 
@@ -462,10 +516,29 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
     return found
 
 
+def faults_of(found: Mapping[str, Any]) -> list[str]:
+    """Return what is unsound whatever the machine: losses, growth, processes left, an end with an error."""
+    faults = [f"{name}: {found[name]}" for name in ("wrong", "lost", "processes_left", "tracebacks") if found[name]]
+    if found["status"] != 0:
+        faults.append(f"the server ended with status {found['status']}")
+    if set(found["health_statuses"]) - {200, 503} or set(found["health_statuses_after"]) != {200}:
+        faults.append(f"/health: {found['health_statuses']}, at the end {found['health_statuses_after']}")
+    for name, most in MAX_GROWTH.items():
+        before, after = found["growth"][name]["before"], found["growth"][name]["after"]
+        if after - before > most:
+            faults.append(f"{name} grew from {before:g} to {after:g}, by more than {most:g}")
+    return faults
+
+
+def slow_of(found: Mapping[str, Any]) -> list[str]:
+    """Return what took too long. A machine that is busy with other things may be the cause."""
+    limits = {"p99_ratio": MAX_P99_RATIO, "slowest_health_s": MAX_HEALTH_S, "end_s": MAX_END_S}
+    return [f"{name}: {found[name]:g}, over {most:g}" for name, most in limits.items() if found[name] > most]
+
+
 def is_sound(found: Mapping[str, Any]) -> bool:
-    """Tell whether nothing was lost, wrong or left."""
-    clean = not (found["wrong"] or found["lost"] or found["processes_left"] or found["tracebacks"])
-    return clean and found["end_s"] <= MAX_END_S and found["status"] == 0
+    """Tell whether nothing was lost, wrong, left, growing or slow."""
+    return not faults_of(found) and not slow_of(found)
 
 
 def main() -> int:
@@ -474,7 +547,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     found = run(60 * options.minutes, options.seed)
-    print(json.dumps(found))
+    print(json.dumps({**found, "faults": faults_of(found), "slow": slow_of(found)}))
     return 0 if is_sound(found) else 1
 
 

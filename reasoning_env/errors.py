@@ -23,7 +23,7 @@ The trainer's API, which takes the groups: the API is away, or refuses a group.
 The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers by itself.
     Another problem is drawn. A task that fails several times in a row is quarantined; the run ends when all tasks
     are (`problems/stream.py`). After several draws a problem of the evaluation set is left out
-    (`evaluations/problem_set.py`).
+    (`evaluations/problem_set.py`). Over HTTP, the reference of such a problem is status 422 (`server.py`).
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
@@ -36,6 +36,10 @@ The infrastructure: a worker process is killed or cannot be started, the machine
     (`atropos/modes/group_file.py`, `evaluations/folder.py`). Dumps wait in memory, up to a limit, and are dropped
     above the limit (`dumps/writer.py`). A damaged checkpoint is passed over (`storage/checkpoints.py`).
     ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
+
+    An unexpected error while a problem is generated is our bug, and most likely comes again with the same problem.
+    Nothing is repeated: another problem is drawn, as after an error of the library. Over HTTP, the error is status 500.
+    GeneratorFaultError
 
 The model: a completion has no single answer, or the verifier cannot judge the answer.
     Only here does a failure score 0, and no error is raised. The verdict has the reason: no answer, several
@@ -130,6 +134,10 @@ class RefusedError(ServerError):
 
 class GenerationError(ReasoningEnvError):
     """A problem cannot be generated."""
+
+
+class GeneratorFaultError(GenerationError):
+    """A problem cannot be generated, for no fault of its task or its parameters: an unexpected error of ours."""
 
 
 class ScoringError(ReasoningEnvError):

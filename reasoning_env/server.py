@@ -10,6 +10,7 @@
 Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
 line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
 has limits of size and time (`JudgeLimits`), and the requests of one client do not hold up the requests of others.
+Bodies may be packed with gzip.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import asyncio
 import hmac
 import json
 import logging
+import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -28,7 +30,7 @@ from typing import Protocol, runtime_checkable
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from .errors import GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from .errors import GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
 from .judge_client import NOT_GENERATED, check_token
 from .records import Verdict
 from .runtime.json_reader import TooManyValuesError, read_json
@@ -81,6 +83,14 @@ class JudgeLimits(BaseModel):
         "client waits.",
     )
 
+    max_held_mb: int = Field(
+        default=512,
+        ge=2,
+        le=1_048_576,
+        description="Megabytes of all bodies that are read or wait. A further body gets 503 if the bodies of its "
+        "client take more than is free then; so one client takes half of the megabytes at most.",
+    )
+
     @property
     def max_values(self) -> int:
         """Most JSON values in a request: the three lists of /get_reward, and prompts that are lists of messages."""
@@ -128,6 +138,60 @@ def completions_behind(prompts: Sequence[str], queries: Sequence[str]) -> list[s
     return [completion_behind(prompt, query) for prompt, query in zip(prompts, queries, strict=True)]
 
 
+HELD_BYTES = web.RequestKey("HELD_BYTES", int)
+"""Key of a request for the bytes of its body that are counted."""
+
+
+class TooLargeError(ValueError):
+    """A packed body holds more than a body may have."""
+
+
+def unpack(body: bytes | bytearray, max_bytes: int) -> bytes:
+    """Return the content of a body in the format of gzip or zlib.
+
+    Raises:
+        TooLargeError: The content has more than `max_bytes`. No more than that is unpacked.
+        ValueError: The body has another format, or is not whole.
+    """
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: of either format
+    try:
+        content = unpacker.decompress(body, max_bytes + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if len(content) > max_bytes:
+        raise TooLargeError
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("it does not end with the packed text")
+    return content
+
+
+class BodyBudget:
+    """Bytes of all bodies that are read or wait, by client.
+
+    The bodies of a client take at most as many bytes as all bodies leave free: one client half of the budget, two
+    clients a third each. A client that comes thus always finds room, and the bodies never exceed the budget.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._free = max_bytes
+        self._held: Counter[str] = Counter()
+
+    def take(self, client: str, size: int) -> bool:
+        """Count bytes of a client, and tell whether there was room; without room, count nothing."""
+        if self._held[client] + size > self._free - size:
+            return False
+        self._held[client] += size
+        self._free -= size
+        return True
+
+    def give_back(self, client: str, size: int) -> None:
+        """Count bytes of a client no longer."""
+        self._free += size
+        self._held[client] -= size
+        if not self._held[client]:
+            del self._held[client]
+
+
 class JudgeServer:
     """The routes over a judge. With `token`, every request but /health needs this bearer token.
 
@@ -147,6 +211,7 @@ class JudgeServer:
         self._limits = limits or JudgeLimits()
         self._waiting: Counter[str] = Counter()
         """Whole requests that wait for their verdicts, by client."""
+        self._bodies = BodyBudget(self._limits.max_held_mb * 2**20)
         self._counts: Counter[str] = Counter()
         self._prompt_missed = False
         """Whether a query without its prompt was logged."""
@@ -166,6 +231,7 @@ class JudgeServer:
         return web.AppRunner(
             self.app(),
             access_log=None,
+            auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is too large
             handler_cancellation=True,
             # aiohttp counts the time for a head from the connection's start, or from the end of its last request.
             keepalive_timeout=self._limits.head_timeout_s,
@@ -229,22 +295,19 @@ class JudgeServer:
     # ---- reading
 
     async def _read(self, request: web.Request) -> dict[str, object]:
-        """Return the body, a JSON object. Raises the reply 400, 408 or 413 for another body."""
-        max_bytes = self._limits.max_body_mb * 2**20
-        too_large = f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes"
-        if (request.content_length or 0) > max_bytes:
-            raise _refusal(413, too_large)
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._limits.body_timeout_s):
-                async for chunk in request.content.iter_any():
-                    body += chunk
-                    if len(body) > max_bytes:
-                        raise _refusal(413, too_large)
-        except TimeoutError:
-            raise _refusal(408, f"the body took more than body_timeout_s, {self._limits.body_timeout_s:g} s") from None
-        except (web.RequestPayloadError, ConnectionError):
-            raise _refusal(400, "the body is not whole") from None
+        """Return the body, a JSON object. Raises the reply 400, 408, 413, 415 or 503 for another body."""
+        body = await self._read_bytes(request)
+        packed = request.headers.get("Content-Encoding", "identity").strip().lower()
+        if packed in ("gzip", "deflate"):
+            try:
+                body = await in_background(unpack, body, self._limits.max_body_mb * 2**20)
+            except TooLargeError:
+                raise self._too_large() from None
+            except ValueError as error:
+                raise _refusal(400, f"the body is not {packed}: {error}") from None
+            self._hold(request, len(body))
+        elif packed != "identity":
+            raise _refusal(415, "Content-Encoding must be gzip, deflate or identity")
         try:
             if len(body) <= self.SHORT_BODY:
                 parsed = read_json(body, self._limits.max_values)
@@ -261,6 +324,35 @@ class JudgeServer:
         if not isinstance(parsed, dict):
             raise _refusal(400, f"the body must be a JSON object, not {type(parsed).__name__}")
         return parsed
+
+    async def _read_bytes(self, request: web.Request) -> bytes | bytearray:
+        """Return the bytes of the body. Raises the reply 400, 408, 413 or 503."""
+        max_bytes = self._limits.max_body_mb * 2**20
+        if (request.content_length or 0) > max_bytes:
+            raise self._too_large()
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.body_timeout_s):
+                async for chunk in request.content.iter_any():
+                    self._hold(request, len(chunk))
+                    body += chunk
+                    if len(body) > max_bytes:
+                        raise self._too_large()
+        except TimeoutError:
+            raise _refusal(408, f"the body took more than body_timeout_s, {self._limits.body_timeout_s:g} s") from None
+        except (web.RequestPayloadError, ConnectionError):
+            raise _refusal(400, "the body is not whole") from None
+        return body
+
+    def _too_large(self) -> web.HTTPException:
+        return _refusal(413, f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes")
+
+    def _hold(self, request: web.Request, size: int) -> None:
+        """Count bytes of a body until the request ends. Raises the reply 503 when there is no room."""
+        if not self._bodies.take(request.remote or "", size):
+            line = f"the bodies of other requests take too much of max_held_mb, {self._limits.max_held_mb} megabytes"
+            raise _refusal(503, line, retry_after_s=1)
+        request[HELD_BYTES] = request.get(HELD_BYTES, 0) + size
 
     def _texts(self, body: dict[str, object], name: str) -> list[str]:
         texts = body.get(name)
@@ -306,6 +398,9 @@ class JudgeServer:
                 verdicts = await self._judge.judge(reference, texts)
             except InvalidReferenceError as error:
                 raise _refusal(422, str(error)) from error
+            except GeneratorFaultError as error:
+                self._counts["faults_total"] += 1
+                raise _refusal(500, str(error), retry_after_s=5) from error
             except GenerationError as error:
                 raise _refusal(422, str(error), kind=NOT_GENERATED) from error
             except (ScoringError, WorkerError) as error:
@@ -338,6 +433,8 @@ class JudgeServer:
             self._counts["replies_500_total"] += 1
             line = "an internal error; the server's log has it"
             return web.json_response({"error": line}, status=500, headers={"Retry-After": "5"})
+        finally:
+            self._bodies.give_back(request.remote or "", request.get(HELD_BYTES, 0))
 
     def _is_known(self, request: web.Request) -> bool:
         if self._token is None:
@@ -355,8 +452,10 @@ def _refusal(
         400: web.HTTPBadRequest,
         401: web.HTTPUnauthorized,
         408: web.HTTPRequestTimeout,
+        415: web.HTTPUnsupportedMediaType,
         422: web.HTTPUnprocessableEntity,
         429: web.HTTPTooManyRequests,
+        500: web.HTTPInternalServerError,
         503: web.HTTPServiceUnavailable,
     }
     fields = {"error": " ".join(reason.splitlines())}

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
 import time
+import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,9 +17,16 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from reasoning_env import server as server_module
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from reasoning_env.errors import (
+    ConfigError,
+    GenerationError,
+    GeneratorFaultError,
+    InvalidReferenceError,
+    ScoringError,
+    WorkerError,
+)
 from reasoning_env.records import Problem, Reason, Verdict
-from reasoning_env.server import JudgeLimits, JudgeServer, completion_behind
+from reasoning_env.server import BodyBudget, JudgeLimits, JudgeServer, completion_behind
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from tests.waiting import PATIENCE_S
@@ -259,6 +268,14 @@ async def test_problem_that_cannot_be_made(client: Client, judge: Judge) -> None
     assert await reply.json() == {"error": "took over 5 s", "kind": "not_generated"}
 
 
+async def test_our_error_is_no_mistake(client: Client, judge: Judge) -> None:
+    judge.errors = [GeneratorFaultError("an unexpected error")]
+    reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
+    assert (reply.status, reply.headers["Retry-After"]) == (500, "5")
+    assert await error_of(reply) == "an unexpected error"
+    assert len(judge.asked) == 1
+
+
 # ---------------------------------------------------------------------------- limits
 
 
@@ -316,8 +333,9 @@ async def serving(judge: Judge | Session[Problem], **limits: Any) -> AsyncIterat
         await asyncio.sleep(0)
 
 
-def request_of(body: bytes, length: int | None = None) -> bytes:
-    return b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (length or len(body), body)
+def request_of(body: bytes, length: int | None = None, *, encoding: str = "identity") -> bytes:
+    head = f"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: {length or len(body)}\r\n"
+    return f"{head}Content-Encoding: {encoding}\r\n\r\n".encode() + body
 
 
 ONE = json.dumps({"ref": REFERENCE, "texts": ["right"]}).encode()
@@ -383,6 +401,52 @@ async def test_large_chunked_body_is_refused(judge: Judge) -> None:
     )
     async with serving(judge, max_body_mb=1) as served:
         assert await status_of(await served.send(chunks)) == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "status"),
+    [
+        (gzip.compress(ONE), "gzip", 200),
+        (gzip.compress(ONE), "GZIP", 200),
+        (zlib.compress(ONE), "deflate", 200),
+        (gzip.compress(b" " * (2**20 + 1)), "gzip", 413),
+        (gzip.compress(ONE)[:-1], "gzip", 400),
+        (gzip.compress(ONE) + b"x", "gzip", 400),
+        (ONE, "gzip", 400),
+        (ONE, "br", 415),
+    ],
+)
+async def test_packed_body(judge: Judge, body: bytes, encoding: str, status: int) -> None:
+    async with serving(judge, max_body_mb=1) as served:
+        assert await status_of(await served.send(request_of(body, encoding=encoding))) == status
+
+
+async def test_bodies_over_the_budget() -> None:
+    judge = SlowJudge()
+    large = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000]}).encode()
+    async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
+        first = await served.send(request_of(large))
+        await judge.began.wait()
+        second = await served.send(request_of(large))
+        assert await status_of(second) == 503
+        assert b"Retry-After: 1\r\n" in await second.readuntil(b"}")
+        other = await served.send(request_of(ONE), source="127.0.0.2")
+        judge.go_on.set()
+        assert await status_of(first) == 200
+        assert await status_of(other) == 200
+        assert await status_of(await served.send(request_of(large))) == 200
+
+
+def test_budget_keeps_room_for_others() -> None:
+    budget = BodyBudget(100)
+    assert budget.take("a", 50)
+    assert not budget.take("a", 1)
+    assert budget.take("b", 25)
+    assert budget.take("c", 12)
+    budget.give_back("b", 25)
+    budget.give_back("c", 12)
+    budget.give_back("a", 50)
+    assert budget.take("b", 50)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import contextlib
 import ipaddress
 import os
 import socket
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
         limits = make_settings(JudgeLimits, limits_by_name)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
+    # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
+    sys.setswitchinterval(0.001)
     try:
         asyncio.run(_serve(options, cluster, Session(settings, checkout=find_checkout(folder)), limits, token))
     except Interrupted:

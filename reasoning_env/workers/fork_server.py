@@ -23,8 +23,9 @@ from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
 from ..records import TaskInfo
 from ..settings import ReasoningSettings
-from .protocol import SPAWN, FrameLimits, ProtocolFault, Role, WorkerEnd
-from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
+from .cpu_time import STALL_S
+from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
+from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
@@ -159,7 +160,7 @@ class ForkServer:
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
             sent = {name: value for name, value in vars(settings).items() if name != "checkout"}
             channel.send({**sent, "folder": os.getcwd() if settings.task_modules else None})
-            hello = (await channel.receive(self._timeout_s)).header
+            hello = (await self._first_frame(channel)).header
         except DeadlineExceeded:
             raise WorkerError(
                 f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
@@ -200,7 +201,7 @@ class ForkServer:
                     channel = await Channel.open(ours, WORKER_LIMITS[role])
                     after_an_error.callback(channel.close)
                     self._order(SPAWN.pack(role, replaced_pid), theirs)
-                hello = (await channel.receive(self._timeout_s)).header
+                hello = (await self._first_frame(channel)).header
                 worker = Worker(hello["pid"], channel, forked_by=self, sandbox=hello.get("sandbox", ""))
             except DeadlineExceeded:
                 self._answers = False
@@ -213,6 +214,23 @@ class ForkServer:
                 raise WorkerError(f"a worker cannot be started: {error}") from error
             after_an_error.pop_all()
             return worker, _read_end(hello["replaced_status"])
+
+    async def _first_frame(self, channel: Channel) -> Frame:
+        """Return the first frame of a started process. Raises WorkerError as soon as this process is seen stopped.
+
+        Raises the errors of `Channel.receive` too.
+        """
+        left_s = self._timeout_s
+        while True:
+            try:
+                return await channel.receive(min(left_s, STALL_S))
+            except DeadlineExceeded:
+                left_s -= STALL_S
+                if is_stopped(self.process.pid):
+                    self._answers = False
+                    raise WorkerError("somebody stopped the process that forks workers") from None
+                if left_s <= 0:
+                    raise
 
     def _order(self, order: bytes, worker_socket: socket.socket) -> None:
         """Send an order. Raises WorkerError when the process takes no orders."""

@@ -20,19 +20,27 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..errors import ClosedError, ConfigError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
+from ..errors import (
+    ClosedError,
+    ConfigError,
+    GenerationError,
+    GeneratorFaultError,
+    ReasoningEnvError,
+    ScoringError,
+    WorkerError,
+)
 from ..metrics.stats import LibraryInfo, PoolStats
 from ..problems.references import Reference
 from ..records import Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
-from .cpu_time import Starved, receive_in_cpu_time
+from .cpu_time import STALL_S, Starved, receive_in_cpu_time
 from .fork_server import ForkServer, PoolSettings, launch
 from .jobs import CLIENT, Job, JobQueue
-from .protocol import Frame, ProtocolFault, Role, WorkerEnd
+from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import GroupScorer
-from .worker import MAX_KILLS, DeadlineExceeded, Slot, WorkerDied
+from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
 
 __all__ = ["PoolSettings", "WorkerPool"]
 
@@ -104,12 +112,14 @@ class WorkerPool:
 
     @property
     def fault(self) -> str | None:
-        """Why jobs get no worker, in one line; None while workers of both roles live."""
+        """Why jobs get no worker, in one line; None while workers of both roles live, and some are not stopped."""
         if self._closed:
             return str(_closed())
         for role in Role:
-            slots = self._slots_of(role)
-            if all(slot.worker is None for slot in slots):
+            workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
+            if workers and all(worker.is_stopped for worker in workers):
+                return f"no {role.name.lower()} answers: somebody stopped all of them"
+            if not workers:
                 failure = self._failures.get(role, "none is ready yet")
                 return " ".join(f"no {role.name.lower()} is alive: {failure}".split())
         return None
@@ -126,6 +136,7 @@ class WorkerPool:
 
         Raises:
             GenerationError: the task raises, ends its worker twice, or exceeds `deadline_s` or `cpu_s`.
+            GeneratorFaultError: an unexpected error of ours, or a worker that breaks the protocol.
             WorkerError: MAX_KILLS workers were killed from outside, no generator can be started, or, with `cpu_s`, the
                 machine gives generators hardly any processor time.
             ClosedError: the pool is closed.
@@ -191,7 +202,8 @@ class WorkerPool:
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float, cpu_s: float | None) -> Problem:
         """Generate a problem, once more if the task ends its worker, and up to MAX_KILLS times if others kill it.
 
-        The fresh worker tells how the one before ended. A worker that gets no processor time is replaced once.
+        The fresh worker tells how the one before ended. A worker that is stopped or gets no processor time is replaced
+        once.
         """
         request = {**vars(spec.request), "params": dict(spec.params)}
         own_ends = 0
@@ -203,9 +215,7 @@ class WorkerPool:
             except (TypeError, ValueError, RecursionError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
             try:
-                if cpu_s is None:
-                    return read_problem(spec, await slot.current.receive(deadline_s))
-                return read_problem(spec, await receive_in_cpu_time(slot.current, cpu_s, deadline_s))
+                return read_problem(spec, await _receive_problem(slot.current, deadline_s, cpu_s))
             except WorkerDied:
                 end = await self._replace(slot)
                 if end.from_outside:
@@ -226,9 +236,12 @@ class WorkerPool:
                 if starved:
                     raise WorkerError(f"{spec.task}, seed {spec.seed}: twice in a row, {error}") from None
                 starved = True
+            except FrameTooLargeError as error:
+                self._vacate(slot)
+                raise _failed(spec, f"made too large a problem: {error}") from error
             except ProtocolFault as error:
                 self._vacate(slot)
-                raise _failed(spec, f"went wrong: {error}") from error
+                raise GeneratorFaultError(f"{spec.task}, seed {spec.seed}: generation went wrong: {error}") from error
 
     # ---- running jobs
 
@@ -265,7 +278,7 @@ class WorkerPool:
             slot.vacate()
 
     async def _next_job(self, slot: Slot) -> Job | None:
-        """Return the next job for a slot's worker; None if the worker ends before a job comes."""
+        """Return the next job for a slot's worker; None if the worker ends, or is stopped, before a job comes."""
         jobs = self._jobs[slot.role]
         if slot.current.ended.done():
             return None
@@ -274,7 +287,10 @@ class WorkerPool:
         arrival = asyncio.create_task(jobs.get())
         either: list[asyncio.Future[Any]] = [arrival, slot.current.ended]
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            while True:
+                done, _ = await asyncio.wait(either, timeout=STALL_S, return_when=asyncio.FIRST_COMPLETED)
+                if done or slot.current.is_stopped:
+                    break
             return arrival.result() if arrival.done() else None
         except asyncio.CancelledError:  # the pool closes, which fails the jobs in the queue
             if arrival.done():
@@ -311,7 +327,7 @@ class WorkerPool:
             self._vacate(slot)  # the worker still works on the job
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
-            job_error = GenerationError if slot.role is Role.GENERATOR else ScoringError
+            job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
             _fail(job.result, job_error(f"the worker pool failed at this job: {type(error).__name__}: {error}"))
             self._vacate(slot)
 
@@ -419,6 +435,18 @@ class WorkerPool:
         fork_server, self._fork_server = self._fork_server, None
         if fork_server is not None:
             await fork_server.stop()
+
+
+async def _receive_problem(worker: Worker, deadline_s: float, cpu_s: float | None) -> Frame:
+    """Return a generator's reply. Raises the errors of `receive_in_cpu_time`; without `cpu_s`, Starved if stopped."""
+    if cpu_s is not None:
+        return await receive_in_cpu_time(worker, cpu_s, deadline_s)
+    try:
+        return await worker.receive(deadline_s)
+    except DeadlineExceeded:
+        if worker.is_stopped:
+            raise Starved("somebody stopped a worker") from None
+        raise
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:

@@ -30,6 +30,10 @@ class ProtocolFault(Exception):
     """A frame is malformed, oversized or out of turn."""
 
 
+class FrameTooLargeError(ProtocolFault):
+    """A frame is larger than its reader accepts."""
+
+
 class Role(IntEnum):
     GENERATOR = 1
     """Generates problems; never sees model text."""
@@ -84,7 +88,7 @@ class FrameLimits:
 
     def check(self, header_bytes: int, blob_bytes: int) -> None:
         if header_bytes > self.header or blob_bytes > self.blob:
-            raise ProtocolFault(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self}")
+            raise FrameTooLargeError(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self}")
 
 
 def encode_frame(header: dict[str, Any], blob: bytes = b"") -> bytes:

@@ -166,6 +166,11 @@ class Worker:
             return time.clock_gettime(~self.pid << 3 | 2)
         return None
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody stopped the process; always False except on Linux."""
+        return is_stopped(self.pid)
+
     def kill(self) -> None:
         """Kill the process. Safe to call twice."""
         if self._killed:
@@ -179,6 +184,13 @@ class Worker:
                 os.kill(self.pid, signal.SIGKILL)
         if self._pidfd is not None:
             os.close(self._pidfd)
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether somebody stopped a process, with SIGSTOP or a debugger; always False except on Linux."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
+        return stat.read().rpartition(b") ")[2][:1] in (b"T", b"t")
+    return False
 
 
 @functools.cache

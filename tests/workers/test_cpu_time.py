@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from reasoning_env.errors import GenerationError, ScoringError, WorkerError
 from reasoning_env.records import Reason
-from reasoning_env.workers import cpu_time, scoring
+from reasoning_env.workers import cpu_time, fork_server, scoring
+from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S, until
 
 from .support import make, running_pool, spec
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
 
 
 async def test_generation_over_its_limit(pool: WorkerPool) -> None:
@@ -66,14 +70,50 @@ async def test_stopped_for_good_is_no_score(fake_library: Path, monkeypatch: pyt
     monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
     async with running_pool(fake_library) as pool:
         problem = await make(pool)
-        stopping = asyncio.create_task(_stop_verifiers(pool))
+        stopping = asyncio.create_task(_stop(pool, slice(1, 2)))
         with pytest.raises(ScoringError):
             await pool.score(problem, ["hang"])
         stopping.cancel()
 
 
-async def _stop_verifiers(pool: WorkerPool) -> None:
+@linux_only
+async def test_stopped_stream_is_no_mistake(fake_library: Path) -> None:
+    """A generator that passes a deadline of the clock because it is stopped: another try may succeed."""
+    async with running_pool(fake_library) as pool:
+        stopping = asyncio.create_task(_stop(pool, slice(0, 1)))
+        with pytest.raises(WorkerError, match="twice in a row, somebody stopped a worker"):
+            await pool.generate(spec("hang"), 0.3)
+        stopping.cancel()
+
+
+@linux_only
+@pytest.mark.parametrize("role", [0, 1])
+async def test_fault_while_all_are_stopped(pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "STALL_S", 0.3)
+    await make(pool)  # the owners wait with the shorter time from now on
+    await pool.score(await make(pool), ["1"])
+    workers = pool.worker_pids
+    os.kill(workers[role], signal.SIGSTOP)
+    await until(lambda: pool.fault is not None)
+    assert pool.fault == f"no {('generator', 'verifier')[role]} answers: somebody stopped all of them"
+    await until(lambda: pool.fault is None)
+    assert workers[role] not in pool.worker_pids
+
+
+@linux_only
+async def test_stopped_fork_server_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "STALL_S", 0.2)
+    monkeypatch.setattr(fork_server.ForkServer, "STOP_TIMEOUT_S", 0.1)
+    assert pool._fork_server is not None
+    os.kill(pool._fork_server.process.pid, signal.SIGSTOP)
+    os.kill(pool.worker_pids[0], signal.SIGKILL)
+    assert (await make(pool, seed=2)).answer == "2"
+    assert pool.stats.fork_servers_started == 2
+
+
+async def _stop(pool: WorkerPool, which: slice) -> None:
+    """Stop workers again and again, also those that replace them."""
     while True:
-        for pid in pool.worker_pids[1:]:
+        for pid in pool.worker_pids[which]:
             os.kill(pid, signal.SIGSTOP)
         await asyncio.sleep(0.02)

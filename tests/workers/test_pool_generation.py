@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from reasoning_env.errors import ClosedError, GenerationError, WorkerError
+from reasoning_env.errors import ClosedError, GenerationError, GeneratorFaultError, WorkerError
 from reasoning_env.records import Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool, read_problem
 from reasoning_env.workers.protocol import Frame, ProtocolFault
@@ -213,7 +213,7 @@ async def test_unforeseen_error(pool: WorkerPool, monkeypatch: pytest.MonkeyPatc
     worker = pool.worker_pids[0]
     with monkeypatch.context() as patch:
         patch.setattr(pool, "_generate", AsyncMock(side_effect=RuntimeError("unforeseen")))
-        with pytest.raises(GenerationError, match="RuntimeError: unforeseen"):
+        with pytest.raises(GeneratorFaultError, match="RuntimeError: unforeseen"):
             await make(pool)
     assert (await make(pool, "ok", seed=2)).answer == "2"
     assert worker not in pool.worker_pids
