@@ -250,6 +250,8 @@ class Attackers:
         await self.ask("garbage", self._chance.randbytes(2000))
         body = self._chance.randbytes(300)
         await self.ask("garbage", request_of(body))
+        for line in ("Content-Length: -5", "Transfer-Encoding: chunked", "X: a\0b"):
+            await self.ask("broken head", head(len(body), line), body)
 
     def _some(self) -> Problem:
         return self._chance.choice(self._problems)

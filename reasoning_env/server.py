@@ -28,6 +28,7 @@ from itertools import islice
 from typing import Protocol, runtime_checkable
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field
 
 from .errors import GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
@@ -231,6 +232,7 @@ class JudgeServer:
         return web.AppRunner(
             self.app(),
             access_log=None,
+            logger=_http_logger(),
             auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is too large
             handler_cancellation=True,
             # aiohttp counts the time for a head from the connection's start, or from the end of its last request.
@@ -442,6 +444,21 @@ class JudgeServer:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
         return is_right and scheme.lower() == "bearer"
+
+
+def _http_logger() -> logging.Logger:
+    """Return the logger for aiohttp, without broken heads.
+
+    aiohttp logs each of them as an error, with a traceback and a part of the request: a stranger could fill the log, and
+    the log would hold the tokens of clients whose head has a mistake.
+    """
+    http_logger = logging.getLogger(f"{__name__}.http")
+    http_logger.addFilter(_is_no_broken_head)  # a logger takes a filter once
+    return http_logger
+
+
+def _is_no_broken_head(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def _refusal(

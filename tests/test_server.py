@@ -352,6 +352,13 @@ async def test_half_a_head_is_closed(judge: Judge, data: bytes) -> None:
         assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
 
 
+async def test_broken_head_is_not_logged(judge: Judge, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(judge) as served:
+        broken = b"POST /score HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nContent-Length: -5\r\n\r\n"
+        assert await status_of(await served.send(broken)) == 400
+    assert caplog.text == ""
+
+
 async def test_half_a_body_is_refused(judge: Judge) -> None:
     async with serving(judge, body_timeout_s=0.2) as served:
         reader = await served.send(request_of(b"{", 1000))
