@@ -449,8 +449,8 @@ class JudgeServer:
 def _http_logger() -> logging.Logger:
     """Return the logger for aiohttp, without broken heads.
 
-    aiohttp logs each of them as an error, with a traceback and a part of the request: a stranger could fill the log, and
-    the log would hold the tokens of clients whose head has a mistake.
+    aiohttp logs each of them as an error, with a traceback and a part of the request: a stranger could fill the log,
+    and the log would hold the tokens of clients whose head has a mistake.
     """
     http_logger = logging.getLogger(f"{__name__}.http")
     http_logger.addFilter(_is_no_broken_head)  # a logger takes a filter once

@@ -23,6 +23,7 @@ from ..errors import ScoringError, WorkerError
 from ..records import Problem, Verdict
 from ..session import Session
 from ..settings import ReasoningSettings
+from ..workers.jobs import CLIENT
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +35,12 @@ class _NodeJudge:
         self._settings = settings
         self._starting: asyncio.Task[Session[Problem]] | None = None
 
-    async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
+    async def judge(self, reference: str, completions: Sequence[str], client: str) -> list[Verdict]:
+        """Judge for a client of the server that asks; the node's workers take turns between clients."""
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
             self._starting = asyncio.create_task(self._start())
         session = await asyncio.shield(self._starting)
+        CLIENT.set(client)  # of this call alone: an actor runs each call as a task
         return await session.judge(reference, completions)
 
     async def _start(self) -> Session[Problem]:
@@ -73,7 +76,7 @@ class RayJudges:
             untried.remove(judge)
             self._busy[judge] += 1
             try:
-                verdicts: list[Verdict] = await judge.judge.remote(reference, list(completions))
+                verdicts: list[Verdict] = await judge.judge.remote(reference, list(completions), CLIENT.get())
                 return verdicts
             except ray.exceptions.RayTaskError as error:
                 if not isinstance(error.cause, WorkerError):

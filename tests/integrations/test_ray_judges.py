@@ -1,0 +1,141 @@
+"""`RayJudges` over a stand-in for Ray: actors are objects of this process. `test_ray.py` has a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+
+from reasoning_env.errors import GeneratorFaultError, ScoringError, WorkerError
+from reasoning_env.records import Reason, Verdict
+from reasoning_env.workers.jobs import CLIENT
+
+
+class RayError(Exception):
+    """An actor or its node is gone."""
+
+
+class RayTaskError(RayError):
+    """An actor raised `cause`."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class Method:
+    """A method of an actor: each call is a task, as in Ray's asynchronous actors."""
+
+    def __init__(self, method: Any) -> None:
+        self._method = method
+
+    async def remote(self, *args: Any) -> Any:
+        try:
+            return await asyncio.create_task(self._method(*args))
+        except RayError:
+            raise
+        except Exception as error:
+            raise RayTaskError(error) from error
+
+
+class Actors:
+    """What `ray.remote` makes of a class."""
+
+    def __init__(self, actor_class: type) -> None:
+        self._class = actor_class
+
+    def options(self, **_: Any) -> Actors:
+        return self
+
+    def remote(self, *args: Any) -> Any:
+        actor = ModuleType("actor")
+        actor.judge = Method(self._class(*args).judge)  # type: ignore[attr-defined]
+        return actor
+
+
+class NodeSession:
+    """A session of a node: raises `errors` first, one a call, and notes the clients that ask."""
+
+    errors: ClassVar[list[Exception]] = []
+    clients: ClassVar[list[str]] = []
+
+    def __init__(self, _: Any) -> None:
+        pass
+
+    async def start(self) -> None:
+        pass
+
+    async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
+        self.clients.append(CLIENT.get())
+        if self.errors:
+            raise self.errors.pop(0)
+        return [Verdict(1.0, Reason.SCORED, text) for text in completions]
+
+
+@pytest.fixture
+def ray_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The adapter's class, for a cluster of two nodes."""
+    ray: Any = ModuleType("ray")
+    ray.exceptions = ModuleType("ray.exceptions")
+    ray.exceptions.RayError, ray.exceptions.RayTaskError = RayError, RayTaskError
+    ray.nodes = lambda: [{"NodeID": "a", "Alive": True}, {"NodeID": "b", "Alive": True}]
+    ray.remote = lambda **_: Actors
+    strategies: Any = ModuleType("ray.util.scheduling_strategies")
+    strategies.NodeAffinitySchedulingStrategy = lambda *_, **__: None
+    for module in (ray, ray.exceptions, ModuleType("ray.util"), strategies):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.delitem(sys.modules, "reasoning_env.integrations.ray", raising=False)
+    from reasoning_env.integrations import ray as adapter
+
+    monkeypatch.setattr(adapter, "Session", NodeSession)
+    monkeypatch.setattr(NodeSession, "errors", [])
+    monkeypatch.setattr(NodeSession, "clients", [])
+    yield adapter.RayJudges
+    sys.modules.pop("reasoning_env.integrations.ray", None)
+
+
+async def test_verdicts_of_a_node(ray_judges: Any) -> None:
+    verdicts = await ray_judges().judge("reference", ["a", "b"])
+    assert [verdict.answer for verdict in verdicts] == ["a", "b"]
+
+
+async def test_node_knows_the_client(ray_judges: Any) -> None:
+    judges = ray_judges()
+
+    async def ask(client: str) -> None:
+        CLIENT.set(client)
+        await judges.judge("reference", ["a"])
+
+    await asyncio.gather(ask("10.0.0.1"), ask("10.0.0.2"), asyncio.create_task(judges.judge("reference", ["a"])))
+    assert sorted(NodeSession.clients) == ["", "10.0.0.1", "10.0.0.2"]
+
+
+async def test_another_node_judges(ray_judges: Any) -> None:
+    judges = ray_judges()
+    NodeSession.errors = [WorkerError("no worker")]
+    assert len(await judges.judge("reference", ["a"])) == 1
+    assert judges.fault is None
+
+
+@pytest.mark.parametrize("error", [WorkerError("no worker"), RayError("the node is gone")])
+async def test_fault_of_all_nodes(ray_judges: Any, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    judges = ray_judges()
+    assert judges.fault is None
+    NodeSession.errors = [error, error]
+    with pytest.raises(ScoringError, match="no node of the Ray cluster can judge"):
+        await judges.judge("reference", ["a"])
+    assert judges.fault == "the judges of all nodes of the Ray cluster failed"
+    monkeypatch.setattr(judges, "_resting_until", dict.fromkeys(judges._resting_until, 0.0))
+    assert judges.fault is None
+
+
+async def test_error_of_a_session(ray_judges: Any) -> None:
+    judges = ray_judges()
+    NodeSession.errors = [GeneratorFaultError("unexpected")]
+    with pytest.raises(GeneratorFaultError, match="unexpected"):
+        await judges.judge("reference", ["a"])
+    assert judges.fault is None
