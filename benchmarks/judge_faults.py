@@ -60,8 +60,10 @@ SETTLING_S = 2.0
 MAX_END_S = 10.0
 MAX_P99_RATIO = 5.0
 MAX_HEALTH_S = 0.5
-MAX_GROWTH = {"memory_mb": 64.0, "open_files": 8.0, "processes": 2.0}
+MAX_GROWTH = {"memory_mb": 64.0, "open_files": 8.0}
 """Growth since the second fifth of the attacks. The cache of problems that references name may take 64 MB."""
+MAX_PROCESSES = 8
+"""The server, the process that forks workers, two workers of each role, and two that end just then."""
 PATIENCE_S = 60.0
 """Seconds after which an attacker or an observer gives a request up."""
 
@@ -525,6 +527,8 @@ def faults_of(found: Mapping[str, Any]) -> list[str]:
         faults.append(f"the server ended with status {found['status']}")
     if set(found["health_statuses"]) - {200, 503} or set(found["health_statuses_after"]) != {200}:
         faults.append(f"/health: {found['health_statuses']}, at the end {found['health_statuses_after']}")
+    if found["most"]["processes"] > MAX_PROCESSES:
+        faults.append(f"{found['most']['processes']:g} processes at a time")
     for name, most in MAX_GROWTH.items():
         before, after = found["growth"][name]["before"], found["growth"][name]["after"]
         if after - before > most:

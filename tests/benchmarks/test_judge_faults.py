@@ -48,7 +48,8 @@ SOUND: dict[str, Any] = {
     "p99_ratio": 3.0,
     "slowest_health_s": 0.1,
     "end_s": 0.5,
-    "growth": {name: {"before": 100, "after": 101} for name in ("memory_mb", "open_files", "processes")},
+    "growth": {name: {"before": 100, "after": 101} for name in ("memory_mb", "open_files")},
+    "most": {"memory_mb": 150, "open_files": 150, "processes": 6},
 }
 
 
@@ -67,6 +68,7 @@ def test_sound_run(is_sound: Callable[[dict[str, Any]], bool]) -> None:
         {"health_statuses_after": {}},
         {"growth": {**SOUND["growth"], "open_files": {"before": 30, "after": 60}}},
         {"growth": {**SOUND["growth"], "memory_mb": {"before": 60, "after": 160}}},
+        {"most": {"memory_mb": 150, "open_files": 150, "processes": 20}},
         {"p99_ratio": 5.1},
         {"slowest_health_s": 3.0},
         {"end_s": 11.0},
