@@ -110,6 +110,7 @@ def draw(folder: Path, picture: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 3.5), layout="constrained")
@@ -119,7 +120,7 @@ def draw(folder: Path, picture: Path) -> None:
         points = [json.loads(line) for line in path.read_text().splitlines()]
         panel.plot([at["completions"] for at in points], [at["mean"] for at in points], "o-", label=path.stem)
     panel.set(xlabel="completions", ylabel="accuracy on the test set, greedy", ylim=(0, 1.02))
-    panel.legend(frameon=False)
+    figure.legend(frameon=False, ncols=2, loc="outside upper center")
     figure.savefig(picture)
 
 
