@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from itertools import accumulate, groupby, zip_longest
 from operator import itemgetter
 
@@ -272,6 +273,21 @@ def _counts_marks(entry: Entry) -> bool:
     return str(entry["answer"]) == str(guess)
 
 
+def _loses_digits(entry: Entry) -> bool:
+    """Find products and dividends of which floating-point numbers lost a digit: those of 16 digits and more."""
+    metadata = entry["metadata"]
+    a, b = map(Fraction, metadata["num1"])
+    c, d = map(Fraction, metadata["num2"])
+    real, imaginary = map(Fraction, metadata["result"])
+    match metadata["operation"]:
+        case "*":
+            return (a * c - b * d, a * d + b * c) != (real, imaginary)
+        case "/":
+            return (c * real - d * imaginary, c * imaginary + d * real) != (a, b)
+        case _:
+            return False
+
+
 def _is_cut_division(entry: Entry) -> bool:
     """Find expressions whose value is no whole number: the library cuts each division to a whole number."""
     expression = str(entry["metadata"]["expression"])
@@ -379,6 +395,7 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
         _wrong("its output has numbers whose last bits depend on the machine", _has_last_bits),
         _wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
     ),
+    "complex_arithmetic": (_wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
     "course_schedule": (
         _easy("two of its courses need each other", _need_each_other),
         _easy("its few courses have so many prerequisites that hardly any such plan can be finished", _needs_many),

@@ -166,7 +166,7 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
     forms: tuple[str | None, ...]
     if has_negative_nought(said, task) and not has_negative_nought(str(entry.get("answer")), task):
         return
-    question = str(entry["question"])
+    question = "" if task in WITHOUT_UNITS else str(entry["question"])
     match row.reads_as:
         case AnswerForm.EXACT:
             forms = ()
@@ -187,15 +187,14 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
         case AnswerForm.COMPLEX:
             forms = (_complex(said),)
         case _:
-            forms = _values(said, row.reads_as, row.word_separator, entry)
+            forms = _values(said, row.reads_as, row.word_separator, entry, question)
     for form in forms:
         if form is not None:
             yield form
 
 
-def _values(said: str, reads_as: AnswerForm, separator: str, entry: Entry) -> tuple[str | None, ...]:
+def _values(said: str, reads_as: AnswerForm, separator: str, entry: Entry, question: str) -> tuple[str | None, ...]:
     right = str(entry.get("answer"))
-    question = str(entry["question"])
     if reads_as is AnswerForm.OPTION and said.casefold() == right.casefold():
         return (right,)
     if separator:
@@ -306,10 +305,14 @@ def has_negative_nought(text: str, task: str) -> bool:
     return facts(task).reads_as is not AnswerForm.EXPRESSION and NEGATIVE_NOUGHT.search(text) is not None
 
 
+WITHOUT_UNITS = frozenset({"codeio"})
+"""Tasks whose questions are programs: their words are no units of a number."""
 NO_UNITS = frozenset(
     {"not", "no", "or", "and", "is", "are", "true", "false", "wrong", "if", "unless", "except", "without", "to", "than"}
     | {"more", "less", "fewer", "least", "most", "about", "around", "between", "plus", "minus", "half", "twice"}
     | {"hundred", "thousand", "million", "dozen", "binary", "decimal", "hexadecimal", "octal", "base", "squared"}
+    | {"again", "maybe", "perhaps", "probably", "possibly", "nearly", "almost", "else", "instead", "other", "another"}
+    | {"incorrect", "error", "never", "none", "but", "then", "too", "also", "only", "at", "in", "off"}
 )
 """Words of questions that say something about a number before them, as in `1 is false` and `19 in binary`."""
 

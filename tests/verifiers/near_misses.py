@@ -242,9 +242,10 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
         "a character less": "a parenthesis is missing",
         "first character less": "a parenthesis is missing",
         "a letter before": "the name of a point",
+        "A1": "the next digit may be 1",
     },
     "coin_flip": {"A1": "the next digit may be 1"},
-    "cryptarithm": {"parts exchanged": ORDER},
+    "cryptarithm": {"parts exchanged": ORDER, "first digit + 1": "some puzzles have several solutions"},
     "fraction_simplification": dict.fromkeys(("a character less", "first character less"), "a dollar is missing"),
     "graph_color": dict.fromkeys(
         ("last digit + 1", "last digit - 1", "parts exchanged"), "another colour is no conflict"
@@ -272,8 +273,11 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
             "A on a line, B",
             "A in a paragraph, B",
             "bold and plain",
+            "B, A",
+            "B A",
+            "B on a line, A",
         ),
-        "moves after a solution need not undo it",
+        "moves before or after a solution need not spoil it",
     ),
     "time_intervals": dict.fromkeys(("a character less", "a part less"), "the unit is clear from the question"),
 }

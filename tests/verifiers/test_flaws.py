@@ -36,6 +36,22 @@ def test_unsolved_integrals() -> None:
     assert 2 <= sum(unsolved) <= 40
 
 
+@pytest.mark.parametrize(
+    ("operation", "num1", "num2", "result", "is_wrong"),
+    [
+        ("*", (3.0, 1.0), (2.0, -1.0), (7, -1), False),
+        ("*", (94906267.0, 0.0), (94906269.0, 1.0), (9007199705687824, 94906267), True),
+        ("/", (7.0, -1.0), (2.0, -1.0), (3, 1), False),
+        ("/", (9007199705687824.0, 94906267.0), (94906269.0, 1.0), (94906267, 0), True),
+        ("+", (1.0, 2.0), (3.0, 4.0), (4, 6), False),
+    ],
+)
+def test_lost_digits(operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool) -> None:
+    metadata = {"operation": operation, "num1": num1, "num2": num2, "result": result}
+    entry = {"question": "?", "answer": f"{result[0]}.0 + {result[1]}.0i", "metadata": metadata}
+    assert (find_flaw("complex_arithmetic", entry) is not None) is is_wrong
+
+
 def test_useless_premises() -> None:
     flaws: dict[bool, list[bool]] = {True: [], False: []}
     for entry in _entries("propositional_logic", 600):

@@ -605,9 +605,9 @@ def test_separator_before_answer(task: str, right: str, said: str) -> None:
     assert not is_read(said, task, right)
 
 
-@pytest.mark.parametrize("said", ["19 in binary", "19 more", "19 less", "19 or more"])
+@pytest.mark.parametrize("said", ["19 in binary", "19 more", "19 less", "19 or more", "19 again"])
 def test_other_number_than_asked(said: str) -> None:
-    assert not is_read(said, "count_bits", "19", "How many 1 bits are there in binary? More or less?")
+    assert not is_read(said, "count_bits", "19", "How many 1 bits are there in binary? More or less? Say again.")
 
 
 def test_board_with_signs() -> None:
