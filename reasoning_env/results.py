@@ -121,14 +121,17 @@ class Groups:
         return to_records(summary["tasks"], summary["overall"]) if summary["tasks"] else []
 
     def rollouts(self) -> Iterator[Record]:
-        """Yield a record for each rollout: its problem, answer, expected answer, score and completion."""
+        """Yield a record for each rollout: its problem, number in the group (from 0), answers, score and completion."""
         for group in self:
-            for rollout in group.rollouts:
+            for number, rollout in enumerate(group.rollouts):
                 yield {
                     "task": group.item_id,
                     "level": group.level,
                     "split": group.split,
+                    "seed": group.seed,
+                    "index": group.index,
                     "reference": group.reference,
+                    "rollout": number,
                     "score": rollout.score,
                     "outcome": rollout.outcome,
                     "answer": rollout.answer,

@@ -47,6 +47,10 @@ def test_record_of_a_rollout(file: Path) -> None:
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 
 
+def test_rollouts_are_numbered(file: Path) -> None:
+    assert [rollout["rollout"] for rollout in read_groups(file).rollouts()] == [0, 1, 0, 1]
+
+
 def test_data_frame_of_rollouts(file: Path) -> None:
     pytest.importorskip("pandas")
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]

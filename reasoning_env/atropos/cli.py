@@ -299,9 +299,8 @@ def settings_schema(env_cls: EnvironmentClass) -> dict[str, Any]:
             properties[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
         for name, limits in ranges.items():
             if name in properties:
-                properties[name]["description"] = (
-                    f"{properties[name].get('description', '')} It must be {limits.words}.".strip()
-                )
+                words = properties[name].get("description", "").removesuffix(".")
+                properties[name]["description"] = f"{words}. It must be {limits.words}.".removeprefix(". ")
         sections[section] = {"type": "object", "additionalProperties": False, "properties": properties}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -37,11 +37,14 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
 
     `folder` may hold a checkout of the library. Raises ConfigError:
 
+    - a port out of range
     - an address beyond this machine without a token, or a token that HTTP does not carry
     - a limit out of range
     - --ray without Ray, or without a cluster
     """
     options = _parse(argv)
+    if not 0 <= options.port <= MAX_PORT:
+        raise ConfigError(f"must be from 0 to {MAX_PORT}", setting="--port", got=options.port)
     token = judge_token()
     if not token and not _is_loopback(options.host):
         raise ConfigError(
@@ -103,6 +106,7 @@ def _option(name: str) -> str:
 
 
 READY_POLL_S = 0.05
+MAX_PORT = 65_535
 
 
 @contextlib.contextmanager

@@ -38,8 +38,9 @@ def chat_path(groups: Path, keep: str) -> Path:
 def write_chat(groups: Path, keep: str) -> int:
     """Write chat data beside its file of groups, whole or not at all. Return the number of lines.
 
-    Each line has `messages` and the facts of its completion. A column has the same type in every line, since readers
-    take the types from the first lines: a missing answer is "", a missing level -1.
+    Each line has `messages` and the facts of its completion and its group: `pass_rate` is the share of correct
+    completions among the `group_size` completions of the problem. A column has the same type in every line, since
+    readers take the types from the first lines: a missing answer is "", a missing level -1, and parameters are JSON.
     """
     count = 0
 
@@ -57,12 +58,18 @@ def write_chat(groups: Path, keep: str) -> int:
 
 def _rows(group: Mapping[str, Any], keep: str) -> Iterator[dict[str, Any]]:
     level = group["level"]
-    for rollout in KEEP[keep](group["rollouts"]):
+    rollouts = group["rollouts"]
+    pass_rate = len(_correct(rollouts)) / len(rollouts)
+    for rollout in KEEP[keep](rollouts):
         yield {
             "messages": rollout["conversation"],
             "task": group["item_id"],
             "seed": group["seed"],
             "index": group["index"],
+            "reference": group["reference"],
+            "params": json.dumps(group["params"]),
+            "pass_rate": pass_rate,
+            "group_size": len(rollouts),
             "level": -1.0 if level is None else float(level),
             "score": float(rollout["score"]),
             "thinking": rollout.get("thinking", ""),

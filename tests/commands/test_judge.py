@@ -90,6 +90,11 @@ def test_public_address_needs_token(host: str, monkeypatch: pytest.MonkeyPatch) 
         judge.judge_command(["--host", host], ROOT)
 
 
+def test_port_out_of_range() -> None:
+    with pytest.raises(ConfigError, match="--port: must be from 0 to 65535"):
+        judge.judge_command(["--port", "99999"], ROOT)
+
+
 def test_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'reasoning-gym-environment\[ray\]'"):

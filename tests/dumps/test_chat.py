@@ -47,3 +47,10 @@ def test_columns_have_one_type(groups: Path) -> None:
     write_chat(groups, "all")
     rows = [json.loads(line) for line in chat_path(groups, "all").read_text().splitlines()]
     assert {tuple(type(value) for value in row.values()) for row in rows} == {tuple(map(type, rows[0].values()))}
+
+
+def test_facts_of_group(groups: Path) -> None:
+    write_chat(groups, "best")
+    [row] = [json.loads(line) for line in chat_path(groups, "best").read_text().splitlines()]
+    assert (row["pass_rate"], row["group_size"]) == (0.5, 4)
+    assert (row["reference"], json.loads(row["params"])) == (GROUPS[1].problem.reference, GROUPS[1].problem.params)
