@@ -13,6 +13,7 @@ from ..errors import ConfigError
 from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import StoredRun, find_runs
 from ..runtime.terminal import status_line
+from ..runtime.text import counted
 from .options import CommandParser
 
 DEFAULT_OUTPUT = Path("report.html")
@@ -41,7 +42,7 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     write_page(output, make_page(encode(data)))
     rollouts = sum(run["rollouts"] for run in data["runs"])
     groups = sum(run["groups"] for run in data["runs"])
-    print(f"{output}: {rollouts:,} rollouts in {groups:,} groups; open it in a browser")
+    print(f"{output}: {counted(rollouts, 'rollout')} in {counted(groups, 'group')}; open it in a browser")
     return 0
 
 
@@ -83,7 +84,7 @@ def _write_following(runs: Sequence[StoredRun], output: Path, program: str, samp
         return f"waiting for groups of rollouts in {', '.join(str(run.path) for run in runs)}"
     write_page(output, make_page(encode(data)))
     groups = sum(run["groups"] for run in data["runs"])
-    return f"{output}: {groups:,} groups at {data['made']}; Ctrl-C ends"
+    return f"{output}: {counted(groups, 'group')} at {data['made']}; Ctrl-C ends"
 
 
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:

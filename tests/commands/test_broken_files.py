@@ -142,7 +142,7 @@ def test_report_tells_other_files(run: Run, tmp_path: Path, kind: str, suffix: s
     bad = tmp_path / "dumps" / f"bad{suffix}"
     NO_FILES[kind](bad)
     ended = run("report", "dumps")
-    assert (ended.status, ended.out) == (0, "report.html: 1 rollouts in 1 groups; open it in a browser\n")
+    assert (ended.status, ended.out) == (0, "report.html: 1 rollout in 1 group; open it in a browser\n")
     nothing_is_wrong = kind in ("empty file", "folder")
     assert [str(bad.relative_to(tmp_path)) in told for told in ended.errors] == ([] if nothing_is_wrong else [True])
 

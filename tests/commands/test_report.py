@@ -60,7 +60,7 @@ def test_follow_writes_the_page_again(
     assert report_command([str(file), "-o", str(page), "--follow"], default_folder=tmp_path, program="env") == 0
     assert sizes[1] > sizes[0]
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" groups")[0] for line in lines] == [f"{page}: 1", f"{page}: 2"]
+    assert [line.split(" group")[0] for line in lines] == [f"{page}: 1", f"{page}: 2"]
 
 
 def test_follow_waits_for_the_first_group(
@@ -71,7 +71,7 @@ def test_follow_waits_for_the_first_group(
     assert report_command([str(file), "-o", str(page), "--follow", "1"], default_folder=tmp_path, program="env") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("waiting: ")
-    assert lines[1].startswith(f"{page}: 1 groups")
+    assert lines[1].startswith(f"{page}: 1 group at ")
     assert len(lines) == 2
 
 

@@ -38,6 +38,7 @@ const state = { view: "overview", run: 0, scheme: "", found: [], at: -1, rollout
 const f2 = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
 const f3 = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 const count = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en"));
+const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`);
 const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(3);
 const words = (outcome) => outcome.replaceAll("_", " ");
@@ -429,7 +430,7 @@ function evaluationsByStep() {
       ...["95 % from", "to"].map((label) => share(label, c[shade(number)], { width: 0, spanGaps: true, class: "band" })),
     ])],
   }), 260);
-  const byTask = h("details", { open: state.evalTasks, ontoggle: (event) => { state.evalTasks = event.target.open; if (state.evalTasks && event.target.childElementCount === 1) event.target.append(minis(ofTasks, "t")); } }, h("summary", {}, `All ${count(ofTasks.length)} tasks`));
+  const byTask = h("details", { open: state.evalTasks, ontoggle: (event) => { state.evalTasks = event.target.open; if (state.evalTasks && event.target.childElementCount === 1) event.target.append(minis(ofTasks, "t")); } }, h("summary", {}, `All tasks: ${count(ofTasks.length)}`));
   return h("div", { class: "card wide" }, h("h2", {}, "Evaluations by step"), h("div", { class: "note" }, `${figure === "score" ? "Mean score" : "Accuracy"}, ${what}, with 95 % intervals.`),
     h("div", { class: "row controls" }, choice("figure", [["score", "mean score"], ["accuracy", "accuracy"]], figure, (value) => { state.evalFigure = value; }),
       choice("of", [["", "all tasks"], ...categories.map((name) => [`c:${name}`, `category: ${name}`]), ...ofTasks.map((name) => [`t:${name}`, name])], state.evalOf, (value) => { state.evalOf = value; }),
@@ -461,7 +462,7 @@ function overview() {
     last && last[0] > 1 && tile(percent(last[1]), `pass@${last[0]}`, `${percent(last[2])} – ${percent(last[3])}`),
     run.format >= 0.0005 && tile(percent(run.format), "format failures", "no answer that counts"),
     tile(count(run.tokens ?? run.characters), "mean length", `${run.tokens === null ? "characters" : "tokens"} of a completion`),
-    tile(count(run.rollouts), "rollouts", `${count(run.groups)} groups, ${count(run.by_task.length)} tasks`),
+    tile(count(run.rollouts), "rollouts", `${counted(run.groups, "group")}, ${counted(run.by_task.length, "task")}`),
     run.failed > 0 && tile(count(run.failed), "failed completions", "never came; not in the scores"),
   ];
   cards.push(h("div", { class: "card wide" }, h("h2", {}, "Outcomes of the rollouts"), parts(run.outcomes, true), legend(run.outcomes)));
@@ -482,8 +483,8 @@ function published(run) {
   ]));
   const same = comparable.tasks.length > 0;
   return h("div", { class: "card wide" }, h("h2", {}, "Beside published models"),
-    same ? [h("div", { class: "note" }, `Mean scores over the ${count(comparable.tasks.length)} tasks whose questions and scoring are those of the published runs. “As published” is the score by the published rule.`), bars(rows((model) => model.comparable, comparable.own))] : null,
-    h("details", { open: !same }, h("summary", {}, `All ${count(run.by_task.length)} tasks`), h("div", { class: "note" }, "In the other tasks, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.score, own))));
+    same ? [h("div", { class: "note" }, `Mean scores over the ${counted(comparable.tasks.length, "task")} with the questions and the scoring of the published runs. “As published” is the score by the published rule.`), bars(rows((model) => model.comparable, comparable.own))] : null,
+    h("details", { open: !same }, h("summary", {}, `All tasks: ${count(run.by_task.length)}`), h("div", { class: "note" }, "In the other tasks, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.score, own))));
 }
 
 // A line for each task: this run's interval, the best and the median of the published models, and one that is chosen.
@@ -553,7 +554,7 @@ function heat(run) {
   const lines = (rows) => rows.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
     const cell = cells.get(`${row.task} ${bin}`);
     if (!cell) return h("td");
-    return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${count(cell.groups)} groups`,
+    return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${counted(cell.groups, "group")}`,
       style: { background: `color-mix(in oklab, var(--hot) ${100 * cell.score[0]}%, var(--cold))`, cursor: "pointer" },
       onclick: () => browse({ task: row.task, low: bin < 0 ? "" : bin / 10, high: bin < 0 ? "" : (bin + 1) / 10 }) },
     f2(cell.score[0]), h("small", {}, `±${f2((cell.score[2] - cell.score[1]) / 2).slice(1)}  n ${count(cell.groups)}`));
@@ -615,7 +616,7 @@ function unlike({ a, b, settings, different, unpaired }) {
   const lines = [
     settings.length && [h("b", {}, `Settings that differ (${D.runs[a].name}, then ${D.runs[b].name})`), h("ul", {}, settings.map((line) => h("li", {}, line)))],
     different.length && h("p", {}, h("b", {}, "Left out, since the two evaluations ask different questions: "), shorten(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${count(different.length - 20)} more`),
-    left && h("p", {}, `Left out, since only one evaluation has a score: ${count(left)} problems.`),
+    left && h("p", {}, `Left out, since only one evaluation has a score: ${counted(left, "problem")}.`),
   ].filter(Boolean);
   const facts = [a, b].map((run) => new Map(D.runs[run].facts));
   const names = [...new Set(facts.flatMap((of) => [...of.keys()]))];
@@ -711,7 +712,7 @@ function filter() {
     (levelHigh === "" || (group.level !== null && group.level <= Number(levelHigh))) && signals[signal](scores(group)) && group.rollouts.some((rollout) => matching(rollout, group)));
   state.matching = matching;
   state.shown = MOST_LISTED;
-  $("found").value = `${count(state.found.length)} of ${count(D.groups.length)} sampled groups`;
+  $("found").value = `${count(state.found.length)} of ${counted(D.groups.length, "group")}`;
   select(Math.max(0, state.found.indexOf(before)), { keep: state.found.includes(before) });
 }
 
@@ -1145,8 +1146,10 @@ $("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${co
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
+const scrolled = history.state?.scrolled;
 if (!restore(location.hash)) show(VIEWS[D.view] ? D.view : "overview");
+if (scrolled) scrollTo(0, scrolled);
 // A page that is written anew while a run goes is loaded again, but not while somebody reads rollouts.
-if (D.reload_s) setInterval(() => { if (state.view !== "rollouts" && !$("help").open) location.reload(); }, 1000 * D.reload_s);
+if (D.reload_s) setInterval(() => { if (state.view === "rollouts" || $("help").open || $("both").open) return; history.replaceState({ scrolled: scrollY }, ""); location.reload(); }, 1000 * D.reload_s);
 root.setAttribute("data-ready", "");
 })();
