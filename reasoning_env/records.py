@@ -66,10 +66,14 @@ class Rejection(StrEnum):
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of the registry. `category` is the library's name for its family (`algebra`, `games`)."""
+    """A task of a source. `category` is the source's name for its family (`algebra`, `games`).
+
+    `left_out` is why training leaves the task out unless it is named; "" for other tasks.
+    """
 
     name: str
     category: str
+    left_out: str = ""
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ class Session(Generic[T]):
         library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
-            await check_own_tasks([task for task in plan.tasks if task in library.releases], plan.params, self.pool)
+            await check_own_tasks([task for task in plan.tasks if task in library.tried], plan.params, self.pool)
             self._eval_plan = plan_evaluation(self.settings, library, plan.tasks, plan.params)
             self._evaluation_set = self._eval_plan.make_set(self.pool, self.settings, plan.available)
         except BaseException:

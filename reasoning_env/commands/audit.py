@@ -59,7 +59,8 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         failures = audits[0].failures
         cause = failures[0] if failures else "all are flawed"
         raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
-    results = {audit.name: result_of(audit) for audit in audits}
+    left_out = {task.name for task in library.tasks if task.name in library.releases and task.left_out}
+    results = {audit.name: result_of(audit, left_out) for audit in audits}
     scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
     report = make_report(audits, results, library, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)

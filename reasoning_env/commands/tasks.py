@@ -221,7 +221,7 @@ def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
     table.print()
     listed = ", ".join(f"{name} {count}" for name, count in categories.items())
     print(f"\n{len(samples)} tasks in {len(counts)} categories: {listed}")
-    reasons = {sample.task.name: without_reasoning(sample.task.name) for sample in samples}
+    reasons = {sample.task.name: _left_out(sample.task) for sample in samples}
     for name, reason in reasons.items():
         if reason:
             print(f"left out of training unless named: {name} ({reason})")
@@ -244,15 +244,20 @@ def _describe(sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
     return {**_facts_of(sample.task), **described, **lengths, "prompt": [dict(message) for message in prompt]}
 
 
+def _left_out(task: TaskInfo) -> str:
+    """Return why training leaves a task out unless it is named; "" for other tasks."""
+    return without_reasoning(task.name) or task.left_out
+
+
 def _facts_of(task: TaskInfo) -> dict[str, str]:
     """Return the category of a task and, for a task that training leaves out unless it is named, the reason."""
-    reason = without_reasoning(task.name)
+    reason = _left_out(task)
     return {"category": task.category} | ({"left_out_of_training": reason} if reason else {})
 
 
 def _show(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
-    reason = without_reasoning(sample.task.name)
+    reason = _left_out(sample.task)
     if reason:
         head = f"left out of training unless named: {reason}\n{head}"
     if isinstance(sample.outcome, GenerationError):

@@ -14,6 +14,7 @@ class LibraryInfo:
 
     `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
     evaluation; empty where the library has none. `releases` names what makes the tasks that are not the library's own.
+    A session tries the tasks of `tried` at its start.
     """
 
     version: str
@@ -28,6 +29,7 @@ class LibraryInfo:
         return f"<reasoning-gym {self.version} in {self.path!r}, with {len(self.tasks)} tasks>"
 
     releases: Mapping[str, str] = field(default_factory=dict)
+    tried: frozenset[str] = frozenset()
 
     def release(self, task: str) -> str:
         """Return the release that makes the problems of a task, as references name it."""

@@ -68,7 +68,7 @@ class SelectedTasks:
         """Read the settings of tasks. Raises ConfigError for a setting that is impossible."""
         # In name order, so that equal selections give equal problems, however the user wrote them.
         tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
-        training_tasks = _choose_training_tasks(settings, tasks)
+        training_tasks = _choose_training_tasks(settings, tasks, _reasons(settings, available))
         params = resolve_patterns(available, tasks, settings.task_params, "task_params")
         weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
         return cls(tasks, training_tasks, params, _weights(training_tasks, weights))
@@ -78,7 +78,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     """Read the settings of tasks. Raises ConfigError for a setting that is invalid or impossible."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
     selected = SelectedTasks.of(settings, library.tasks)
-    _log_gameable(settings, selected)
+    _log_gameable(settings, selected, _reasons(settings, library.tasks))
     training_tasks = selected.training_tasks
     await _check_params(selected.params, settings, checker)
     fixed = sorted(set(training_tasks) - library.adjustable)
@@ -94,11 +94,20 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     )
 
 
-def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
+def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
+    """Return why training leaves tasks out, by task: those of other sources, and those of the library."""
+    left_out = {task.name: task.left_out for task in available if task.left_out}
+    return {**left_out, **gameable_tasks(strict=settings.strict_rewards)}
+
+
+def _choose_training_tasks(
+    settings: ReasoningSettings, tasks: tuple[str, ...], reasons: Mapping[str, str]
+) -> tuple[str, ...]:
     """Leave out tasks that pay policies without reasoning, unless `tasks` names them."""
-    reasons = gameable_tasks(strict=settings.strict_rewards) if settings.exclude_gameable else {}
     named = set(map(str.lower, settings.tasks))
-    excluded = [name for name in tasks if name in reasons and name not in named]
+    excluded = []
+    if settings.exclude_gameable:
+        excluded = [name for name in tasks if name in reasons and name.lower() not in named]
     if len(excluded) == len(tasks):
         raise ConfigError(
             "leaves no task to train on",
@@ -108,9 +117,8 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
     return tuple(name for name in tasks if name not in excluded)
 
 
-def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks) -> None:
+def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks, reasons: Mapping[str, str]) -> None:
     """Log which tasks training leaves out, and which it would leave out if `tasks` did not name them."""
-    reasons = gameable_tasks(strict=settings.strict_rewards)
     excluded = [name for name in selected.tasks if name not in selected.training_tasks]
     if excluded:
         logger.info(
@@ -120,7 +128,7 @@ def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks) -> None:
             extra={"detail": True},
         )
     asked_for = set(map(str.lower, settings.tasks))
-    named = [name for name in selected.training_tasks if name in reasons and name in asked_for]
+    named = [name for name in selected.training_tasks if name in reasons and name.lower() in asked_for]
     if named:
         logger.info(
             "`tasks` names what is left out of training otherwise, since it pays a policy without reasoning: %s",
@@ -177,11 +185,13 @@ def composite_params(
 ) -> dict[str, Mapping[str, Any]]:
     """Return the parameters of a composite among the tasks: the only task without usable defaults.
 
-    Members are the other tasks or, without other tasks, all available tasks, each with its own `params`.
+    Members are the other tasks of reasoning-gym or, without such tasks, all its available tasks, each with its own
+    `params`. A slash stands in the names of tasks of other sources.
     """
     if COMPOSITE not in tasks:
         return {}
-    members = [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
+    members = [name for name in tasks if name != COMPOSITE and "/" not in name]
+    members = members or sorted(name for name in set(available) - {COMPOSITE} if "/" not in name)
     configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
     return {COMPOSITE: {"datasets": [{"name": name, **configs.get(name, {})} for name in members]}}
 

@@ -65,7 +65,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     if pattern.startswith(CATEGORY_PREFIX):
         near = [CATEGORY_PREFIX + category for category in _nearest(pattern.removeprefix(CATEGORY_PREFIX), categories)]
     elif "/" in pattern:
-        near = _nearest(pattern, [f"{category}/*" for category in categories])
+        near = _nearest(pattern, [*(name for name in names if "/" in name), *(f"{name}/*" for name in categories)])
     else:
         near = _nearest(pattern, [*names, *categories])
     hint = f"; did you mean {', '.join(near)}?" if near else ""
@@ -105,4 +105,5 @@ def _matches(task: TaskInfo, pattern: str) -> bool:
     category = task.category.lower()
     if pattern.startswith(CATEGORY_PREFIX):
         return fnmatchcase(category, pattern.removeprefix(CATEGORY_PREFIX).strip())
-    return fnmatchcase(f"{category}/{name}" if "/" in pattern else name, pattern)
+    # A slash stands in the names of tasks of other sources (`rlve/Sorting`).
+    return fnmatchcase(name, pattern) or ("/" in pattern and fnmatchcase(f"{category}/{name}", pattern))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -98,13 +98,13 @@ def read_report(path: Path) -> Report:
     return report
 
 
-def result_of(audit: TaskAudit) -> Result:
-    """Return the result of a task at a level."""
+def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> Result:
+    """Return the result of a task at a level. Tasks of `left_out` are known to fail, and training leaves them out."""
     if not audit.items:
         return Result.NOT_PROBED
     if audit.faults:
         is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
-        return Result.GIVES_AWAY if is_known else Result.FAILS
+        return Result.GIVES_AWAY if is_known or audit.task in left_out else Result.FAILS
     return Result.PASSES
 
 

@@ -1,7 +1,8 @@
 """The contract between the workers and a source of problems: names, problems, scores.
 
 A source is made once, in the process that workers are forked from, and runs in workers only. reasoning-gym
-(`workers/library.py`) is the first source. A source says three things:
+(`workers/library.py`) is the first source, RLVE-Gym (`rlve.py`) the second. A module of `task_modules` with a function
+`make_source()` adds another. A source says three things:
 
 - `tasks`: the names of its tasks, each with its category, its release, and whether it has levels
 - `generate`: the problem of a task, a seed, a level and parameters, the same in every process
@@ -26,13 +27,18 @@ from ..records import ProblemRequest
 class SourceTask:
     """A task of a source.
 
-    `release` names what makes the task's problems, as references do; it holds no colon. `has_levels` tells whether a
-    level changes the task's problems.
+    - `release` names what makes the task's problems, as references do; it holds no colon.
+    - `has_levels` tells whether a level changes the task's problems.
+    - `left_out` is why training leaves the task out unless it is named; "" for other tasks, and for reasoning-gym's, of
+      which `library_facts.py` tells.
+    - A task that `is_tried` makes a problem at the start of a session, where its mistakes are errors.
     """
 
     category: str
     release: str
     has_levels: bool
+    left_out: str = ""
+    is_tried: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def tasks(self) -> Mapping[str, SourceTask]:
-        """The tasks by name. A name is unique among all sources and holds no colon, comma, blank or wildcard."""
+        """The tasks by name. A name is CATEGORY/NAME, except in reasoning-gym; no colon, comma, blank or wildcard."""
 
     @abstractmethod
     def generate(self, request: ProblemRequest) -> Generated:

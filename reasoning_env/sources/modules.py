@@ -1,7 +1,10 @@
-"""Import the modules of `task_modules`, which register tasks with reasoning-gym. Runs in the fork server only.
+"""Import the modules of `task_modules`. Runs in the fork server only.
 
-A module is a name that Python can import, or the path of a `.py` file. The code is the user's own: it is imported
-before the sandbox closes, in the process that workers are forked from, and never in the process of the event loop.
+A module registers tasks with reasoning-gym, or has a function `make_source()` that returns a source of other tasks
+(`contract.py`), or both. It is a name that Python can import, the path of a `.py` file, or a name in BUILT_IN.
+
+The code is the user's own: it is imported before the sandbox closes, in the process that workers are forked from, and
+never in the process of the event loop.
 """
 
 from __future__ import annotations
@@ -21,12 +24,27 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .contract import Source
+
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
 """Names that references, patterns and lists of names can hold."""
 
 
+BUILT_IN = {"rlve": "reasoning_env.sources.rlve"}
+"""Modules of this package, by the names that users write."""
+
+
 class TaskModuleError(Exception):
     """A module cannot be used; the text is one line."""
+
+
+@dataclass(frozen=True)
+class ImportedModules:
+    """What modules add: for each task that is registered with reasoning-gym, its module; and sources of other tasks."""
+
+    modules: Mapping[str, TaskModule]
+    sources: Sequence[Source]
+    read_paths: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -43,8 +61,8 @@ class TaskModule:
 
 def import_task_modules(
     entries: Sequence[str], registry: MutableMapping[str, Any], folder: str | None = None
-) -> dict[str, TaskModule]:
-    """Import the modules and return the module of each task that they registered in `registry`.
+) -> ImportedModules:
+    """Import the modules, which register tasks in `registry`, and return what they add.
 
     `folder` is the working directory of the user, in which modules are looked for last. Raises TaskModuleError:
 
@@ -59,18 +77,36 @@ def import_task_modules(
             raise TaskModuleError(f"two modules are called {name}: {named[name]} and {entry}")
         named[name] = entry
     found: dict[str, TaskModule] = {}
+    sources: list[Source] = []
+    read_paths: set[str] = set()
     for name, entry in named.items():
         before = dict(registry)
-        module = _import(name, entry, folder)
+        module = _import(BUILT_IN.get(name, name), entry, folder)
         _check_names(name, before, registry)
         new = [task for task in registry if task not in before]
-        if not new:
+        if hasattr(module, "make_source"):
+            sources.append(_make_source(entry, module))
+        elif not new:
             raise TaskModuleError(
                 f"{entry} registers no task: call register_dataset of reasoning_gym.factory for each of its tasks"
             )
         described = TaskModule(name, release_of(name, module, is_file=_is_path(entry)), _read_paths(module))
         found |= dict.fromkeys(new, described)
-    return found
+        read_paths.update(described.read_paths)
+    return ImportedModules(found, sources, frozenset(read_paths))
+
+
+def _make_source(entry: str, module: ModuleType) -> Source:
+    try:
+        source = module.make_source()
+    except ModuleNotFoundError as error:
+        remedy = ": pip install rlve-gym networkx" if entry in BUILT_IN else ""
+        raise TaskModuleError(f"{entry} needs the package {error.name}{remedy}") from error
+    except Exception as error:
+        raise TaskModuleError(f"{entry} makes no source: {_describe(error)}") from error
+    if not isinstance(source, Source):
+        raise TaskModuleError(f"make_source() of {entry} returns {type(source).__name__}, which is no Source")
+    return source
 
 
 def module_name(entry: str) -> str:

@@ -249,7 +249,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         return
     settings = frame.header
     try:
-        library.add_modules(settings["task_modules"], settings["folder"])
+        source = library.add_modules(settings["task_modules"], settings["folder"])
     except TaskModuleError as error:
         orders.sendall(encode_frame({"task_modules": str(error)}))
         return
@@ -259,14 +259,14 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     hello = {
         "version": library.version,
         "path": library.path,
-        "tasks": {name: vars(task) for name, task in library.tasks.items()},
+        "tasks": {name: vars(task) for name, task in source.tasks.items()},
         "warnings": library.warnings + (faster.warnings if faster is not None else []),
         "system_prompt": library.system_prompt,
     }
     orders.sendall(encode_frame(hello))
     calm_garbage_collector()  # all workers share the present objects
     limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
-    forker = Forker(orders, library, faster, sandbox, start["directory"], limits)
+    forker = Forker(orders, source, faster, sandbox, start["directory"], limits)
     try:
         forker.run()
     finally:

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
@@ -82,6 +84,10 @@ class PoolSettings:
             checkout=checkout,
             task_modules=tuple(map(_absolute, settings.task_modules)),
         )
+
+
+def _task_info(name: str, task: Mapping[str, Any]) -> TaskInfo:
+    return TaskInfo(name, task["category"], task["left_out"])
 
 
 def _absolute(module: str) -> str:
@@ -176,13 +182,14 @@ class ForkServer:
         return LibraryInfo(
             version=hello["version"],
             path=hello["path"],
-            tasks=tuple(TaskInfo(name, task["category"]) for name, task in sorted(hello["tasks"].items())),
+            tasks=tuple(_task_info(name, task) for name, task in sorted(hello["tasks"].items())),
             warnings=tuple(hello["warnings"]),
             adjustable=frozenset(name for name, task in hello["tasks"].items() if task["has_levels"]),
             system_prompt=hello["system_prompt"],
             releases={
                 name: task["release"] for name, task in hello["tasks"].items() if task["release"] != hello["version"]
             },
+            tried=frozenset(name for name, task in hello["tasks"].items() if task["is_tried"]),
         )
 
     async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:

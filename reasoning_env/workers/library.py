@@ -25,6 +25,7 @@ from ..problems.giving_up import MAX_REJECTED
 from ..problems.seeds import follow_seed, hash_fraction
 from ..records import ProblemRequest
 from ..sources.contract import Generated, Source, SourceTask
+from ..sources.joined import JoinedSources
 from ..sources.modules import TaskModule, import_task_modules
 from ..verifiers import Cause, Flaw, Scorer, clarify, find_flaw, option, preload, seed_picks, with_right_answer
 from .clock import standing_clock
@@ -50,6 +51,8 @@ class Library(Source):
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self._modules: dict[str, TaskModule] = {}
+        self.read_paths = [self.path]
+        """Paths that verifier workers read: of the library, and of the modules with tasks."""
         sort_fonts()
         self._categories = self._discover()
         preload(self._categories)
@@ -61,19 +64,20 @@ class Library(Source):
     def tasks(self) -> Mapping[str, SourceTask]:
         return self._tasks
 
-    def add_modules(self, entries: Sequence[str], folder: str | None = None) -> None:
-        """Import modules that register tasks with the library. Arguments and errors as in `import_task_modules`."""
+    def add_modules(self, entries: Sequence[str], folder: str | None = None) -> Source:
+        """Import modules that register tasks with the library, and return it joined with the modules' own sources.
+
+        Arguments and errors as in `import_task_modules`.
+        """
         if not entries:
-            return
+            return self
         registry = importlib.import_module("reasoning_gym.factory").DATASETS
-        self._modules |= import_task_modules(entries, registry, folder)
+        imported = import_task_modules(entries, registry, folder)
+        self._modules |= imported.modules
+        self.read_paths += sorted(imported.read_paths)
         self._difficulty = self._read_difficulty()
         self._tasks |= self._describe_tasks({task: module.name for task, module in self._modules.items()})
-
-    @property
-    def read_paths(self) -> list[str]:
-        """Paths that verifier workers read: of the library, and of the modules with tasks."""
-        return [self.path, *{path for module in self._modules.values() for path in module.read_paths}]
+        return JoinedSources(self, imported.sources) if imported.sources else self
 
     @property
     def path(self) -> str:
@@ -146,6 +150,7 @@ class Library(Source):
                 category,
                 release=self._modules[task].release if task in self._modules else self.version,
                 has_levels=self._has_levels(task),
+                is_tried=task in self._modules,
             )
             for task, category in categories.items()
         }

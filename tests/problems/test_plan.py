@@ -6,6 +6,7 @@ import importlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.library_facts import gameable_tasks
 from reasoning_env.problems.plan import TaskPlan, composite_params, describe_run, make_sampler, plan_tasks
 from reasoning_env.problems.sampling import TaskSampler
-from reasoning_env.records import ProblemSpec
+from reasoning_env.records import ProblemSpec, TaskInfo
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.levels import DifficultyMap
 from tests.records import make_library, problem_of
@@ -187,6 +188,15 @@ async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> 
 )
 async def test_gameable_task_in_training(fields: dict[str, Any], trained: bool) -> None:
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
+
+
+@pytest.mark.parametrize(("tasks", "trained"), [("all", False), ("rlve/*,gcd", False), ("rlve/Poor,gcd", True)])
+async def test_task_of_another_source_is_left_out(tasks: str, trained: bool) -> None:
+    others = (TaskInfo("rlve/Poor", "rlve", "1 is right in most problems"), TaskInfo("rlve/Rich", "rlve"))
+    library = replace(LIBRARY, tasks=(*LIBRARY.tasks, *others))
+    chosen = await plan_tasks(ReasoningSettings(tasks=tasks), library, LibraryChecker())
+    assert ("rlve/Poor" in chosen.training_tasks) is trained
+    assert "rlve/Poor" in chosen.tasks
 
 
 async def test_named_gameable_task_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

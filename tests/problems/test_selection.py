@@ -86,3 +86,9 @@ def test_precedence_of_values() -> None:
 def test_value_of_an_unselected_task(pattern: str) -> None:
     with pytest.raises(ConfigError, match=f"task_weights: .*'{pattern}'"):
         resolve_patterns(AVAILABLE, ["chain_sum"], {pattern: 1.0}, "task_weights")
+
+
+@pytest.mark.parametrize("pattern", ["rlve/Sorting", "RLVE/sorting", "rlve/*", "*sort*", "rlve", "category:rlve"])
+def test_name_with_a_slash(pattern: str) -> None:
+    available = [TaskInfo("gcd", "arithmetic"), TaskInfo("rlve/Sorting", "rlve")]
+    assert select_tasks(available, [pattern]) == ("rlve/Sorting",)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,34 +34,34 @@ def write(folder: Path, name: str, text: str) -> str:
 
 def test_file(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
-    found = import_task_modules([path], registry)
+    found = import_task_modules([path], registry).modules
     assert (list(found), found["mine"].name, found["mine"].read_paths) == (["mine"], "my_tasks", (path,))
 
 
 def test_importable_name(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab/__init__.py", "")
     write(tmp_path, "lab/words.py", REGISTERS.format("mine"))
-    found = import_task_modules(["lab.words"], registry, str(tmp_path))
+    found = import_task_modules(["lab.words"], registry, str(tmp_path)).modules
     assert found["mine"].name == "lab.words"
 
 
 def test_package_may_read_its_folder(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
-    found = import_task_modules(["lab_of_words"], registry, str(tmp_path))
+    found = import_task_modules(["lab_of_words"], registry, str(tmp_path)).modules
     assert found["mine"].read_paths == (str(tmp_path / "lab_of_words"),)
 
 
 def test_helper_beside_the_file(tmp_path: Path, registry: dict[str, Any]) -> None:
     write(tmp_path, "helper_of_mine.py", "NAME = 'helped'")
     text = "from helper_of_mine import NAME\nfrom registry_of_test import DATASETS\nDATASETS[NAME] = object()"
-    assert list(import_task_modules([write(tmp_path, "my_tasks.py", text)], registry)) == ["helped"]
+    assert list(import_task_modules([write(tmp_path, "my_tasks.py", text)], registry).modules) == ["helped"]
 
 
 def test_release_follows_source(tmp_path: Path, registry: dict[str, Any]) -> None:
     releases = set()
     for folder, comment in (("a", ""), ("b", ""), ("c", "# changed")):
         path = write(tmp_path / folder, "my_tasks.py", REGISTERS.format("mine") + comment)
-        releases.add(import_task_modules([path], registry)["mine"].release)
+        releases.add(import_task_modules([path], registry).modules["mine"].release)
         del registry["mine"], sys.modules["my_tasks"], sys.path[-1]
     assert len(releases) == 2
     assert all(release.startswith("my_tasks@") for release in releases)
@@ -70,7 +71,7 @@ def test_release_of_distribution(tmp_path: Path, registry: dict[str, Any]) -> No
     write(tmp_path, "lab_of_words/__init__.py", REGISTERS.format("mine"))
     write(tmp_path, "lab_of_words-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: lab-of-words\nVersion: 1.2")
     sys.path.append(str(tmp_path))
-    assert import_task_modules(["lab_of_words"], registry)["mine"].release == "lab_of_words@1.2"
+    assert import_task_modules(["lab_of_words"], registry).modules["mine"].release == "lab_of_words@1.2"
 
 
 BAD = {
@@ -126,9 +127,28 @@ def test_name_of_an_installed_module(tmp_path: Path, registry: dict[str, Any]) -
 
 def test_one_module_named_twice(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
-    assert list(import_task_modules([path, path], registry)) == ["mine"]
+    assert list(import_task_modules([path, path], registry).modules) == ["mine"]
 
 
 @pytest.mark.parametrize(("entry", "name"), [("a.b", "a.b"), ("x/y/my_tasks.py", "my_tasks"), ("own.py", "own")])
 def test_module_name(entry: str, name: str) -> None:
     assert module_name(entry) == name
+
+
+@pytest.mark.skipif(importlib.util.find_spec("Gym") is not None, reason="rlve-gym is installed")
+def test_missing_package(registry: dict[str, Any]) -> None:
+    with pytest.raises(TaskModuleError, match=r"^rlve needs the package Gym: pip install rlve-gym networkx$"):
+        import_task_modules(["rlve"], registry)
+
+
+SOURCES = {
+    "no_source": ("def make_source(): return 7", "make_source() of .* returns int, which is no Source"),
+    "raising": ("def make_source(): raise ValueError('no')", "makes no source: ValueError: no"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_bad_source(name: str, tmp_path: Path, registry: dict[str, Any]) -> None:
+    text, message = SOURCES[name]
+    with pytest.raises(TaskModuleError, match=message.replace("()", r"\(\)")):
+        import_task_modules([write(tmp_path, f"{name}.py", text)], registry)

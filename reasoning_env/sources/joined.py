@@ -1,0 +1,47 @@
+"""Several sources as one: each task is its own source's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..records import ProblemRequest
+from .contract import Answers, Generated, Source, SourceTask
+from .modules import TaskModuleError
+
+
+class JoinedSources(Source):
+    """The tasks of all sources. Raises TaskModuleError for a name that two sources have, or that no reference holds."""
+
+    def __init__(self, first: Source, others: Sequence[Source]) -> None:
+        self._tasks = dict(first.tasks)
+        self._source_of = dict.fromkeys(first.tasks, first)
+        for source in others:
+            for name, task in source.tasks.items():
+                if name in self._tasks:
+                    raise TaskModuleError(f"two sources have a task {name}")
+                if not name.startswith(f"{task.category}/") or set(name) & set(":,*?[] "):
+                    raise TaskModuleError(
+                        f"the task {name!r} of another source must begin with its category, {task.category}/, and hold "
+                        "no colon, comma, blank or wildcard"
+                    )
+                self._tasks[name] = task
+                self._source_of[name] = source
+
+    @property
+    def tasks(self) -> Mapping[str, SourceTask]:
+        return self._tasks
+
+    def generate(self, request: ProblemRequest) -> Generated:
+        return self._source_of[request.task].generate(request)
+
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+    ) -> Answers:
+        return self._source_of[task].scorer(task, params, entry, level, plainly=plainly)
+
+    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+        return self._source_of[task].check(task, params, level)
+
+    def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:
+        return self._source_of[task].describe(task)

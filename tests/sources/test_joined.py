@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.records import ProblemRequest
+from reasoning_env.sources.contract import Answers, Generated, Source, SourceTask
+from reasoning_env.sources.joined import JoinedSources
+from reasoning_env.sources.modules import TaskModuleError
+
+
+class Echo(Source):
+    """A source whose problems and scores tell which source was asked."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    @property
+    def tasks(self) -> Mapping[str, SourceTask]:
+        return {name: SourceTask("lab", "lab@1", has_levels=False) for name in self.names}
+
+    def generate(self, request: ProblemRequest) -> Generated:
+        if request.params:
+            raise ValueError("no parameters")
+        return Generated(f"{self.names[0]}?", None, "{}", b"", request.seed, {}, None)
+
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+    ) -> Answers:
+        return SimpleNamespace(score=lambda answer: float(len(self.names)))
+
+
+def test_each_task_is_its_own_sources() -> None:
+    joined = JoinedSources(Echo("gcd"), [Echo("lab/a", "lab/b")])
+    assert list(joined.tasks) == ["gcd", "lab/a", "lab/b"]
+    assert [joined.generate(ProblemRequest(task, 1)).question for task in joined.tasks] == ["gcd?", "lab/a?", "lab/a?"]
+    assert [joined.scorer(task, {}, b"", None, plainly=False).score("") for task in joined.tasks] == [1, 2, 2]
+
+
+def test_check_makes_a_problem() -> None:
+    joined = JoinedSources(Echo("gcd"), [Echo("lab/a")])
+    assert joined.check("lab/a", {}, None) is None
+    assert joined.check("lab/a", {"n": 1}, None) == (
+        'lab/a: no problem can be made with {"n": 1} (ValueError: no parameters)'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("gcd", "two sources have a task gcd"), ("a", "must begin with its category, lab/"), ("lab/a:b", "no colon")],
+)
+def test_bad_name(name: str, message: str) -> None:
+    with pytest.raises(TaskModuleError, match=message):
+        JoinedSources(Echo("gcd"), [Echo(name)])
