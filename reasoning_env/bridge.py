@@ -23,13 +23,14 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .arguments import Completion, check_problem, check_whole_number, read_completions, read_settings, read_verdicts
 from .errors import ClosedError, GenerationError, ScoringError, WorkerError
 from .judge_client import JudgeClient
+from .prompts.completions import Completion, read_completions
 from .records import Problem, Verdict
+from .rewards import check_problem, read_verdicts
 from .runtime.concurrency import cancel_all
 from .session import Session
-from .settings import ReasoningSettings
+from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
 
 logger = logging.getLogger(__name__)

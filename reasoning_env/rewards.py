@@ -6,13 +6,15 @@ Completions are hostile text, so all reading takes time linear in their length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
+from .errors import ConfigError
 from .prompts.thinking import TAGS, Thinking, ThinkingFormat
 from .records import Group, Problem, Reason, Verdict
+from .runtime.text import short
 from .runtime.turns import in_background
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
@@ -161,3 +163,33 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
     free = PENALTY_FREE_SHARE * max_tokens
     factors = (min(1.0, max(0.0, (max_tokens - length) / (max_tokens - free))) for length in lengths)
     return tuple(score * factor for score, factor in zip(scores, factors, strict=True))
+
+
+# ------------------------------------------------------------------ what callers pass
+
+
+def check_problem(problem: object) -> None:
+    """Raise ConfigError unless the argument is a problem or the text of a reference."""
+    if not isinstance(problem, (Problem, str)):
+        raise ConfigError("must be a Problem, or the reference of a problem", setting="problem", got=problem)
+
+
+def read_verdicts(verdicts: object) -> list[Verdict | None]:
+    """Return the verdicts of a group; a number from 0 to 1 is the caller's own score, and None a missing verdict.
+
+    Raises ConfigError for anything else, and for no verdicts.
+    """
+    if isinstance(verdicts, (str, bytes, Mapping)) or not isinstance(verdicts, Sequence):
+        raise ConfigError("must be a list of verdicts or scores", setting="verdicts", got=short(verdicts))
+    if not verdicts:
+        remedy = "leave out `observe` for a group without completions"
+        raise ConfigError("must hold a verdict at least", setting="verdicts", got=verdicts, remedy=remedy)
+    return [_verdict(verdict, number) for number, verdict in enumerate(verdicts)]
+
+
+def _verdict(verdict: object, number: int) -> Verdict | None:
+    if verdict is None or isinstance(verdict, Verdict):
+        return verdict
+    if isinstance(verdict, (int, float)) and 0.0 <= verdict <= 1.0:
+        return Verdict(float(verdict), Reason.SCORED)
+    raise ConfigError("must be a verdict, or a score from 0 to 1", setting=f"verdicts[{number}]", got=short(verdict))

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
-from .arguments import Completion, check_problem, check_whole_number, read_completions, read_settings, read_verdicts
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
@@ -38,6 +37,7 @@ from .problems.references import Reference, maker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
 from .problems.stream import ProblemStream
+from .prompts.completions import Completion, read_completions
 from .prompts.messages import build_messages, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
 from .records import (
@@ -52,8 +52,8 @@ from .records import (
     TaskInfo,
     Verdict,
 )
-from .rewards import score_texts
-from .settings import ReasoningSettings
+from .rewards import check_problem, read_verdicts, score_texts
+from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
 from .workers.pool import PoolSettings, WorkerPool
 

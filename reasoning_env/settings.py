@@ -13,6 +13,7 @@ A run resumes the state of another run only if both have the same `fingerprint`.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Mapping
@@ -479,6 +480,35 @@ class ReasoningSettings(BaseModel):
 # ------------------------------------------------------------------ settings from what a user writes
 
 Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -> ReasoningSettings:
+    """Return the settings that a caller of `owner` gave, as an object or as keywords `fields`.
+
+    Raises ConfigError for an unknown keyword, for a value out of range, and for both forms at once.
+    """
+    if settings is not None and not isinstance(settings, ReasoningSettings):
+        remedy = f"pass keywords, as in {owner.__name__}(tasks=['gcd'])"
+        raise ConfigError("must be ReasoningSettings", setting="settings", got=settings, remedy=remedy)
+    parameters = inspect.signature(owner).parameters
+    for name in fields:
+        if name not in ReasoningSettings.model_fields:
+            nearest = did_you_mean(name, [*ReasoningSettings.model_fields, *parameters])
+            raise ConfigError("there is no such setting", setting=name, remedy=nearest)
+    if settings is not None and fields:
+        raise ConfigError(
+            f"{', '.join(fields)} cannot stand beside `settings`",
+            remedy=f"pass them to ReasoningSettings, or pass keywords to {owner.__name__} alone",
+        )
+    return settings or make_settings(ReasoningSettings, fields)
+
+
+def check_whole_number(name: str, value: object, least: int) -> None:
+    """Raise ConfigError unless the argument is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError("must be a whole number", setting=name, got=value)
+    if value < least:
+        raise ConfigError(f"must be at least {least}", setting=name, got=value)
 
 
 def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], section: str = "") -> Settings:

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
-from ..config_file import Sections, read_config_files
 from ..errors import ConfigError
 from ..inference.addresses import check_url
 from ..settings import make_settings
+from ..storage.config_files import Sections, read_config_files
 from .config import SERVER_RANGES, ReasoningGymEnvConfig
 from .environment import EnvironmentClass
 

@@ -18,7 +18,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from .. import __version__
-from ..config_file import Sections, read_config_files, split_settings
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import Results, open_folder
 from ..evaluations.protocol import describe, identify, limit_sampling
@@ -34,6 +33,7 @@ from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings, TemplateOptions, make_settings
+from ..storage.config_files import Sections, read_config_files, split_settings
 from ..storage.folders import check_writable, find_checkout
 from .log import redact, start_log
 from .options import OptionParser, option_parser

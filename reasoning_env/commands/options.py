@@ -13,12 +13,12 @@ from typing import Any, NoReturn
 
 from pydantic.fields import FieldInfo
 
-from ..config_file import read_core_settings
 from ..data.verdicts import PassRates
 from ..dumps.chat import KEEP
 from ..errors import ConfigError, did_you_mean
 from ..runtime.text import visible
 from ..settings import ReasoningSettings
+from ..storage.config_files import read_core_settings
 
 ABOUT = {
     "serve": """\

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..arguments import read_completions
 from ..dumps.format import read_group
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from ..prompts.completions import read_completions
 from ..prompts.thinking import TAGS, Thinking, named_thinking
 from ..records import Verdict
 from ..runtime.concurrency import do_as_they_come

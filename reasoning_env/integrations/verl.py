@@ -30,11 +30,11 @@ from typing import Any
 import pandas
 
 from reasoning_env.bridge import Bridge
-from reasoning_env.config_file import read_core_settings
 from reasoning_env.errors import ConfigError, ReasoningEnvError, ScoringError
 from reasoning_env.records import Verdict
 from reasoning_env.runtime.text import visible
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.storage.config_files import read_core_settings
 
 DATA_SOURCE = "reasoning_gym"
 NOT_JUDGED = "a completion could not be judged; the log above says why"

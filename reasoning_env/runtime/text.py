@@ -18,3 +18,8 @@ def visible(text: str, limit: int | None = None) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number and its noun: `1 task`, `2,000 tasks`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def short(value: object) -> object:
+    """Return the value or, if its `repr` is long, what it is."""
+    return value if len(repr(value)) <= 80 else type(value)

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
-from .errors import ConfigError, did_you_mean
-from .settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_settings
+from ..errors import ConfigError, did_you_mean
+from ..settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_settings
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.config_file import read_config_file, read_core_settings
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.storage.config_files import read_config_file, read_core_settings
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 
