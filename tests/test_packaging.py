@@ -30,3 +30,10 @@ def test_workflow_tests_promised_pythons() -> None:
 
 def test_newer_python_is_accepted() -> None:
     assert PROJECT["requires-python"] == f">={min(promised_pythons())}"
+
+
+def test_every_package_is_installed() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    folders = [file.parent.relative_to(ROOT) for file in (ROOT / "reasoning_env").rglob("__init__.py")]
+    named = {name for name in settings["tool"]["setuptools"]["packages"] if name.startswith("reasoning_env")}
+    assert named == {".".join(folder.parts) for folder in folders}
