@@ -95,7 +95,7 @@ const observer = new ResizeObserver((entries) => {
 
 // `make(colours)` returns uPlot's `series`, `data` and further options; the chart is drawn again when the scheme changes.
 function chart(make, height = 230) {
-  const place = h("div", { class: "plot" });
+  const place = h("div", { class: "plot", style: { "min-height": `${height}px` } });
   const draw = () => {
     place.chart?.destroy();
     const colours = Object.fromEntries(["text", "muted", "line", "accent", "right", "partial", "wrong", "form", "fault", "card"].map((name) => [name, resolved(`var(--${name})`)]));
@@ -976,6 +976,12 @@ const VIEWS = { overview, ...(curved.length || D.series.length ? { curves } : {}
 const NAMES = { compare: "runs" };
 const TITLES = { overview: "Overview", curves: "Curves", tasks: "Tasks", compare: "Runs", rollouts: "Rollouts" };
 
+// Charts have their height only in the next frame.
+function scrollLater(top) {
+  scrollTo(0, top);
+  requestAnimationFrame(() => scrollTo(0, top));
+}
+
 function show(view, { stay = false } = {}) {
   const scrolled = scrollY;
   state.view = view;
@@ -987,7 +993,7 @@ function show(view, { stay = false } = {}) {
   open(false);
   remember();
   document.title = [several && view === "compare" ? (D.runs.length < 4 ? D.runs.map((run) => run.name).join(" and ") : `${D.runs.length} runs`) : D.runs[state.run].name, TITLES[view]].join(" · ");
-  scrollTo(0, stay ? scrolled : 0);
+  scrollLater(stay ? scrolled : 0);
 }
 
 // ------------------------------------------------------------------------------------------------ links
@@ -1148,7 +1154,7 @@ fillFilters();
 $("loading").remove();
 const scrolled = history.state?.scrolled;
 if (!restore(location.hash)) show(VIEWS[D.view] ? D.view : "overview");
-if (scrolled) scrollTo(0, scrolled);
+if (scrolled) scrollLater(scrolled);
 // A page that is written anew while a run goes is loaded again, but not while somebody reads rollouts.
 if (D.reload_s) setInterval(() => { if (state.view === "rollouts" || $("help").open || $("both").open) return; history.replaceState({ scrolled: scrollY }, ""); location.reload(); }, 1000 * D.reload_s);
 root.setAttribute("data-ready", "");
