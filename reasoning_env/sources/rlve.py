@@ -21,11 +21,13 @@ import pickle
 import random
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
 
+from ..problems.giving_up import MAX_REJECTED
+from ..problems.seeds import follow_seed
 from ..records import ProblemRequest
 from .contract import Generated, Source, SourceTask
 from .rlve_facts import LEFT_OUT
@@ -61,6 +63,15 @@ class RlveSource(Source):
         return self._tasks
 
     def generate(self, request: ProblemRequest) -> Generated:
+        for number in range(MAX_REJECTED):
+            generated = self._make(replace(request, seed=follow_seed(request.seed, number)))
+            # The answer rule takes no empty answer, so that nobody could be right.
+            if request.as_is or generated.answer is None or generated.answer.strip():
+                return replace(generated, flawed={"wrong": number} if number else {})
+        raise ValueError(f"none of {MAX_REJECTED} problems may be served: their right answers are empty")
+
+    def _make(self, request: ProblemRequest) -> Generated:
+        """Make the problem of the request's own seed."""
         name = request.task.removeprefix(PREFIX)
         if request.params_are_whole:
             params: Mapping[str, Any] = request.params

@@ -12,7 +12,8 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import Session
-from reasoning_env.records import Reason
+from reasoning_env.records import ProblemRequest, ProblemSpec, Reason, Split
+from tests.waiting import PATIENCE_S
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -58,12 +59,19 @@ class Doubling(VerifiableEnvironment):
         return {-1: -0.5, -2: 0.25, -3: 7.0}.get(given, 0.0)
 
 
+class Emptying(Doubling):
+    def _generate(self):
+        super()._generate()
+        if self.seed < 100:
+            self.parameter["reference_answer"] = ""
+
+
 class Evaluating(Doubling):
     def _process(self, answer):
         return eval(answer, {})
 
 
-identifier2environment = {"Doubling": Doubling, "Evaluating": Evaluating}
+identifier2environment = {"Doubling": Doubling, "Emptying": Emptying, "Evaluating": Evaluating}
 """,
     "parameter_controllers/__init__.py": """
 class Digits:
@@ -77,7 +85,7 @@ class Digits:
         return [{"digits": self.digits}]
 
 
-identifier2controller = {"Doubling": Digits, "Evaluating": Digits}
+identifier2controller = dict.fromkeys(("Doubling", "Emptying", "Evaluating"), Digits)
 """,
     "__init__.py": "",
 }
@@ -106,7 +114,7 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
 
 @on_module_loop
 async def test_names(session: Session[Any]) -> None:
-    assert session.plan.tasks == ("composite", "gcd", "rlve/Doubling", "rlve/Evaluating")
+    assert session.plan.tasks == ("composite", "gcd", "rlve/Doubling", "rlve/Emptying", "rlve/Evaluating")
     assert session.plan.all_params["composite"] == {"datasets": [{"name": "gcd"}]}
     assert session.plan.adjustable >= {"rlve/Doubling", "rlve/Evaluating"}
 
@@ -125,6 +133,14 @@ async def test_rewards(session: Session[Any]) -> None:
     verdicts = await session.judge(problem, [f"<answer>{answer}</answer>" for answer in answers])
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0, 0.25, 0.0, 0.0]
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED] * 5 + [Reason.VERIFIER_ERROR]
+
+
+@on_module_loop
+async def test_empty_answer_is_rejected(session: Session[Any]) -> None:
+    served = ProblemSpec(ProblemRequest("rlve/Emptying", 5), Split.TRAIN, 0)
+    problem = await session.pool.generate(served, PATIENCE_S)
+    assert (problem.flawed, bool(problem.answer)) == ({"wrong": 1}, True)
+    assert (await session.make("rlve/Emptying", 5)).answer == ""
 
 
 @on_module_loop
