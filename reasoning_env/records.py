@@ -220,12 +220,17 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took."""
+    """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took.
+
+    Only score functions of a user give `parts`, further numbers by name, and `error`, what went wrong in their words.
+    """
 
     score: float
     reason: Reason
     answer: str | None = None
     scoring_s: float = 0.0
+    parts: Mapping[str, float] | None = None
+    error: str | None = None
 
     CORRECT_SCORE: ClassVar[float] = 0.99
     """Lowest score of a correct answer, in training and evaluation."""

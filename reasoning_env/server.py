@@ -22,16 +22,16 @@ import logging
 import zlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field
 
-from .errors import GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
+from .errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
 from .judge_client import NOT_GENERATED, check_token
 from .records import Verdict
 from .runtime.json_reader import TooManyValuesError, read_json
@@ -48,6 +48,12 @@ class Judge(Protocol):
     async def judge(self, problem: str, completions: Sequence[str], /) -> list[Verdict]: ...
 
 
+class RowJudge(Protocol):
+    """A `ScoreJudge`: judges completions of rows in place of references."""
+
+    async def judge(self, row: Mapping[str, Any], completions: Sequence[str], /) -> list[Verdict]: ...
+
+
 @runtime_checkable
 class Supervised(Protocol):
     """A judge that knows whether it can judge at the moment."""
@@ -55,6 +61,11 @@ class Supervised(Protocol):
     @property
     def fault(self) -> str | None:
         """Why nothing can be judged at the moment, in one line; None otherwise."""
+
+
+Row = Mapping[str, Any]
+Subject = str | Row
+"""What completions are judged by: a problem's reference, or a row."""
 
 
 class JudgeLimits(BaseModel):
@@ -196,6 +207,9 @@ class BodyBudget:
 class JudgeServer:
     """The routes over a judge. With `token`, every request but /health needs this bearer token.
 
+    With `rows`, the judge is a RowJudge: /score takes `row` in place of `ref`, and the labels of the other routes are
+    rows, as objects or as their JSON.
+
     Raises ConfigError for a token that HTTP does not carry.
     """
 
@@ -204,10 +218,18 @@ class JudgeServer:
     SHUTDOWN_TIMEOUT_S = 2.0
     """Seconds for requests under way at the end. aiohttp waits for them up to twice."""
 
-    def __init__(self, judge: Judge, *, token: str | None = None, limits: JudgeLimits | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge | RowJudge,
+        *,
+        token: str | None = None,
+        limits: JudgeLimits | None = None,
+        rows: bool = False,
+    ) -> None:
         if token is not None:
             check_token(token)
-        self._judge = judge
+        self._judge: Any = judge
+        self._rows = rows
         self._token = token
         self._limits = limits or JudgeLimits()
         self._waiting: Counter[str] = Counter()
@@ -245,20 +267,22 @@ class JudgeServer:
     async def _score(self, request: web.Request) -> web.Response:
         body = await self._read(request)
         with self._place(request):
-            verdicts = await self._verdicts(_text(body, "ref"), self._texts(body, "texts"))
+            verdicts = await self._verdicts(
+                self._subject(body, "row" if self._rows else "ref"), self._texts(body, "texts")
+            )
             return await _reply_with_verdicts(verdicts)
 
     async def _rm(self, request: web.Request) -> web.Response:
         body = await self._read(request)
         with self._place(request):
-            [verdict] = await self._verdicts(_text(body, "label"), [_text(body, "response")])
+            [verdict] = await self._verdicts(self._subject(body, "label"), [_text(body, "response")])
             return web.json_response(verdict.score)
 
     async def _get_reward(self, request: web.Request) -> web.Response:
         body = await self._read(request)
         queries = self._texts(body, "query")
         prompts = self._texts(body, "prompts")
-        labels = self._texts(body, "labels")
+        labels = self._labels(body)
         if not len(queries) == len(prompts) == len(labels):
             raise _refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
         if sum(map(len, queries)) + sum(map(len, prompts)) <= self.SHORT_BODY:
@@ -364,6 +388,17 @@ class JudgeServer:
             raise _refusal(413, f"{name!r} has {len(texts)} texts, more than max_texts, {self._limits.max_texts}")
         return texts
 
+    def _subject(self, body: dict[str, object], name: str) -> Subject:
+        """Return what completions are judged by: a reference or a row."""
+        return _row(body.get(name), name) if self._rows else _text(body, name)
+
+    def _labels(self, body: dict[str, object]) -> Sequence[Subject]:
+        """Return the labels of /get_reward."""
+        labels = body.get("labels")
+        if not self._rows or not isinstance(labels, list):
+            return self._texts(body, "labels")
+        return [_row(label, f"labels[{number}]") for number, label in enumerate(labels)]
+
     @contextmanager
     def _place(self, request: web.Request) -> Iterator[None]:
         """Count a whole request as waiting. Raises the reply 429 when too many wait, unless none is of this client."""
@@ -381,7 +416,7 @@ class JudgeServer:
 
     # ---- judging
 
-    async def _judge_each(self, references: Sequence[str], completions: Sequence[str]) -> list[Verdict]:
+    async def _judge_each(self, references: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
         """Return the verdict on each completion. The first error cancels the other completions, and is raised."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -391,13 +426,15 @@ class JudgeServer:
             raise errors.exceptions[0] from None
         return [verdict for [verdict] in (task.result() for task in judged)]
 
-    async def _verdicts(self, reference: str, texts: Sequence[str]) -> list[Verdict]:
+    async def _verdicts(self, reference: Subject, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
         # Not more retries, because the client waits. Not fewer, because miles never repeats a request.
         retry_pauses = islice(pauses(), 2)
         while True:
             try:
-                verdicts = await self._judge.judge(reference, texts)
+                verdicts: list[Verdict] = await self._judge.judge(reference, texts)
+            except ConfigError as error:
+                raise _refusal(400, str(error)) from error
             except InvalidReferenceError as error:
                 raise _refusal(422, str(error)) from error
             except GeneratorFaultError as error:
@@ -489,15 +526,35 @@ async def _reply_with_verdicts(verdicts: Sequence[Verdict]) -> web.Response:
     """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
 
     def write() -> bytes:
-        rows = [
-            json.dumps({"score": verdict.score, "reason": verdict.reason.value, "answer": verdict.answer})
-            for verdict in verdicts
-        ]
+        rows = [json.dumps(_describe(verdict)) for verdict in verdicts]
         return ('{"verdicts": [' + ", ".join(rows) + "]}").encode()
 
     size = sum(len(verdict.answer or "") for verdict in verdicts)
     body = write() if size <= JudgeServer.SHORT_BODY else await in_background(write)
     return web.Response(body=body, content_type="application/json")
+
+
+def _describe(verdict: Verdict) -> dict[str, object]:
+    """Return a verdict as JSON values; what only score functions give stands there if it is given."""
+    fields: dict[str, object] = {
+        "score": verdict.score,
+        "reason": verdict.reason.value,
+        "answer": verdict.answer,
+    }
+    details = {"parts": verdict.parts, "error": verdict.error}
+    return fields | {name: value for name, value in details.items() if value is not None}
+
+
+def _row(value: object, name: str) -> Row:
+    """Return a row: a JSON object, or the JSON of one."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise _refusal(400, f"{name!r} must be a row: a JSON object, or its text") from None
+    if not isinstance(value, dict):
+        raise _refusal(400, f"{name!r} must be a row: a JSON object, or its text")
+    return value
 
 
 def _text(body: dict[str, object], name: str) -> str:

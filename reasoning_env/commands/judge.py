@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from ..judge_client import TOKEN, judge_token
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
+from ..score_judge import ScoreJudge
 from ..server import Judge, JudgeLimits, JudgeServer
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
@@ -41,6 +42,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     - an address beyond this machine without a token, or a token that HTTP does not carry
     - a limit out of range
     - --ray without Ray, or without a cluster
+    - a score function that cannot be used
     """
     options = _parse(argv)
     if not 0 <= options.port <= MAX_PORT:
@@ -61,10 +63,14 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
         limits = make_settings(JudgeLimits, limits_by_name)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings)
+    if options.score is None:
+        local: Session[Problem] | ScoreJudge = Session(settings, checkout=find_checkout(folder))
+    else:
+        local = _score_judge(options)
     # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
     sys.setswitchinterval(0.001)
     try:
-        asyncio.run(_serve(options, cluster, Session(settings, checkout=find_checkout(folder)), limits, token))
+        asyncio.run(_serve(options, cluster, local, limits, token))
     except Interrupted:
         return 0
     return 0
@@ -92,13 +98,50 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="processor time, in seconds, that the problem of a reference may take "
         f"(default: {default_text(ReasoningSettings.model_fields['reference_deadline_s'])})",
     )
+    _add_score_options(parser)
     limits = parser.add_argument_group("limits of requests")
     for name, field in JudgeLimits.model_fields.items():
         facts = f"{range_text(field)}; default: {default_text(field)}"
         limits.add_argument(
             _option(name), type=type(field.default), default=field.default, help=f"{field.description} ({facts})"
         )
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.score is None and (options.read or options.env_var or options.threads or options.deadline_s):
+        parser.error("--read, --env-var, --threads and --deadline-s go with --score")
+    if options.score is not None and options.ray is not None:
+        parser.error("--score does not go with --ray")
+    return options
+
+
+def _add_score_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
+    group.add_argument(
+        "--score",
+        metavar="MODULE:FUNCTION",
+        help="judge rows with score(completion, **row), which returns a number from 0 to 1, or a mapping with `score`; "
+        "MODULE is a name that Python can import, or the path of a .py file",
+    )
+    group.add_argument("--deadline-s", type=float, help="processor time, in seconds, for a completion (default: 5)")
+    group.add_argument("--read", action="append", default=[], metavar="PATH", help="a file or folder that it may read")
+    group.add_argument("--env-var", action="append", default=[], metavar="NAME", help="a variable that it may see")
+    group.add_argument("--threads", action="store_true", help="it may start threads")
+
+
+def _score_judge(options: argparse.Namespace) -> ScoreJudge:
+    """Return the judge of --score. Raises ConfigError for an option out of range."""
+    if options.verifiers is not None and options.verifiers < 1:
+        raise ConfigError("must be at least 1", setting="--verifiers", got=options.verifiers)
+    deadline_s = 5.0 if options.deadline_s is None else options.deadline_s
+    if not 0.0 < deadline_s <= 3600.0:
+        raise ConfigError("must be over 0, and at most 3600", setting="--deadline-s", got=deadline_s)
+    return ScoreJudge(
+        options.score,
+        read=options.read,
+        environment=options.env_var,
+        threads=options.threads,
+        verifiers=options.verifiers,
+        deadline_s=deadline_s,
+    )
 
 
 def _option(name: str) -> str:
@@ -129,15 +172,15 @@ def _is_loopback(host: str) -> bool:
 async def _serve(
     options: argparse.Namespace,
     cluster: Judge | None,
-    session: Session[Problem],
+    local: Session[Problem] | ScoreJudge,
     limits: JudgeLimits,
     token: str | None,
 ) -> None:
-    runner = JudgeServer(cluster or session, token=token, limits=limits).runner()
+    runner = JudgeServer(cluster or local, token=token, limits=limits, rows=isinstance(local, ScoreJudge)).runner()
 
     async def work() -> None:
         if cluster is None:
-            await session.start()
+            await local.start()
         await runner.setup()
         site = web.TCPSite(runner, options.host, options.port)
         try:
@@ -150,14 +193,14 @@ async def _serve(
                 remedy="choose another port, or 0 for a free port",
             ) from error
         [(_, port, *_), *_] = runner.addresses
-        while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
+        while cluster is None and local.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
             await asyncio.sleep(READY_POLL_S)
         print(f"judging on http://{options.host}:{port}", flush=True)
         await asyncio.Event().wait()
 
     async def close() -> None:
         await runner.cleanup()
-        await session.close()
+        await local.close()
 
     await run_until_signal(work, close)
 

@@ -49,7 +49,12 @@ HELP_OPTIONS = frozenset(("-h", "--help"))
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {"tasks": "--tasks"},
     "demo": {"tasks": "--tasks"},
-    "judge": {"num_generators": "--generators", "num_verifiers": "--verifiers"},
+    "judge": {
+        "num_generators": "--generators",
+        "num_verifiers": "--verifiers",
+        "read": "--read",
+        "score_function": "--score",
+    },
     "problems": {"tasks": "--tasks", "seed": "--seed"},
     "score": {"tasks": ""},
     "tasks": {

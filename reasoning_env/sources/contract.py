@@ -66,6 +66,17 @@ class Answers(Protocol):
         ...
 
 
+class DetailedAnswers(ABC):
+    """A scorer whose numbers besides the score, and whose errors, go to the caller with the verdict."""
+
+    parts: Mapping[str, float]
+    """Further numbers of the last score, by name."""
+
+    @abstractmethod
+    def score(self, answer: str) -> float:
+        """Return the score, as `Answers.score` does."""
+
+
 class Source(ABC):
     """Tasks of one kind; see the module."""
 

@@ -78,7 +78,7 @@ def import_task_modules(
         named[name] = entry
     found: dict[str, TaskModule] = {}
     sources: list[Source] = []
-    read_paths: set[str] = set()
+    readable: set[str] = set()
     for name, entry in named.items():
         before = dict(registry)
         module = _import(BUILT_IN.get(name, name), entry, folder)
@@ -90,10 +90,10 @@ def import_task_modules(
             raise TaskModuleError(
                 f"{entry} registers no task: call register_dataset of reasoning_gym.factory for each of its tasks"
             )
-        described = TaskModule(name, release_of(name, module, is_file=_is_path(entry)), _read_paths(module))
+        described = TaskModule(name, release_of(name, module, is_file=_is_path(entry)), read_paths(module))
         found |= dict.fromkeys(new, described)
-        read_paths.update(described.read_paths)
-    return ImportedModules(found, sources, frozenset(read_paths))
+        readable.update(described.read_paths)
+    return ImportedModules(found, sources, frozenset(readable))
 
 
 def _make_source(entry: str, module: ModuleType) -> Source:
@@ -107,6 +107,11 @@ def _make_source(entry: str, module: ModuleType) -> Source:
     if not isinstance(source, Source):
         raise TaskModuleError(f"make_source() of {entry} returns {type(source).__name__}, which is no Source")
     return source
+
+
+def import_module(entry: str, folder: str | None) -> ModuleType:
+    """Import one module of the user's, as `import_task_modules` does. Raises TaskModuleError."""
+    return _import(module_name(entry), entry, folder)
 
 
 def module_name(entry: str) -> str:
@@ -234,6 +239,7 @@ def _source_files(module: ModuleType) -> list[Path]:
     return [Path(str(module.__file__))]
 
 
-def _read_paths(module: ModuleType) -> tuple[str, ...]:
+def read_paths(module: ModuleType) -> tuple[str, ...]:
+    """Return the folder of a package, or the one file of a module."""
     folders = tuple(str(folder) for folder in getattr(module, "__path__", ()))
     return folders or (str(module.__file__),)

@@ -20,6 +20,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -31,8 +33,9 @@ if not __package__:
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.sources.contract import Answers, Source
+from reasoning_env.sources.contract import Answers, DetailedAnswers, Source
 from reasoning_env.sources.modules import TaskModuleError
+from reasoning_env.sources.score_function import FunctionSource
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import OUT_OF_MEMORY_STATUS, SPAWN, Frame, Role, encode_frame, read_frame
@@ -105,13 +108,19 @@ def _score_answer(scorer: Answers, answer: str) -> dict[str, Any]:
     started = time.perf_counter()
     score = 0.0
     reason = "scored"
+    details: dict[str, Any] = {}
+    tells_details = isinstance(scorer, DetailedAnswers)
     try:
         score = scorer.score(answer)
+        if isinstance(scorer, DetailedAnswers):
+            details["parts"] = scorer.parts
     except MemoryError:
         _exit_out_of_memory()
-    except BaseException:
+    except BaseException as error:
         reason = "verifier_error"
-    return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
+        if tells_details:
+            details["error"] = _describe(error)
+    return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started, **details}
 
 
 def _exit_out_of_memory() -> NoReturn:
@@ -239,8 +248,9 @@ def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
 
 def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     sys.path.extend(path for path in start["import_path"] if path not in sys.path)
+    function = start["score_function"]
     try:
-        library = Library(start["checkout"])
+        library = None if function is not None else Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
         return
@@ -249,13 +259,40 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         return
     settings = frame.header
     try:
-        source = library.add_modules(settings["task_modules"], settings["folder"])
+        loaded = load_function(function, settings["folder"]) if library is None else load_library(library, settings)
     except TaskModuleError as error:
-        orders.sendall(encode_frame({"task_modules": str(error)}))
+        orders.sendall(encode_frame({"user_code": str(error)}))
         return
+    if settings["sandbox_verifiers"]:
+        sandbox = prepare([*code_paths(), *loaded.read_paths], threads=loaded.threads)
+    else:
+        sandbox = no_sandbox()
+    orders.sendall(encode_frame(loaded.hello))
+    calm_garbage_collector()  # all workers share the present objects
+    limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
+    forker = Forker(orders, loaded.source, loaded.faster, sandbox, start["directory"], limits)
+    try:
+        forker.run()
+    finally:
+        forker.kill_all()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What workers work with: a source, the facts that the pool is told, and what verifiers may use."""
+
+    source: Source
+    hello: dict[str, Any]
+    read_paths: Sequence[str]
+    faster: FasterGenerators | None = None
+    threads: bool = False
+
+
+def load_library(library: Library, settings: dict[str, Any]) -> Loaded:
+    """Return the library with the user's task modules. Raises TaskModuleError."""
+    source = library.add_modules(settings["task_modules"], settings["folder"])
     library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
-    sandbox = prepare([*code_paths(), *library.read_paths]) if settings["sandbox_verifiers"] else no_sandbox()
     hello = {
         "version": library.version,
         "path": library.path,
@@ -263,14 +300,14 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         "warnings": library.warnings + (faster.warnings if faster is not None else []),
         "system_prompt": library.system_prompt,
     }
-    orders.sendall(encode_frame(hello))
-    calm_garbage_collector()  # all workers share the present objects
-    limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
-    forker = Forker(orders, source, faster, sandbox, start["directory"], limits)
-    try:
-        forker.run()
-    finally:
-        forker.kill_all()
+    return Loaded(source, hello, library.read_paths, faster)
+
+
+def load_function(function: dict[str, Any], folder: str) -> Loaded:
+    """Return the source of a score function. Raises TaskModuleError."""
+    source = FunctionSource(function["name"], folder)
+    hello = {"version": "", "path": "", "tasks": {}, "warnings": [], "system_prompt": ""}
+    return Loaded(source, hello, [*source.read_paths, *function["read"]], threads=function["threads"])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
 from ..records import TaskInfo
 from ..settings import ReasoningSettings
+from ..sources.score_function import ScoreFunction
 from .cpu_time import STALL_S
 from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
@@ -63,6 +64,8 @@ class PoolSettings:
     """A folder with a `reasoning_gym` package to use instead of the installed package."""
     task_modules: tuple[str, ...] = ()
     """Modules that register further tasks with the library: names, or absolute paths of `.py` files."""
+    score_function: ScoreFunction | None = None
+    """A score function in place of the library: the pool then scores rows, and generates nothing."""
 
     @classmethod
     def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
@@ -100,13 +103,13 @@ class ForkServer:
     """The process of the fork server: call `start`, then `spawn` for each worker, then `stop`.
 
     The process begins to import the library at construction. `checkout` is a folder with the library; None for the
-    installed library.
+    installed library. With a `score_function`, the process imports the function's module in place of the library.
     """
 
     STOP_TIMEOUT_S = 2.0
     """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 
-    def __init__(self, checkout: Path | None) -> None:
+    def __init__(self, checkout: Path | None, score_function: ScoreFunction | None = None) -> None:
         self._channel: Channel | None = None
         self._timeout_s = 0.0
         self._answers = True
@@ -116,7 +119,7 @@ class ForkServer:
             self._orders, theirs = socket.socketpair()
             with theirs:
                 after_an_error.callback(self._orders.close)
-                self.process = self._launch(theirs, checkout)
+                self.process = self._launch(theirs, checkout, score_function)
             after_an_error.pop_all()
 
     @property
@@ -124,7 +127,9 @@ class ForkServer:
         """Whether the process can fork further workers: it lives, takes orders and answered the last one in time."""
         return self._answers and self.process.poll() is None
 
-    def _launch(self, theirs: socket.socket, checkout: Path | None) -> subprocess.Popen[bytes]:
+    def _launch(
+        self, theirs: socket.socket, checkout: Path | None, function: ScoreFunction | None
+    ) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
         folder = self._directory
         # Some tasks generate other items under another hash seed, and threads make forking unsafe. Other variables of
@@ -141,8 +146,15 @@ class ForkServer:
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
         }
+        if function is not None:
+            environment |= {name: os.environ[name] for name in function.environment if name in os.environ}
         import_path = [os.path.abspath(path) for path in sys.path if path]
-        start = {"import_path": import_path, "checkout": checkout, "directory": folder}
+        start = {
+            "import_path": import_path,
+            "checkout": checkout,
+            "directory": folder,
+            "score_function": None if function is None else vars(function),
+        }
         with self._error_log.open("wb") as error_log:
             return subprocess.Popen(
                 [sys.executable, str(script), str(theirs.fileno()), json.dumps(start, default=str)],
@@ -164,8 +176,10 @@ class ForkServer:
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
-            sent = {name: value for name, value in vars(settings).items() if name != "checkout"}
-            channel.send({**sent, "folder": os.getcwd() if settings.task_modules else None})
+            not_sent = ("checkout", "score_function")
+            sent = {name: value for name, value in vars(settings).items() if name not in not_sent}
+            needs_folder = bool(settings.task_modules or settings.score_function)
+            channel.send({**sent, "folder": os.getcwd() if needs_folder else None})
             hello = (await self._first_frame(channel)).header
         except DeadlineExceeded:
             raise WorkerError(
@@ -175,8 +189,10 @@ class ForkServer:
             raise WorkerError(
                 f"the process that imports reasoning-gym ended at once: {self._last_words() or error}"
             ) from error
-        if "task_modules" in hello:
-            raise ConfigError(hello["task_modules"], setting="task_modules")
+        if "user_code" in hello:
+            raise ConfigError(
+                hello["user_code"], setting="task_modules" if settings.score_function is None else "score_function"
+            )
         if "error" in hello:
             raise WorkerError(f"reasoning-gym cannot be imported by a worker process: {hello['error']}")
         return LibraryInfo(
@@ -298,14 +314,14 @@ def start_ahead() -> None:
     _started_ahead.append(ForkServer(None))
 
 
-def launch(checkout: Path | None) -> ForkServer:
+def launch(checkout: Path | None, score_function: ScoreFunction | None = None) -> ForkServer:
     """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one.
 
     Raises WorkerError when the process cannot be started.
     """
-    if _started_ahead and checkout is None:
+    if _started_ahead and checkout is None and score_function is None:
         return _started_ahead.pop()
     try:
-        return ForkServer(checkout)
+        return ForkServer(checkout, score_function)
     except OSError as error:
         raise WorkerError(f"the process that forks workers cannot be started: {error}") from error

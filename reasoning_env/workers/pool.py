@@ -115,7 +115,7 @@ class WorkerPool:
         """Why jobs get no worker, in one line; None while workers of both roles live, and some are not stopped."""
         if self._closed:
             return str(_closed())
-        for role in Role:
+        for role in Role if self._settings.score_function is None else [Role.VERIFIER]:
             workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
             if workers and all(worker.is_stopped for worker in workers):
                 return f"no {role.name.lower()} answers: somebody stopped all of them"
@@ -422,7 +422,7 @@ class WorkerPool:
             logger.info("%s", line, extra={"detail": True})
 
     async def _start_fork_server(self) -> LibraryInfo:
-        self._fork_server = launch(self._settings.checkout)
+        self._fork_server = launch(self._settings.checkout, self._settings.score_function)
         self.stats.fork_servers_started += 1
         try:
             self._library = await self._fork_server.start(self._settings)

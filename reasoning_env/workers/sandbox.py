@@ -244,21 +244,24 @@ UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
 """What the system, and optional packages on systems that they do not support, raise for a layer."""
 
 
-def prepare(read_paths: Sequence[str]) -> Sandbox:
+def prepare(read_paths: Sequence[str], *, threads: bool = False) -> Sandbox:
     """Make the layers, with what takes time done once; this process stays as it is.
 
-    A verifier worker may read below `read_paths` (folders or single files). Paths that do not exist are left out.
+    A verifier worker may read below `read_paths` (folders or single files). Paths that do not exist are left out. With
+    `threads`, it may start threads; the process limit, which counts threads too, is then missing.
     """
     present = sorted({os.path.realpath(path) for path in read_paths if os.path.exists(path)})
     of_linux: dict[str, Callable[[], Callable[[], object]]] = {
         "no_new_privs": lambda: lambda: _prctl(Prctl.SET_NO_NEW_PRIVS, 1),
         "Landlock": lambda: _landlock(present),
-        "seccomp": _seccomp,
+        "seccomp": lambda: _seccomp(threads=threads),
     }
     layers: dict[str, Callable[[], object]] = {}
     missing: dict[str, str] = {}
     if os.geteuid() == 0:
         missing["process limit"] = "root is exempt from it"
+    elif threads:
+        missing["process limit"] = "it would count threads"
     else:
         # First, since seccomp denies setting limits.
         layers["process limit"] = lambda: _lower(resource.RLIMIT_NPROC, 0)
@@ -325,9 +328,13 @@ class _FilterProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def _seccomp() -> Callable[[], object]:
+CLONE_THREAD = 0x10000
+"""Flag of clone, from <linux/sched.h>: the new task is a thread of this process."""
+
+
+def _seccomp(*, threads: bool) -> Callable[[], object]:
     """Compile the filter once. Applying it is then one system call."""
-    code = _compile_filter(importlib.import_module("pyseccomp"))
+    code = _compile_filter(importlib.import_module("pyseccomp"), threads=threads)
 
     def apply() -> None:
         program = _FilterProgram(len(code) // 8, code)  # an instruction has 8 bytes
@@ -337,7 +344,7 @@ def _seccomp() -> Callable[[], object]:
     return apply
 
 
-def _compile_filter(seccomp: Any) -> bytes:
+def _compile_filter(seccomp: Any, *, threads: bool) -> bytes:
     calls = seccomp.SyscallFilter(seccomp.ALLOW)
     deny = seccomp.ERRNO(errno.EPERM)
 
@@ -347,7 +354,10 @@ def _compile_filter(seccomp: Any) -> bytes:
             calls.add_rule(action, number, *conditions)
 
     for name in DENIED_CALLS.split():
-        add(deny, name)
+        if name == "clone" and threads:
+            add(deny, name, seccomp.Arg(0, seccomp.MASKED_EQ, CLONE_THREAD, 0))
+        else:
+            add(deny, name)
     # A filter cannot read the arguments of these calls, which lie in memory. On ENOSYS, libraries use older calls.
     for name in ("clone3", "openat2"):
         add(seccomp.ERRNO(errno.ENOSYS), name)

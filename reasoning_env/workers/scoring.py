@@ -7,6 +7,7 @@ processor time is not scored at all. `cpu_time.py` measures.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -228,10 +229,23 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
         and _is_number(score, 1.0)
         and _is_number(scoring_s, 1e6)  # more than any deadline
         and (reason == Reason.SCORED or (reason == Reason.VERIFIER_ERROR and score == 0.0))
+        and _are_parts(said.get("parts"))
+        and isinstance(said.get("error", ""), str)
     )
     if not genuine:
         raise ProtocolFault(f"a verdict that cannot be one: {str(said)[:500]}")
-    return Verdict(float(score), Reason(reason), answer, float(scoring_s))
+    return Verdict(
+        float(score), Reason(reason), answer, float(scoring_s), parts=said.get("parts"), error=said.get("error")
+    )
+
+
+def _are_parts(value: Any) -> bool:
+    """Tell whether a value is None, or finite numbers by name."""
+    if value is None:
+        return True
+    return isinstance(value, dict) and all(
+        type(number) in (int, float) and math.isfinite(number) for number in value.values()
+    )
 
 
 def _is_number(value: Any, highest: float) -> bool:

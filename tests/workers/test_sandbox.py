@@ -285,7 +285,7 @@ def test_preparing_restricts_nothing() -> None:
             "ctypes.util.find_library = lambda name: None if name == 'seccomp' else find(name)",
             "Unable to find libseccomp",
         ),
-        (SECCOMP, "sandbox._compile_filter = lambda seccomp: b''", "Invalid argument"),
+        (SECCOMP, "sandbox._compile_filter = lambda seccomp, **_: b''", "Invalid argument"),
         (LANDLOCK, "sandbox._landlock = lambda paths: lambda: open('/no/such/file')", "No such file or directory"),
     ],
 )

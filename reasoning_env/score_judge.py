@@ -1,0 +1,115 @@
+"""Judge completions by any score function, in sandboxed processes with limits.
+
+    async with ScoreJudge("my_rewards:score") as judge:
+        verdicts = await judge.judge({"answer": "42"}, ["so it is 42", "no idea"])
+
+The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It is called in
+a process of its own for a completion that never ends, takes all memory or crashes the interpreter: such a completion
+gets 0 with a reason, and no other is harmed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from .errors import ConfigError
+from .prompts.completions import Completion, read_completions
+from .records import Problem, ProblemRequest, ProblemSpec, Split, Verdict
+from .sources.score_function import TASK, ScoreFunction
+from .workers.pool import PoolSettings, WorkerPool
+
+Row = Mapping[str, Any]
+
+
+class ScoreJudge:
+    """A score function behind a pool of worker processes, for one event loop. `async with` starts and closes it.
+
+    Args:
+        function: `MODULE:FUNCTION`. The module is a name that Python can import, or the path of a `.py` file.
+        read: Files and folders that the function may read, besides Python's and its own module's.
+        environment: Names of variables of this process that the function may see.
+        threads: Whether the function may start threads.
+        verifiers: Processes that score.
+        deadline_s: Processor time, in seconds, for a completion; one that takes more gets 0.
+        memory_mb: Memory of a process, in megabytes.
+        sandbox: Whether the operating system restricts the processes. Off, only the limits hold.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        *,
+        read: Sequence[str | Path] = (),
+        environment: Sequence[str] = (),
+        threads: bool = False,
+        verifiers: int | None = None,
+        deadline_s: float = 5.0,
+        memory_mb: int = 1024,
+        sandbox: bool = True,
+    ) -> None:
+        paths = tuple(str(Path(path).expanduser().absolute()) for path in read)
+        for path in paths:
+            if not os.path.exists(path):
+                raise ConfigError("there is no such file or folder", setting="read", got=path)
+        self.pool = WorkerPool(
+            PoolSettings(
+                generators=0,
+                verifiers=verifiers or os.cpu_count() or 1,
+                scoring_deadline_s=deadline_s,
+                # Each completion has its own limit; in a group of many bad ones the others keep their scores.
+                scoring_budget_s=math.inf,
+                memory_mb=memory_mb,
+                sandbox_verifiers=sandbox,
+                score_function=ScoreFunction(_absolute(function), paths, tuple(environment), threads),
+            )
+        )
+
+    async def start(self) -> None:
+        """Start the processes. Raises ConfigError for a function that cannot be used, and WorkerError."""
+        await self.pool.start()
+
+    async def close(self) -> None:
+        """End every process. Safe to call twice."""
+        await self.pool.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, error_class: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be judged at the moment, in one line; None while workers live."""
+        return self.pool.fault
+
+    async def judge(self, row: Row, completions: Sequence[Completion]) -> list[Verdict]:
+        """Return a verdict on each completion of a row, in order.
+
+        A verdict has the score, a reason, and the function's further numbers as `parts`. An error of the function is
+        the reason `verifier_error`, with its words as `error`. Raises ConfigError for a row that is no JSON object,
+        ScoringError and WorkerError for infrastructure errors, which are no scores.
+        """
+        texts = read_completions(completions)
+        try:
+            entry = json.dumps(dict(row), allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(f"must be a JSON object ({error})", setting="row") from error
+        spec = ProblemSpec(ProblemRequest(TASK, 0), Split.TRAIN, 0)
+        return await self.pool.score(Problem(spec, "", None, "{}", entry), texts)
+
+
+def _absolute(function: str) -> str:
+    """Return the function with the absolute path of a file; the name of a module stays."""
+    module, _, name = function.rpartition(":")
+    is_path = module.endswith(".py") or os.sep in module
+    return f"{Path(module).expanduser().absolute()}:{name}" if is_path else function

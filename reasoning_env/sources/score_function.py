@@ -1,0 +1,129 @@
+"""A score function of the user as a source without problems: a row is all that the function is told.
+
+The function is called as `function(completion, **row)`, and returns a number from 0 to 1, or a mapping with `score` and
+further numbers. It runs in verifier workers only. What it returns besides a number in range is an error of the answer,
+with the words that a verdict repeats.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..records import ProblemRequest
+from .contract import Answers, DetailedAnswers, Generated, Source, SourceTask
+from .modules import TaskModuleError, import_module, read_paths
+
+TASK = "score"
+"""Stands for the task of a row, which has none."""
+MAX_PARTS = 32
+"""Further numbers of a verdict. A worker's reply holds 4,096 bytes."""
+MAX_NAME = 60
+"""Characters of the name of a further number."""
+
+
+@dataclass(frozen=True)
+class ScoreFunction:
+    """A function `MODULE:NAME`, and what its processes may use that others may not.
+
+    `module` is a name that Python can import, or the path of a `.py` file. `read` are files and folders, `environment`
+    names of variables, and `threads` allows threads.
+    """
+
+    name: str
+    read: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    threads: bool = False
+
+
+class ScoreError(Exception):
+    """The function returned what is no score; the text says what."""
+
+
+class FunctionSource(Source):
+    """The source of a score function; generates nothing. Raises TaskModuleError if there is no such function."""
+
+    def __init__(self, name: str, folder: str | None) -> None:
+        entry, _, attribute = name.rpartition(":")
+        if not entry or not attribute.isidentifier():
+            raise TaskModuleError(f"{name} is not of the form MODULE:FUNCTION")
+        module = import_module(entry, folder)
+        function = getattr(module, attribute, None)
+        if function is None:
+            raise TaskModuleError(f"{entry} has no function {attribute}")
+        if not callable(function) or inspect.iscoroutinefunction(function):
+            raise TaskModuleError(f"{name} is no plain function")
+        self._function: Callable[..., Any] = function
+        self.read_paths = read_paths(module)
+
+    @property
+    def tasks(self) -> Mapping[str, SourceTask]:
+        return {}
+
+    def generate(self, request: ProblemRequest) -> Generated:
+        raise NotImplementedError("a score function makes no problems")
+
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+    ) -> Answers:
+        return ScoredRow(self._function, json.loads(entry))
+
+
+class ScoredRow(DetailedAnswers):
+    """Scores the completions of a row. `parts` are the further numbers of the last score."""
+
+    def __init__(self, function: Callable[..., Any], row: Mapping[str, Any]) -> None:
+        self._function = function
+        self._row = row
+        self.parts = {}
+
+    def score(self, answer: str) -> float:
+        """Return the score. Raises ScoreError for what is none, and any error of the function."""
+        self.parts = {}
+        returned = self._function(answer, **self._row)
+        if isinstance(returned, Mapping):
+            if "score" not in returned:
+                raise ScoreError("the function returned a mapping without `score`")
+            self.parts = _parts(returned)
+            returned = returned["score"]
+        number = _number(returned)
+        if number is None:
+            raise ScoreError(f"the function returned {_short(returned)}, which is no number")
+        if not 0.0 <= number <= 1.0:
+            raise ScoreError(f"the function returned {number!r}, which is not from 0 to 1")
+        return number
+
+
+def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
+    """Return the further numbers. Raises ScoreError for what is no finite number, and for too many."""
+    parts = {}
+    for name, value in returned.items():
+        if name == "score":
+            continue
+        number = _number(value)
+        if number is None or not math.isfinite(number):
+            raise ScoreError(f"{_short(name)} of the mapping is {_short(value)}, which is no finite number")
+        if not isinstance(name, str) or len(name) > MAX_NAME:
+            raise ScoreError(f"the name {_short(name)} is no text of at most {MAX_NAME} characters")
+        parts[name] = number
+    if len(parts) > MAX_PARTS:
+        raise ScoreError(f"the mapping has {len(parts)} numbers besides `score`, over {MAX_PARTS}")
+    return parts
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, numpy's included, as a float; None for anything else."""
+    if isinstance(value, (str, bytes, bytearray)) or value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:60]

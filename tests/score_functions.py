@@ -1,0 +1,72 @@
+"""Score functions that do what a completion says, for the tests of `ScoreJudge`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def score(completion: str, answer: str = "", **row: Any) -> float:
+    """Return 1 if the completion is the answer; else do what a completion in ACTS asks for."""
+    if completion in ACTS:
+        return ACTS[completion](row)
+    return float(completion == answer)
+
+
+def never_end(row: Mapping[str, Any]) -> Any:
+    while True:
+        pass
+
+
+def take_all_memory(row: Mapping[str, Any]) -> Any:
+    taken = []
+    while True:
+        taken.append(bytearray(10_000_000))
+
+
+def write_file(row: Mapping[str, Any]) -> Any:
+    Path(row["path"]).write_text("written")
+    return 1.0
+
+
+def start_thread(row: Mapping[str, Any]) -> Any:
+    done = []
+    thread = threading.Thread(target=lambda: done.append(1.0))
+    thread.start()
+    thread.join()
+    return done[0]
+
+
+ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "never end": never_end,
+    "take all memory": take_all_memory,
+    "crash": lambda row: os.abort(),
+    "exit": lambda row: os._exit(0),
+    "leave": lambda row: exit(),
+    "raise": lambda row: 1 / 0,
+    "nan": lambda row: float("nan"),
+    "two": lambda row: 2,
+    "none": lambda row: None,
+    "text": lambda row: "1.0",
+    "parts": lambda row: {"score": 0.5, "length": 3, "style": 0.25},
+    "only parts": lambda row: {"length": 3},
+    "infinite part": lambda row: {"score": 0.5, "length": float("inf")},
+    "many parts": lambda row: {"score": 0.5, **{str(number): number for number in range(33)}},
+    "write a file": write_file,
+    "connect": lambda row: socket.create_connection((row["host"], row["port"])),
+    "fork": lambda row: os.fork(),
+    "start a thread": start_thread,
+    "variable": lambda row: float(os.environ.get(row["name"]) == "value"),
+    "read": lambda row: float(Path(row["path"]).read_text() == "content"),
+}
+
+
+async def asynchronous(completion: str) -> float:
+    return 1.0
+
+
+NUMBER = 7
