@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest_asyncio
 
 from reasoning_env import Session
 from reasoning_env.records import ProblemRequest, ProblemSpec, Reason, Split
+from reasoning_env.sources.rlve_facts import LEFT_OUT
 from tests.waiting import PATIENCE_S
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -181,3 +183,8 @@ async def test_text_is_evaluated_in_the_sandbox(session: Session[Any], tmp_path:
     assert [verdict.score for verdict in verdicts] == [0.0] * len(hostile) + [1.0]
     assert verdicts[-2].reason is Reason.TIMEOUT
     assert not written.exists()
+
+
+def test_page_has_what_is_left_out() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
+    assert dict(re.findall(r"^\| `rlve/(\w+)` \| (.*) \|$", page, re.MULTILINE)) == dict(LEFT_OUT)
