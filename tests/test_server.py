@@ -422,6 +422,8 @@ async def test_large_chunked_body_is_refused(judge: Judge) -> None:
         (ONE, "gzip", 400),
         (ONE, "br", 415),
     ],
+    # A packed body holds the time, and the processes of pytest-xdist must agree on names.
+    ids=["gzip", "capitals", "deflate", "bomb", "cut", "longer", "not packed", "unknown"],
 )
 async def test_packed_body(judge: Judge, body: bytes, encoding: str, status: int) -> None:
     async with serving(judge, max_body_mb=1) as served:
