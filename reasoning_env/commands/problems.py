@@ -40,7 +40,7 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
     given: dict[str, object] = {"seed": options.seed}
     if options.tasks:
         given["tasks"] = split_names(options.tasks)
-    settings = file_settings(options.config, {"worker_niceness": 0}, given)
+    settings = file_settings(options, {"worker_niceness": 0}, given)
     wanted = Wanted(options.count, tuple(options.levels), options.seed, *options.shard)
     chat = None if options.tokenizer is None else read_chat_format(options.tokenizer, setting="--tokenizer")
     session = Session(settings, prepare=_prepare(settings, chat, options), checkout=find_checkout(folder))

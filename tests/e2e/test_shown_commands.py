@@ -300,12 +300,11 @@ def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) 
         assert serve.end(signal.SIGTERM) == 128 + signal.SIGTERM
 
 
-def test_serve_by_hand(newcomer: Newcomer, processes: Processes) -> None:
+def test_serve_by_hand(newcomer: Newcomer, processes: Processes, run_api: RunApi) -> None:
     blocks = [block.split("```")[0] for block in DOCS.split("```bash\n")]
     shown = next(block for block in blocks if "python examples/trainer.py" in block)
     assert "python -m reasoning_gym_testing --policy demo.policy:ScriptedPolicy --options" in shown
-    run_api = RunApi(processes)
-    run_api.start()
+    run_api.reset_data()
     trainer = processes.start("trainer", ["examples/trainer.py", run_api.url], python=True, cwd=REPOSITORY)
     addresses = ["--base-url", newcomer.inference_url, "--env.rollout_server_url", run_api.url]
     serve = newcomer.start(BY_HAND, {"reasoning_gym_testing/tokenizer": TOKENIZER}, *addresses)

@@ -366,24 +366,30 @@ async def test_no_descriptor_left(pool: WorkerPool, temp_folder: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 8, hard))
     try:
-        with contextlib.suppress(OSError):
-            while True:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
+        taking = asyncio.create_task(_take_descriptors(taken))
+        await asyncio.sleep(0)
         for worker in pool.worker_pids:
             os.kill(worker, signal.SIGKILL)
         await until(lambda: pool.worker_pids == ())
-        with contextlib.suppress(OSError):
-            while True:  # what the workers left
-                taken.append(os.open(os.devnull, os.O_RDONLY))
         with pytest.raises(WorkerError, match="Too many open files"):
             await pool.score(problem, ["3"])
     finally:
+        taking.cancel()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for descriptor in taken:
             os.close(descriptor)
     await until(lambda: pool.fault is None)
     assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
     assert pool.stats.fork_servers_started == 1
+
+
+async def _take_descriptors(taken: list[int]) -> None:
+    """Take every descriptor that is left or becomes free, such as those of workers that ended."""
+    while True:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        await asyncio.sleep(0)
 
 
 def _fork_server_pid(pool: WorkerPool) -> int:
