@@ -21,10 +21,14 @@ from typing import Any, Self
 from .errors import ConfigError
 from .prompts.completions import Completion, read_completions
 from .records import Problem, ProblemRequest, ProblemSpec, Split, Verdict
+from .settings import check_whole_number
+from .sources.modules import absolute_entry
 from .sources.score_function import TASK, ScoreFunction
 from .workers.pool import PoolSettings, WorkerPool
 
 Row = Mapping[str, Any]
+MAX_DEADLINE_S = 3600.0
+"""The same bound as that of the setting `scoring_deadline_s`."""
 
 
 class ScoreJudge:
@@ -35,7 +39,7 @@ class ScoreJudge:
         read: Files and folders that the function may read, besides Python's and its own module's.
         environment: Names of variables of this process that the function may see.
         threads: Whether the function may start threads.
-        verifiers: Processes that score.
+        verifiers: Processes that score; None for one on each processor.
         deadline_s: Processor time, in seconds, for a completion; one that takes more gets 0.
         memory_mb: Memory of a process, in megabytes.
         sandbox: Whether the operating system restricts the processes. Off, only the limits hold.
@@ -53,6 +57,11 @@ class ScoreJudge:
         memory_mb: int = 1024,
         sandbox: bool = True,
     ) -> None:
+        verifiers = (os.cpu_count() or 1) if verifiers is None else verifiers
+        for name, value in (("verifiers", verifiers), ("memory_mb", memory_mb)):
+            check_whole_number(name, value, least=1)
+        if not 0.0 < deadline_s <= MAX_DEADLINE_S:
+            raise ConfigError(f"must be over 0, and at most {MAX_DEADLINE_S:g}", setting="deadline_s", got=deadline_s)
         paths = tuple(str(Path(path).expanduser().absolute()) for path in read)
         for path in paths:
             if not os.path.exists(path):
@@ -60,13 +69,13 @@ class ScoreJudge:
         self.pool = WorkerPool(
             PoolSettings(
                 generators=0,
-                verifiers=verifiers or os.cpu_count() or 1,
+                verifiers=verifiers,
                 scoring_deadline_s=deadline_s,
                 # Each completion has its own limit; in a group of many bad ones the others keep their scores.
                 scoring_budget_s=math.inf,
                 memory_mb=memory_mb,
                 sandbox_verifiers=sandbox,
-                score_function=ScoreFunction(_absolute(function), paths, tuple(environment), threads),
+                score_function=ScoreFunction(_with_absolute_path(function), paths, tuple(environment), threads),
             )
         )
 
@@ -108,8 +117,7 @@ class ScoreJudge:
         return await self.pool.score(Problem(spec, "", None, "{}", entry), texts)
 
 
-def _absolute(function: str) -> str:
-    """Return the function with the absolute path of a file; the name of a module stays."""
+def _with_absolute_path(function: str) -> str:
+    """Return `MODULE:FUNCTION` with the absolute path of a file; the name of a module stays."""
     module, _, name = function.rpartition(":")
-    is_path = module.endswith(".py") or os.sep in module
-    return f"{Path(module).expanduser().absolute()}:{name}" if is_path else function
+    return f"{absolute_entry(module)}:{name}" if module else function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -184,6 +185,12 @@ async def test_module_that_raises(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"broken\.py cannot be imported: ZeroDivisionError"):
         await make_judge(f"{tmp_path}/broken.py:score").start()
+
+
+@pytest.mark.parametrize("wrong", [{"verifiers": 0}, {"memory_mb": 0}, {"deadline_s": 0.0}, {"deadline_s": math.nan}])
+def test_limit_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}: must be"):
+        make_judge(**wrong)
 
 
 def test_path_that_is_not_there(tmp_path: Path) -> None:

@@ -108,9 +108,17 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.score is None and (options.read or options.env_var or options.threads or options.deadline_s):
         parser.error("--read, --env-var, --threads and --deadline-s go with --score")
-    if options.score is not None and options.ray is not None:
-        parser.error("--score does not go with --ray")
+    if options.score is not None:
+        _refuse_options_of_tasks(parser, options)
     return options
+
+
+def _refuse_options_of_tasks(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with an error for options that a score function has no use for."""
+    unused = ("ray", "config", "generators", "reference_deadline_s", "task_modules", "checkout")
+    given = [_option(name) for name in unused if getattr(options, name)]
+    if given:
+        parser.error(f"--score does not go with {', '.join(given)}")
 
 
 def _add_score_options(parser: argparse.ArgumentParser) -> None:
@@ -129,18 +137,15 @@ def _add_score_options(parser: argparse.ArgumentParser) -> None:
 
 def _score_judge(options: argparse.Namespace) -> ScoreJudge:
     """Return the judge of --score. Raises ConfigError for an option out of range."""
-    if options.verifiers is not None and options.verifiers < 1:
-        raise ConfigError("must be at least 1", setting="--verifiers", got=options.verifiers)
-    deadline_s = 5.0 if options.deadline_s is None else options.deadline_s
-    if not 0.0 < deadline_s <= 3600.0:
-        raise ConfigError("must be over 0, and at most 3600", setting="--deadline-s", got=deadline_s)
     return ScoreJudge(
         options.score,
         read=options.read,
         environment=options.env_var,
         threads=options.threads,
         verifiers=options.verifiers,
-        deadline_s=deadline_s,
+        deadline_s=ReasoningSettings.model_fields["scoring_deadline_s"].default
+        if options.deadline_s is None
+        else options.deadline_s,
     )
 
 

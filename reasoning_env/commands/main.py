@@ -53,6 +53,8 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
         "num_generators": "--generators",
         "num_verifiers": "--verifiers",
         "read": "--read",
+        "verifiers": "--verifiers",
+        "deadline_s": "--deadline-s",
         "score_function": "--score",
     },
     "problems": {"tasks": "--tasks", "seed": "--seed"},

@@ -119,6 +119,11 @@ def module_name(entry: str) -> str:
     return Path(entry).stem if _is_path(entry) else entry
 
 
+def absolute_entry(entry: str) -> str:
+    """Return the absolute path of a module's file; the name of a module stays."""
+    return str(Path(entry).expanduser().absolute()) if _is_path(entry) else entry
+
+
 def _is_path(entry: str) -> bool:
     return entry.endswith(".py") or os.sep in entry
 

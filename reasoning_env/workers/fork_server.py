@@ -25,6 +25,7 @@ from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
 from ..records import TaskInfo
 from ..settings import ReasoningSettings
+from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction
 from .cpu_time import STALL_S
 from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
@@ -85,18 +86,12 @@ class PoolSettings:
             sandbox_verifiers=settings.sandbox_verifiers,
             fast_generators=settings.fast_generators,
             checkout=checkout,
-            task_modules=tuple(map(_absolute, settings.task_modules)),
+            task_modules=tuple(map(absolute_entry, settings.task_modules)),
         )
 
 
 def _task_info(name: str, task: Mapping[str, Any]) -> TaskInfo:
     return TaskInfo(name, task["category"], task["left_out"])
-
-
-def _absolute(module: str) -> str:
-    """Return the absolute path of a file; the name of a module stays."""
-    is_path = module.endswith(".py") or os.sep in module
-    return str(Path(module).expanduser().absolute()) if is_path else module
 
 
 class ForkServer:

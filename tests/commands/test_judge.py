@@ -139,3 +139,17 @@ def test_unused_settings_of_file_are_told(
     with pytest.raises(ConfigError, match="Ray is not installed"):
         judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
     assert capsys.readouterr().err == "not used by this command: env.group_size, openai\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--score", "a:b", "--config", "x.yaml"], "--score does not go with --config"),
+        (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --ray, --generators"),
+        (["--threads"], "go with --score"),
+        (["--score", "a:b", "--deadline-s", "-1"], "deadline_s: must be over 0"),
+    ],
+)
+def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        judge.judge_command(options, tmp_path)
