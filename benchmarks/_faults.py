@@ -109,7 +109,8 @@ class Fault:
 def _kill_worker(scene: Scene, chance: random.Random) -> None:
     alive = sorted(filter(is_alive, descendants(scene.lasting.pid)))
     if alive:
-        os.kill(chance.choice(alive), signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(chance.choice(alive), signal.SIGKILL)
 
 
 def _move_dumps(scene: Scene, _chance: random.Random) -> None:

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -28,6 +26,7 @@ from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.three_completions import SCORES, three_completions
 from tests.waiting import PATIENCE_S
+from tests.workers.support import kill
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 SMALL: dict[str, Any] = {
@@ -321,8 +320,7 @@ def test_stream_under_kills(monkeypatch: pytest.MonkeyPatch) -> None:
         with Bridge(**settings) as bridge:
             for _ in range(30):
                 if killing:
-                    for pid in bridge.session.pool.worker_pids:
-                        os.kill(pid, signal.SIGKILL)
+                    kill(bridge.session.pool.worker_pids)
                 problem = bridge.next()
                 verdicts = [Verdict(float(answer), Reason.SCORED) for answer in (1, 0)]
                 bridge.observe(problem, verdicts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from reasoning_gym_testing import FaultyServer, LocalTraining, Process, cut, gen
 from reasoning_gym_testing.http_server import Fault, Picks, every_request
 from reasoning_gym_testing.process_table import descendants
 from tests.waiting import wait_until
+from tests.workers.support import kill
 
 from .processes import needs_proc
 from .training_runs import all_at_once, handed_out, make_training, scored, wait_for_groups
@@ -95,7 +95,7 @@ def clock_trainer_and_workers(training: LocalTraining) -> Process:
     go_on(training)
     [fork_server] = [process for process in descendants(environment.pid) if descendants(process)]
     for process in (*descendants(fork_server), fork_server):
-        os.kill(process, signal.SIGKILL)
+        kill([process])
         go_on(training)
     return environment
 

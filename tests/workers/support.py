@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +67,13 @@ async def library_info(checkout: Path | None, **settings: Any) -> LibraryInfo:
 
 async def make(pool: WorkerPool, task: str = "ok", seed: int = 1, **params: Any) -> Problem:
     return await pool.generate(spec(task, seed, **params), PATIENCE_S)
+
+
+def kill(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
+    """Signal processes, of which some may have ended already: a pool learns of a death a moment after it."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def is_gone(pid: int) -> bool:

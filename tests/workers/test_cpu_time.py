@@ -17,7 +17,7 @@ from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S, until
 
-from .support import make, running_pool, spec
+from .support import kill, make, running_pool, spec
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
 
@@ -114,6 +114,5 @@ async def test_stopped_fork_server_is_replaced(pool: WorkerPool, monkeypatch: py
 async def _stop(pool: WorkerPool, which: slice) -> None:
     """Stop workers again and again, also those that replace them."""
     while True:
-        for pid in pool.worker_pids[which]:
-            os.kill(pid, signal.SIGSTOP)
+        kill(pool.worker_pids[which], signal.SIGSTOP)
         await asyncio.sleep(0.02)

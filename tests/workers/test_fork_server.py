@@ -32,7 +32,7 @@ from tests.records import make_problem
 from tests.waiting import PATIENCE_S, until, wait_until
 
 from .fake_library import write_fake_library
-from .support import is_gone, library_info, make, running_pool, spec
+from .support import is_gone, kill, library_info, make, running_pool, spec
 
 ROOT = Path(reasoning_env.__file__).parents[1]
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's part is there on Linux only")
@@ -312,8 +312,7 @@ async def test_unforeseen_error_at_a_start(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(fork_server_module.ForkServer, "spawn", AsyncMock(side_effect=RuntimeError("unforeseen")))
-        for worker in pool.worker_pids:
-            os.kill(worker, signal.SIGKILL)
+        kill(pool.worker_pids)
         with pytest.raises(WorkerError, match="RuntimeError: unforeseen"):
             await make(pool)
     await until(lambda: pool.fault is None)
@@ -368,8 +367,7 @@ async def test_no_descriptor_left(pool: WorkerPool, temp_folder: Path) -> None:
     try:
         taking = asyncio.create_task(_take_descriptors(taken))
         await asyncio.sleep(0)
-        for worker in pool.worker_pids:
-            os.kill(worker, signal.SIGKILL)
+        kill(pool.worker_pids)
         await until(lambda: pool.worker_pids == ())
         with pytest.raises(WorkerError, match="Too many open files"):
             await pool.score(problem, ["3"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool, read_problem
 from reasoning_env.workers.protocol import Frame, ProtocolFault
 from tests.waiting import PATIENCE_S, until
 
-from .support import is_gone, make, running_pool, spec
+from .support import is_gone, kill, make, running_pool, spec
 
 
 async def test_fields_of_a_problem(pool: WorkerPool) -> None:
@@ -92,16 +90,14 @@ async def test_generator_killed_from_outside(pool: WorkerPool) -> None:
 
 async def test_idle_worker_is_replaced(pool: WorkerPool) -> None:
     workers = pool.worker_pids
-    for worker in workers:
-        os.kill(worker, signal.SIGKILL)
+    kill(workers)
     await until(lambda: len(pool.worker_pids) == 2 and not set(pool.worker_pids) & set(workers))
     assert pool.fault is None
 
 
 async def test_idle_workers_die(pool: WorkerPool) -> None:
     workers = pool.worker_pids
-    for worker in workers:
-        os.kill(worker, signal.SIGKILL)
+    kill(workers)
     await until(lambda: all(map(is_gone, workers)))
     problem = await make(pool, "ok", seed=7)
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
