@@ -25,7 +25,7 @@ import aiohttp
 from aiohttp import web
 
 from reasoning_env import Problem, ReasoningSettings, Session
-from reasoning_env.server import JudgeServer
+from reasoning_env.judging.server import JudgeServer
 from reasoning_gym_testing.http_server import HOST, free_port
 
 GROUP_SIZE = 8

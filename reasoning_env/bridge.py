@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from .errors import ClosedError, GenerationError, ScoringError, WorkerError
-from .judge_client import JudgeClient
+from .judging.client import JudgeClient
 from .prompts.completions import Completion, read_completions
 from .records import Problem, Verdict
 from .rewards import check_problem, read_verdicts

@@ -4,7 +4,7 @@ Every failure is the fault of one of six. The fault decides what follows; the mo
 
 The user: a setting, an option, a file or a reference cannot be used.
     Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), before the first problem
-    where the fault can be seen by then. Over HTTP, a wrong reference is status 422 (`server.py`).
+    where the fault can be seen by then. Over HTTP, a wrong reference is status 422 (`judging/server.py`).
     ConfigError, SeveralConfigErrors, InvalidReferenceError
 
 The inference server: the server is away, busy or slow, refuses a request, or sends no usable reply.
@@ -23,7 +23,7 @@ The trainer's API, which takes the groups: the API is away, or refuses a group.
 The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers by itself.
     Another problem is drawn. A task that fails several times in a row is quarantined; the run ends when all tasks
     are (`problems/stream.py`). After several draws a problem of the evaluation set is left out
-    (`evaluations/problem_set.py`). Over HTTP, the reference of such a problem is status 422 (`server.py`).
+    (`evaluations/problem_set.py`). Over HTTP, the reference of such a problem is status 422 (`judging/server.py`).
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.
@@ -31,7 +31,7 @@ The infrastructure: a worker process is killed or cannot be started, the machine
     `workers/scoring.py`). A group that has no verdicts then is dropped; a group that takes more processor time than
     its budget is dropped at once. A problem of a stream or an evaluation is generated again, for as long as it takes
     (`problems/stream.py`). Workers that cannot be started are tried again for as long as the pool is open, and jobs
-    fail meanwhile. Over HTTP, missing verdicts are status 503 (`server.py`); for a bridge they are None
+    fail meanwhile. Over HTTP, missing verdicts are status 503 (`judging/server.py`); for a bridge they are None
     (`bridge.py`). A full disk ends `process` and `evaluate`, and what is written stays
     (`atropos/modes/group_file.py`, `evaluations/folder.py`). Dumps wait in memory, up to a limit, and are dropped
     above the limit (`dumps/writer.py`). A damaged checkpoint is passed over (`storage/checkpoints.py`).

@@ -18,9 +18,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .charts import Chart, Estimate, interval_chart
 from .dumps.reader import DumpedGroup, list_files, stream_groups
 from .errors import ConfigError
+from .evaluations.charts import Chart, Estimate, interval_chart
 from .evaluations.folder import SAMPLES, Results, read_results
 from .evaluations.summary import Row, summarise, tally_by_task
 from .runtime.text import counted, visible

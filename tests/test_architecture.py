@@ -228,7 +228,7 @@ def test_core_works_without_atropos_extra() -> None:
     script = (
         "import sys\n"
         f"for name in {sorted(ADDS_ATROPOS)}: sys.modules[name] = None\n"
-        "import reasoning_env, reasoning_env.bridge, reasoning_env.server, reasoning_env.commands.judge\n"
+        "import reasoning_env, reasoning_env.bridge, reasoning_env.judging.server, reasoning_env.commands.judge\n"
         "import reasoning_env.commands.evaluate\n"
         "[getattr(reasoning_env, name) for name in reasoning_env.__all__]\n"
     )

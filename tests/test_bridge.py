@@ -20,8 +20,8 @@ from aiohttp.test_utils import TestServer
 import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.server import JudgeServer
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.three_completions import SCORES, three_completions

@@ -13,9 +13,9 @@ import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
 from reasoning_env.errors import ConfigError
+from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.score_judge import ScoreJudge
-from reasoning_env.server import JudgeServer
 
 FUNCTION = "tests.score_functions:score"
 ROW = {"answer": "right"}

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.judge_client import TOKEN
+from reasoning_env.judging.client import TOKEN
 from reasoning_env.session import Session
 
 from .dockerfile import (

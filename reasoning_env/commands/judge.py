@@ -15,11 +15,11 @@ from pathlib import Path
 from aiohttp import web
 
 from ..errors import ConfigError
-from ..judge_client import TOKEN, judge_token
+from ..judging.client import TOKEN, judge_token
+from ..judging.server import Judge, JudgeLimits, JudgeServer
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
 from ..score_judge import ScoreJudge
-from ..server import Judge, JudgeLimits, JudgeServer
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout

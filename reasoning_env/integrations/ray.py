@@ -21,9 +21,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..errors import ScoringError, WorkerError
 from ..records import Problem, Verdict
+from ..runtime.clients import CLIENT
 from ..session import Session
 from ..settings import ReasoningSettings
-from ..workers.jobs import CLIENT
 
 logger = logging.getLogger(__name__)
 

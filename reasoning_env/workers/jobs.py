@@ -10,14 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from .worker import Slot
-
-CLIENT: ContextVar[str] = ContextVar("CLIENT", default="")
-"""Name of the client of a server for whom the present task works; empty for the process's own work."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,12 +32,13 @@ from ..errors import (
 from ..metrics.stats import LibraryInfo, PoolStats
 from ..problems.references import Reference
 from ..records import Problem, ProblemSpec, Split, Verdict
+from ..runtime.clients import CLIENT
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
 from .cpu_time import STALL_S, Starved, receive_in_cpu_time
 from .fork_server import ForkServer, PoolSettings, launch
-from .jobs import CLIENT, Job, JobQueue
+from .jobs import Job, JobQueue
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import GroupScorer
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied

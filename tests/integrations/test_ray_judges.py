@@ -12,7 +12,7 @@ import pytest
 
 from reasoning_env.errors import GeneratorFaultError, ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.workers.jobs import CLIENT
+from reasoning_env.runtime.clients import CLIENT
 
 
 class RayError(Exception):

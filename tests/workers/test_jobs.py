@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from reasoning_env.records import Split
-from reasoning_env.workers.jobs import CLIENT, Job, JobQueue
+from reasoning_env.runtime.clients import CLIENT
+from reasoning_env.workers.jobs import Job, JobQueue
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from reasoning_env.charts import Chart, Estimate, course_chart, interval_chart
+from reasoning_env.evaluations.charts import Chart, Estimate, course_chart, interval_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 

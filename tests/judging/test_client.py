@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
-from reasoning_env import judge_client
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
-from reasoning_env.judge_client import JudgeClient
+from reasoning_env.judging import client
+from reasoning_env.judging.client import JudgeClient
 
 ROW = {"score": 1.0, "reason": "scored", "answer": "7"}
 SOUND = {"verdicts": [ROW, {"score": 0.0, "reason": "no_answer", "answer": None}]}
@@ -54,7 +54,7 @@ async def client_of(foreign: Foreign, timeout_s: float = 60.0) -> AsyncIterator[
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_client, "pauses", lambda: iter([0.01] * 100_000))
+    monkeypatch.setattr(client, "pauses", lambda: iter([0.01] * 100_000))
 
 
 async def test_verdicts_in_order() -> None:

@@ -15,7 +15,6 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from reasoning_env import server as server_module
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import (
     ConfigError,
@@ -25,8 +24,9 @@ from reasoning_env.errors import (
     ScoringError,
     WorkerError,
 )
+from reasoning_env.judging import server as server_module
+from reasoning_env.judging.server import BodyBudget, JudgeLimits, JudgeServer, completion_behind
 from reasoning_env.records import Problem, Reason, Verdict
-from reasoning_env.server import BodyBudget, JudgeLimits, JudgeServer, completion_behind
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from tests.waiting import PATIENCE_S

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from .runtime.text import visible
+from ..runtime.text import visible
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9")
 """Colours of the series, which colour-blind readers can tell apart."""

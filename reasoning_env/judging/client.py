@@ -13,9 +13,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
-from .records import Reason, Verdict
-from .runtime.retries import pauses
+from ..errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
+from ..records import Reason, Verdict
+from ..runtime.retries import pauses
 
 if TYPE_CHECKING:
     import aiohttp

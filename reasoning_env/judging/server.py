@@ -31,13 +31,13 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field
 
-from .errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
-from .judge_client import NOT_GENERATED, check_token
-from .records import Verdict
-from .runtime.json_reader import TooManyValuesError, read_json
-from .runtime.retries import pauses
-from .runtime.turns import in_background
-from .workers.jobs import CLIENT
+from ..errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
+from ..records import Verdict
+from ..runtime.clients import CLIENT
+from ..runtime.json_reader import TooManyValuesError, read_json
+from ..runtime.retries import pauses
+from ..runtime.turns import in_background
+from .client import NOT_GENERATED, check_token
 
 logger = logging.getLogger(__name__)
 
