@@ -57,7 +57,13 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
         "deadline_s": "--deadline-s",
         "score_function": "--score",
     },
-    "problems": {"tasks": "--tasks", "seed": "--seed"},
+    "problems": {
+        "tasks": "--tasks",
+        "exclude_tasks": "--exclude",
+        "task_params": "--params",
+        "seed": "--seed",
+        "complexity_mode": "--levels",
+    },
     "score": {"tasks": ""},
     "tasks": {
         "tasks": "",

@@ -7,13 +7,25 @@ import json
 import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..data.problems import COLUMNS, ProblemRows, Row, TaskProgress, Wanted, describe_row
+from ..data.problems import (
+    COLUMNS,
+    Form,
+    Level,
+    ProblemRows,
+    Row,
+    TaskProgress,
+    Wanted,
+    describe_problem,
+    describe_row,
+)
 from ..data.store import RowStore, finished_card, write_card
 from ..data.tables import check_name, write_rows
+from ..errors import ConfigError
 from ..problems.plan import describe_run
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import build_messages, system_prompt
@@ -24,7 +36,7 @@ from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, at_least_one, file_settings
-from .problem_options import level, seed, split_names
+from .problem_options import level, mapping, seed, split_names
 from .running import run_to_end
 from .tasks import read_chat_format
 
@@ -37,16 +49,25 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
     """
     options = _parse(argv)
     check_name(options.out, "--out")
-    given: dict[str, object] = {"seed": options.seed}
+    given: dict[str, object] = {}
+    if options.seed is not None:
+        given["seed"] = options.seed
     if options.tasks:
         given["tasks"] = split_names(options.tasks)
+    if options.exclude:
+        given["exclude_tasks"] = split_names(options.exclude)
+    if options.params is not None:
+        given["task_params"] = options.params
     settings = file_settings(options, {"worker_niceness": 0}, given)
-    wanted = Wanted(options.count, tuple(options.levels), options.seed, *options.shard)
+    levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
+    wanted = Wanted(options.count or 1, levels, settings.seed, *options.shard)
     chat = None if options.tokenizer is None else read_chat_format(options.tokenizer, setting="--tokenizer")
     session = Session(settings, prepare=_prepare(settings, chat, options), checkout=find_checkout(folder))
+    how = _How(options.form, options.evaluation, options.levels is not None, options.max_prompt_tokens)
     command = "problems " + shlex.join(argv)
-    card = run_to_end(lambda: write_problems(session, wanted, options.out, chat, options.max_prompt_tokens, command))
-    _table(card).print()
+    card = run_to_end(lambda: write_problems(session, wanted, options.out, chat, how, command))
+    if card["tasks"]:
+        _table(card).print()
     for task, facts in card["tasks"].items():
         for reason in facts["ended"]:
             print(f"{task} has {facts['rows']} rows of {facts['wanted']}: {reason}")
@@ -59,16 +80,29 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="problems", description="Write problems to train on: no question twice, none of the evaluation set."
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
-    parser.add_argument("--count", type=at_least_one, required=True, metavar="N", help="rows of all tasks together")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--count", type=at_least_one, metavar="N", help="rows of all tasks together")
+    what.add_argument("--evaluation", action="store_true", help="write the evaluation set instead of rows to train on")
     parser.add_argument("--tasks", action="append", metavar="NAMES", help="names, globs and categories: gcd,algebra/*")
+    parser.add_argument("--exclude", action="append", metavar="NAMES", help="tasks to leave out of --tasks")
+    parser.add_argument(
+        "--params", type=mapping, metavar="MAPPING", help="parameters by task: '{chain_sum: {min_terms: 4}}'"
+    )
     parser.add_argument(
         "--levels",
         type=_levels,
-        default=[None],
         metavar="L,L",
-        help="levels of difficulty from 0 to 1, in turn (default: the library's own)",
+        help="levels of difficulty from 0 to 1, in turn, or `random` (default: of --config, or the library's own)",
     )
-    parser.add_argument("--seed", type=seed, default=42, metavar="N", help="seed of the file (default: %(default)s)")
+    parser.add_argument("--seed", type=seed, metavar="N", help="seed of the file (default: of --config, or 42)")
+    parser.add_argument(
+        "--format",
+        dest="form",
+        type=Form,
+        choices=list(Form),
+        default=Form.ROWS,
+        help="columns of a row: `verl` for verl and SkyRL (default: %(default)s)",
+    )
     parser.add_argument(
         "--shard", type=_shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"
     )
@@ -80,11 +114,28 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.max_prompt_tokens is not None and options.tokenizer is None:
         parser.error("--max-prompt-tokens goes with --tokenizer")
+    if options.form is Form.VERL and options.tokenizer is not None and options.max_prompt_tokens is None:
+        parser.error("--tokenizer adds no column with --format verl; there it goes with --max-prompt-tokens")
+    if options.evaluation and (options.levels is not None or options.max_prompt_tokens is not None):
+        parser.error("--evaluation goes with neither --levels nor --max-prompt-tokens")
     return options
 
 
-def _levels(text: str) -> list[float]:
-    levels = [level(part.strip()) for part in text.split(",")]
+def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
+    """Return the levels of the settings. Raises ConfigError for a curriculum."""
+    if settings.complexity_mode == "curriculum":
+        raise ConfigError(
+            "the rows of a file are read once, so that no curriculum is possible",
+            setting="complexity_mode",
+            remedy="name --levels, such as 0.25,0.5 or random",
+        )
+    return ("random",) if settings.complexity_mode == "random" else (settings.complexity_level,)
+
+
+def _levels(text: str) -> list[Level]:
+    if text.strip() == "random":
+        return ["random"]
+    levels: list[Level] = [level(part.strip()) for part in text.split(",")]
     if len(set(levels)) < len(levels):
         raise argparse.ArgumentTypeError(f"names a level twice; got {text!r}")
     return levels
@@ -113,12 +164,25 @@ def _prepare(
     return prepare
 
 
+@dataclass(frozen=True)
+class _How:
+    """How a file is written.
+
+    `evaluation` asks for the evaluation set, `needs_levels` that every task has the wanted levels.
+    """
+
+    form: Form = Form.ROWS
+    evaluation: bool = False
+    needs_levels: bool = False
+    max_prompt_tokens: int | None = None
+
+
 async def write_problems(
     session: Session[Problem],
     wanted: Wanted,
     out: Path,
     chat: ChatFormat | None = None,
-    max_prompt_tokens: int | None = None,
+    how: _How = _How(),
     command: str = "",
 ) -> Mapping[str, Any]:
     """Write a file of problems, or go on with it, and return its card. Starts and closes the session.
@@ -126,14 +190,26 @@ async def write_problems(
     The card has `rows`, `tasks` with the progress of each, the settings as `made_with`, and `releases`.
     """
     async with session:
-        made_with = _made_with(session, wanted, chat, max_prompt_tokens)
+        without = sorted(set(session.plan.weights) - session.plan.adjustable)
+        if how.needs_levels and without:
+            raise ConfigError(
+                f"no levels in {', '.join(without)}",
+                setting="--levels",
+                remedy=f"leave out what has none: --exclude {','.join(without)}",
+            )
+        made_with = _made_with(session, wanted, chat, how)
         finished = finished_card(out, made_with)
         if finished is not None:
             return finished
         store = RowStore(out, made_with)
         try:
-            await _fill(session, wanted, store, chat)
-            types = {**COLUMNS, **({} if chat is None else {"tokens": "tokens"})}
+            types = dict(COLUMNS[how.form])
+            if chat is not None and how.form is Form.ROWS:
+                types["tokens"] = "tokens"
+            if how.evaluation:
+                await _fill_with_evaluation(session, wanted, store, chat, how.form)
+            else:
+                await _fill(session, wanted, store, chat, how.form)
             card = _card(session, wanted, store, made_with, command)
             write_card(out, card)
             write_rows(out, lambda: (row for _, row in store.rows()), types)
@@ -144,7 +220,28 @@ async def write_problems(
         return card
 
 
-async def _fill(session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None) -> None:
+async def _fill_with_evaluation(
+    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: Form
+) -> None:
+    """Put the part's problems of the evaluation set into the store."""
+    problems = await session.evaluation_set.problems()
+    for position in range(wanted.part - 1, len(problems), wanted.parts):
+        columns = describe_problem(session, position, problems[position], form)
+        store.add(position, _with_tokens(columns, session, problems[position], chat, form))
+
+
+def _with_tokens(
+    columns: dict[str, Any], session: Session[Problem], problem: Problem, chat: ChatFormat | None, form: Form
+) -> dict[str, Any]:
+    """Return the columns, with the prompt's tokens where there is a chat format and a place for them."""
+    if chat is None or form is not Form.ROWS:
+        return columns
+    return {**columns, "tokens": list(chat.prompt(session.messages(problem)).tokens)}
+
+
+async def _fill(
+    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: Form
+) -> None:
     """Make the rows that the store lacks."""
     earlier = {
         task: TaskProgress.read(state)
@@ -156,10 +253,8 @@ async def _fill(session: Session[Problem], wanted: Wanted, store: RowStore, chat
     with progress_bar("problems", total, done=len(store)) as advance:
 
         def keep(row: Row) -> None:
-            columns = describe_row(session, row)
-            if chat is not None:
-                columns["tokens"] = list(chat.prompt(session.messages(row.problem)).tokens)
-            store.add(row.position, columns)
+            columns = describe_row(session, row, form)
+            store.add(row.position, _with_tokens(columns, session, row.problem, chat, form))
             store.note(f"task {row.problem.task}", row.progress.state())
             store.commit_in_time()
             advance()
@@ -169,19 +264,18 @@ async def _fill(session: Session[Problem], wanted: Wanted, store: RowStore, chat
         store.note(f"task {task}", progress.state())
 
 
-def _made_with(
-    session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, max_prompt_tokens: int | None
-) -> dict[str, Any]:
+def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _How) -> dict[str, Any]:
     """Return as JSON values what decides the rows."""
     made_with = {
         **describe_run(session.settings, session.plan),
-        "count": wanted.count,
+        "count": None if how.evaluation else wanted.count,
+        "format": how.form.value,
         "levels": list(wanted.levels),
         "seed": wanted.seed,
         "shard": [wanted.part, wanted.parts],
         "system_prompt": session.system_prompt(),
         "tokenizer": None if chat is None else chat.name,
-        "max_prompt_tokens": max_prompt_tokens,
+        "max_prompt_tokens": how.max_prompt_tokens,
         "reasoning_gym": session.library.version,
     }
     return dict(json.loads(json.dumps(made_with)))
@@ -219,8 +313,10 @@ def _card(
     }
 
 
-def _level_name(level: float | None) -> str:
-    return "at the defaults" if level is None else f"at level {level:g}"
+def _level_name(level: Level) -> str:
+    if level is None:
+        return "at the defaults"
+    return "at random levels" if level == "random" else f"at level {level:g}"
 
 
 def _table(card: Mapping[str, Any]) -> Table:

@@ -17,12 +17,13 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, Literal
 
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS
 from ..problems.references import hash_words
-from ..problems.seeds import file_seed, hash_int
+from ..problems.seeds import file_seed, hash_fraction, hash_int
 from ..problems.stream import generate_in_the_end
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
@@ -33,16 +34,28 @@ AHEAD = 4
 TASKS_AT_ONCE = 8
 """Tasks that are drawn at a time, so that a slow task does not keep the workers from the others."""
 
+Level = float | Literal["random"] | None
+"""A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for the library's defaults."""
+
+
+class Form(StrEnum):
+    """The form of a row."""
+
+    ROWS = "rows"
+    """All facts of the problem, as `COLUMNS` names them."""
+    VERL = "verl"
+    """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
+
 
 @dataclass(frozen=True)
 class Wanted:
-    """The problems of a file: `count` in all, at `levels` in turn (None: the library's defaults), in part `part`.
+    """The problems of a file: `count` in all, at `levels` in turn, in part `part`.
 
-    `part` counts from 1 to `parts`.
+    `part` counts from 1 to `parts`. A task without levels is drawn at the library's defaults.
     """
 
     count: int
-    levels: tuple[float | None, ...] = (None,)
+    levels: tuple[Level, ...] = (None,)
     seed: int = 42
     part: int = 1
     parts: int = 1
@@ -55,7 +68,7 @@ class LevelProgress:
     `ended` says why the level has no more rows; empty while it goes on.
     """
 
-    level: float | None
+    level: Level
     draws: int = 0
     rows: int = 0
     duplicates: int = 0
@@ -258,8 +271,9 @@ class _Draws:
         return await self.ahead.popleft()
 
     async def _generate(self, number: int) -> Problem | Rejection:
-        session, level = self._session, self.progress.level
-        seed = file_seed(self._seed, self._task, level, number)
+        session, wanted = self._session, self.progress.level
+        seed = file_seed(self._seed, self._task, wanted, number)
+        level = hash_fraction("file level", self._seed, self._task, number) if wanted == "random" else wanted
         request = ProblemRequest(self._task, seed, session.plan.all_params.get(self._task, {}), level)
         spec = ProblemSpec(request, Split.TRAIN, number)
         problem = await generate_in_the_end(session.pool, spec, session.settings.generation_deadline_s)
@@ -267,29 +281,53 @@ class _Draws:
         return problem if rejection is None else rejection
 
 
-def describe_row(session: Session[Any], row: Row) -> dict[str, Any]:
-    """Return the columns of a row, as `COLUMNS` names them."""
-    problem = row.problem
+def describe_row(session: Session[Any], row: Row, form: Form = Form.ROWS) -> dict[str, Any]:
+    """Return the columns of a row, as `COLUMNS` names them for the form."""
+    return describe_problem(session, row.position, row.problem, form)
+
+
+def describe_problem(session: Session[Any], position: int, problem: Problem, form: Form) -> dict[str, Any]:
+    """Return the columns of a problem at a position of a file."""
+    messages = [dict(message) for message in session.messages(problem)]
+    if form is Form.VERL:
+        return {
+            "data_source": DATA_SOURCE,
+            "prompt": messages,
+            "ability": problem.task,
+            "reward_model": {"style": "rule", "ground_truth": problem.reference},
+            "extra_info": {"index": position, "task": problem.task},
+        }
     return {
-        "index": row.position,
+        "index": position,
         "reference": problem.reference,
         "task": problem.task,
         "level": problem.level,
-        "messages": [dict(message) for message in session.messages(problem)],
+        "messages": messages,
         "question": problem.question,
         "answer": problem.answer,
         "metadata": json.dumps(json.loads(problem.metadata_json)),
     }
 
 
-COLUMNS = {
-    "index": "count",
-    "reference": "text",
-    "task": "text",
-    "level": "number",
-    "messages": "messages",
-    "question": "text",
-    "answer": "text",
-    "metadata": "text",
+DATA_SOURCE = "reasoning_gym"
+"""verl's name of the source of the rows."""
+COLUMNS: Mapping[Form, Mapping[str, str]] = {
+    Form.ROWS: {
+        "index": "count",
+        "reference": "text",
+        "task": "text",
+        "level": "number",
+        "messages": "messages",
+        "question": "text",
+        "answer": "text",
+        "metadata": "text",
+    },
+    Form.VERL: {
+        "data_source": "text",
+        "prompt": "messages",
+        "ability": "text",
+        "reward_model": "rule",
+        "extra_info": "place",
+    },
 }
-"""Columns of a file of problems, each with its type in Parquet: see `tables`."""
+"""Columns of a file of problems by form, each with its type in Parquet: see `tables`."""

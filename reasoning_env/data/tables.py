@@ -143,6 +143,8 @@ def _types(arrow: Any) -> dict[str, Any]:
         "numbers": arrow.list_(arrow.float64()),
         "tokens": arrow.list_(arrow.int32()),
         "messages": arrow.list_(message),
+        "rule": arrow.struct([("style", arrow.string()), ("ground_truth", arrow.string())]),
+        "place": arrow.struct([("index", arrow.int64()), ("task", arrow.string())]),
     }
 
 

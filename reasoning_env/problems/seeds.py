@@ -55,6 +55,6 @@ def eval_seed(run_seed: int, task: str, sample: int) -> int:
     return split_bit + hash_int(Split.EVAL.value, run_seed, task, sample) % (split_bit - MEMBER_SEEDS)
 
 
-def file_seed(run_seed: int, task: str, level: float | None, draw: int) -> int:
+def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:
     """Return the seed of a draw for a file of problems, in [0, 2**31): training seeds of all instances."""
     return hash_int("file", run_seed, task, level, draw) % ((1 << 31) - MEMBER_SEEDS)

@@ -18,11 +18,12 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, Session
+from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.problems import ProblemRows, Wanted, shares, tasks_of_part
 from reasoning_env.data.store import RowStore, card_path, part_path
 from reasoning_env.data.tables import Malformed, read_rows
-from reasoning_env.problems.references import hash_words
+from reasoning_env.problems.references import Reference, hash_words
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.waiting import wait_until
@@ -181,6 +182,7 @@ def rows_so_far(part: Path) -> int:
 SAVE_OFTEN = """
 import sys
 from pathlib import Path
+from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command
 from reasoning_env.data import store
 store.COMMIT_S = 0.01
@@ -202,6 +204,69 @@ def test_killed_call_goes_on(tmp_path: Path) -> None:
     assert problems_command([*words, str(tmp_path / "whole.jsonl")], REPOSITORY) == 0
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert json.loads(card_path(out).read_text())["tasks"]["gcd"]["rows"] == 300
+
+
+# ---------------------------------------------------------------------------- the command line
+
+
+def test_rows_for_verl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {complexity_mode: random, exclude_tasks: lcm, seed: 3, group_size: 4}")
+    options = ["--format", "verl", "--count", "8", "--config", str(config), "--tasks", "gcd,lcm"]
+    assert problems_command([*options, "--out", str(tmp_path / "a.parquet")], tmp_path) == 0
+    rows = rows_of(tmp_path / "a.parquet")
+    references = [Reference.parse(row["reward_model"]["ground_truth"]) for row in rows]
+    assert len({reference.level for reference in references}) > 3
+    assert [row["extra_info"] for row in rows] == [{"index": number, "task": "gcd"} for number in range(8)]
+    assert (rows[0]["data_source"], rows[0]["ability"], rows[0]["prompt"][-1]["role"]) == (
+        "reasoning_gym",
+        "gcd",
+        "user",
+    )
+    assert "not used by this command: env.group_size" in capsys.readouterr().err
+
+
+def test_rows_of_the_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("env: {num_eval_samples_per_task: 3}")
+    options = ["--evaluation", "--tasks", "gcd", "--config", str(tmp_path / "run.yaml")]
+    assert problems_command([*options, "--out", str(tmp_path / "a.jsonl")], tmp_path) == 0
+    assert [row["reference"].split(":")[1] for row in rows_of(tmp_path / "a.jsonl")] == ["eval"] * 3
+
+
+def test_options_win_over_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {complexity_mode: random, seed: 3, tasks: games, task_params: {gcd: {max_numbers: 9}}}")
+    options = ["--tasks", "gcd,lcm", "--exclude", "lcm", "--params", "{gcd: {max_numbers: 5}}", "--levels", "0.5"]
+    options += ["--count", "1", "--config", str(config), "--out", str(tmp_path / "a.jsonl")]
+    assert problems_command(options, tmp_path) == 0
+    made_with = json.loads(card_path(tmp_path / "a.jsonl").read_text())["made_with"]
+    assert (made_with["seed"], made_with["levels"], made_with["tasks"]) == (3, [0.5], ["gcd"])
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--levels", "1.5"], "--levels: must be a number from 0 to 1; got '1.5'"),
+        (["--levels", "hard"], "--levels: must be a number from 0 to 1; got 'hard'"),
+        (["--levels", "0.5,0.5"], "--levels: names a level twice"),
+        (["--shard", "17/16"], "--shard: must be K/N with K from 1 to N"),
+        (["--params", "{gcd:{a:3}}"], "--params: the name 'a:3' has no value"),
+        (["--config", "absent"], "--config: absent cannot be read: No such file or directory"),
+        (["--evaluation"], "not allowed with argument"),
+        (["--out", "rows.csv"], "--out: must end in .jsonl or .parquet"),
+        (["--tasks", "acre,gcd", "--levels", "0.5"], "--levels: no levels in acre"),
+        (["--config", "curriculum.yaml"], "--levels: the rows of a file are read once"),
+    ],
+)
+def test_wrong_option_is_one_line(
+    options: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("curriculum.yaml").write_text("env: {complexity_mode: curriculum}")
+    words = ["problems", "--count", "1", "--out", "a.jsonl", *options]
+    assert main(words, {}, environment_file=tmp_path / "environment.py") == 2
+    assert line in capsys.readouterr().err
+    assert not Path("a.jsonl").exists()
 
 
 # ---------------------------------------------------------------------------- shares and parts

@@ -49,6 +49,11 @@ PROCESS = (
     "--keep correct"
 )
 PROBLEMS = "problems --tasks gcd,algebra/* --count 1000 --levels 0.25,0.5 --seed 1 --out train.jsonl"
+VERL = (
+    "problems --format verl --count 10000 --tasks gcd,chain_sum --seed 1 --out train.parquet",
+    "problems --format verl --evaluation --tasks gcd,chain_sum --out test.parquet",
+)
+"""`tests/integrations/test_verl.py` runs these commands."""
 REPORT = "report data/first.jsonl -o report.html"
 SCORES = "rescore sampled.jsonl --out scored.jsonl --keep 0.2..0.8"
 KEEP = "keep data/first.jsonl --correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
@@ -182,6 +187,7 @@ def test_every_shown_command_is_tested() -> None:
         RAY,
         SLURM,
         PROBLEMS,
+        *VERL,
         PROCESS,
         EVALUATE,
         EVALUATE_SOME,

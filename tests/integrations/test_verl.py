@@ -29,6 +29,7 @@ with warnings.catch_warnings(action="ignore"):
     from verl.trainer.ppo.reward import resolve_reward_manager_cls
 
 from reasoning_env.bridge import Bridge
+from reasoning_env.commands.problems import problems_command
 from reasoning_env.errors import ScoringError
 from reasoning_env.integrations import verl as adapter
 from reasoning_gym_testing.completions import TOKENIZER
@@ -46,7 +47,9 @@ RESPONSE_TOKENS = 64
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("verl") / "train.parquet"
-    adapter.write_parquet(str(path), 6, tasks="gcd,chain_sum", seed=1)
+    problems_command(
+        ["--format", "verl", "--count", "6", "--tasks", "gcd,chain_sum", "--seed", "1", "--out", str(path)], ROOT
+    )
     return pandas.read_parquet(path)
 
 
@@ -118,16 +121,11 @@ def test_older_manager_is_not_known(manager: str) -> None:
         resolve_reward_manager_cls(arguments(f"reward.reward_manager.name={manager}"))
 
 
-def test_evaluation_set_is_written(tmp_path: Path) -> None:
-    adapter.write_parquet(str(tmp_path / "test.parquet"), None, tasks="gcd", num_eval_samples_per_task=3)
-    rows = pandas.read_parquet(tmp_path / "test.parquet")
-    assert [row["ground_truth"].split(":")[1] for row in rows["reward_model"]] == ["eval"] * 3
-
-
 def test_documented_commands(tmp_path: Path) -> None:
     train, test, _ = shown_commands("main_ppo")
     for words in (train, test):
-        command = [sys.executable, *("12" if word == "10000" else word for word in words[1:])]
+        script = str(ROOT / words[1])
+        command = [sys.executable, script, *("12" if word == "10000" else word for word in words[2:])]
         subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
     tables = [pandas.read_parquet(tmp_path / f"{name}.parquet") for name in ("train", "test")]
     assert len(tables[0]) == 12
