@@ -18,7 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .dumps.reader import DumpedGroup, list_files, stream_groups
+from .dumps.reader import DumpedGroup, list_files, model_of, stream_groups
 from .errors import ConfigError
 from .evaluations.charts import Chart, Estimate, interval_chart
 from .evaluations.folder import SAMPLES, Results, read_results
@@ -121,24 +121,14 @@ class Groups:
         return to_records(summary["tasks"], summary["overall"]) if summary["tasks"] else []
 
     def rollouts(self) -> Iterator[Record]:
-        """Yield a record for each rollout: its problem, number in the group (from 0), answers, score and completion."""
-        for group in self:
-            for number, rollout in enumerate(group.rollouts):
-                yield {
-                    "task": group.item_id,
-                    "level": group.level,
-                    "split": group.split,
-                    "seed": group.seed,
-                    "index": group.index,
-                    "reference": group.reference,
-                    "rollout": number,
-                    "score": rollout.score,
-                    "outcome": rollout.outcome,
-                    "answer": rollout.answer,
-                    "expected": group.expected_answer,
-                    "tokens": rollout.tokens,
-                    "completion": rollout.conversation[-1]["content"],
-                }
+        """Yield a record for each rollout: of its problem, its group (pass rate, size, model), and its own.
+
+        `rollout` is the number in the group, from 0. `level` is None at the library's defaults, `model` None in dumps.
+        """
+        for file in list_files(self.path):
+            model = model_of(file)
+            for group in stream_groups(file, strict=self._strict):
+                yield from _rollouts(group, model)
 
     def to_pandas(self) -> Any:
         """Return a data frame with a row for each rollout; raises ImportError without pandas."""
@@ -149,6 +139,30 @@ class Groups:
 
     def _repr_html_(self) -> str:
         return _html(str(self.path), self.rows())
+
+
+def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[Record]:
+    pass_rate = sum(rollout.correct for rollout in group.rollouts) / len(group.rollouts) if group.rollouts else None
+    for number, rollout in enumerate(group.rollouts):
+        yield {
+            "task": group.item_id,
+            "level": group.level,
+            "params": dict(group.params),
+            "split": group.split,
+            "seed": group.seed,
+            "index": group.index,
+            "reference": group.reference,
+            "model": model,
+            "pass_rate": pass_rate,
+            "group_size": len(group.rollouts),
+            "rollout": number,
+            "score": rollout.score,
+            "outcome": rollout.outcome,
+            "answer": rollout.answer,
+            "expected": group.expected_answer,
+            "tokens": rollout.tokens,
+            "completion": rollout.conversation[-1]["content"],
+        }
 
 
 def read_evaluation(folder: Path | str) -> EvaluationResult:

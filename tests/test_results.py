@@ -56,6 +56,13 @@ def test_data_frame_of_rollouts(file: Path) -> None:
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]
 
 
+def test_group_of_a_rollout(file: Path) -> None:
+    (file.parent / "groups.jsonl.header").write_text('{"made_with": {"models": ["small"]}}')
+    first = next(read_groups(file).rollouts())
+    facts = {name: first[name] for name in ("level", "params", "pass_rate", "group_size", "model")}
+    assert facts == {"level": None, "params": {}, "pass_rate": 0.5, "group_size": 2, "model": "small"}
+
+
 def test_missing_pandas_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):

@@ -125,7 +125,8 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
 
 def _print_card(card: Mapping[str, Any], out: Path) -> None:
     for reason, facts in card["left_out"].items():
-        print(f"left out: {facts['rows']} x {visible(reason)} (first in row {facts['first_row']})")
+        first = f"first in row {facts['first_row']}"
+        print(f"left out: {facts['rows']} x {visible(reason)} ({first}: {visible(facts['first'])})")
     if card["without_score"]:
         print(f"{card['without_score']} rows could not be judged, and have no score")
     if card["outside"]:

@@ -198,6 +198,7 @@ class ProblemRows:
         for task in self.progress:
             async for row in self.of_task(task):
                 yield row
+            self._seen.clear()  # questions are compared within a task
 
     async def make(self, keep: Callable[[Row], None]) -> None:
         """Make the rows of TASKS_AT_ONCE tasks at a time.
@@ -279,6 +280,15 @@ class _Draws:
         problem = await generate_in_the_end(session.pool, spec, session.settings.generation_deadline_s)
         rejection = await session.reject(problem)
         return problem if rejection is None else rejection
+
+
+async def problems(session: Session[Any], wanted: Wanted, *, form: Form = Form.ROWS) -> AsyncIterator[dict[str, Any]]:
+    """Yield the rows that `problems` writes to a file, task by task; sorted by `index` they are the file's.
+
+    The session is started. Memory holds the hashes of one task's questions.
+    """
+    async for row in ProblemRows(session, wanted):
+        yield describe_row(session, row, form)
 
 
 def describe_row(session: Session[Any], row: Row, form: Form = Form.ROWS) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..dumps.reader import DumpedGroup, DumpedRollout, DumpFormatError, list_files, stream_groups
+from ..dumps.reader import DumpedGroup, DumpedRollout, DumpFormatError, list_files, model_of, stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
 from .store import RowStore, finished_card, write_card
@@ -45,6 +45,7 @@ _FACTS = {
     "level": "number",
     "pass_rate": "number",
     "group_size": "count",
+    "model": "text",
     "params": "text",
 }
 COLUMNS: Mapping[Form, Mapping[str, str]] = {
@@ -102,12 +103,13 @@ def _fill(files: Sequence[Path], store: RowStore, form: Form, selection: Selecti
     skipped: list[DumpFormatError] = []
     groups = outside = repeated = position = 0
     for file in files:
+        model = model_of(file)
         for group in stream_groups(file, strict=False, on_damage=skipped.append):
             groups += 1
             if selection.pass_rates is not None and not selection.pass_rates.has(_pass_rate(group)):
                 outside += 1
                 continue
-            for row, identity in _rows(group, form, correct=selection.correct):
+            for row, identity in _rows(group, form, model, correct=selection.correct):
                 question = _question(group)
                 if not store.is_new(question, hash_question(identity)):
                     repeated += 1
@@ -138,7 +140,7 @@ def _pass_rate(group: DumpedGroup) -> float | None:
     return sum(rollout.correct for rollout in group.rollouts) / len(group.rollouts)
 
 
-def _rows(group: DumpedGroup, form: Form, *, correct: bool) -> Iterator[tuple[dict[str, Any], str]]:
+def _rows(group: DumpedGroup, form: Form, model: str | None, *, correct: bool) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the rows of a group, each with the text by which rows of a question are compared."""
     facts = {
         "reference": group.reference,
@@ -146,6 +148,7 @@ def _rows(group: DumpedGroup, form: Form, *, correct: bool) -> Iterator[tuple[di
         "level": group.level,
         "pass_rate": _pass_rate(group),
         "group_size": len(group.rollouts),
+        "model": model,
         "params": json.dumps(dict(group.params)),
     }
     right = [rollout for rollout in group.rollouts if rollout.correct]

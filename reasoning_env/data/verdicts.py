@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import logging
+from collections import Counter, deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..dumps.format import read_group
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from ..problems.references import Reference, maker
 from ..prompts.completions import read_completions
 from ..prompts.thinking import TAGS, Thinking, named_thinking
 from ..records import Verdict
-from ..runtime.concurrency import do_as_they_come
+from ..runtime.concurrency import cancel_all, do_as_they_come
 from ..session import Session
 from ..settings import fingerprint
 from ..storage.reading import describe
 from .store import RowStore, finished_card, write_card
 from .tables import Malformed, Row, check_name, columns, read_rows, write_rows
+
+logger = logging.getLogger(__name__)
 
 ROWS_AT_ONCE = 32
 """Rows that are judged at a time: enough for the workers of a large machine, since a row has several completions."""
@@ -137,6 +142,51 @@ async def _missing_rows(path: Path, store: RowStore) -> AsyncIterator[tuple[int,
             yield number, row
 
 
+async def verdicts(session: Session[Any], rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the rows with their scores, in order, as `judge_rows` writes them. The session is started.
+
+    A row that cannot be judged is left out: a warning tells each reason with the first row's number, from 1. After a
+    fault of ours that persists, the score is None. Memory holds ROWS_AT_ONCE rows.
+    """
+    under_way: deque[tuple[Row, asyncio.Task[dict[str, Any]]]] = deque()
+    left_out: Counter[str] = Counter()
+    number = 0
+
+    async def oldest() -> dict[str, Any] | None:
+        nonlocal number
+        row, judged = under_way[0]
+        added = await judged
+        under_way.popleft()
+        number += 1
+        reason = added.get("left_out")
+        if reason is None:
+            return {**row, **_columns(row, added)}
+        left_out[reason] += 1
+        if left_out[reason] == 1:
+            logger.warning("left out from row %d on: %s (%s)", number, reason, added.get("why", reason))
+        return None
+
+    try:
+        async for row in _as_they_come(rows):
+            under_way.append((row, asyncio.create_task(_judge_row(session, row))))
+            if len(under_way) == ROWS_AT_ONCE and (judged := await oldest()) is not None:
+                yield judged
+        while under_way:
+            if (judged := await oldest()) is not None:
+                yield judged
+    finally:
+        await cancel_all(judged for _, judged in under_way)
+
+
+async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[Row]:
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield row
+        return
+    for row in rows:
+        yield row
+
+
 class _Judging:
     """Judges rows, and stores what is added to each: `scores`, `reasons` and `pass_rate`, or `left_out`."""
 
@@ -147,45 +197,68 @@ class _Judging:
 
     async def judge(self, numbered: tuple[int, Row | Malformed]) -> None:
         number, row = numbered
-        self._store.add(number, {"left_out": row.problem} if isinstance(row, Malformed) else await self._added(row))
+        if isinstance(row, Malformed):
+            added: dict[str, Any] = _left_out("the line cannot be read", row.problem)
+        else:
+            added = await _judge_row(self._session, row)
+        self._store.add(number, added)
         self._store.commit_in_time()
         self._on_row()
 
-    async def _added(self, row: Row) -> dict[str, Any]:
-        reference = row.get("reference")
-        if not isinstance(reference, str):
-            return {"left_out": "the row has no reference"}
-        given = row[SEVERAL] if row.get(SEVERAL) is not None else [row.get(SINGLE)]
-        try:
-            texts = read_completions(given)
-            thinking = _thinking(row)
-        except (ConfigError, KeyError, TypeError):
-            return {"left_out": "the row's completions are no texts or conversations"}
-        try:
-            verdicts = await self._verdicts(reference, texts, thinking)
-        except InvalidReferenceError as error:
-            return {"left_out": error.problem}
-        except GenerationError:
-            return {"left_out": "the problem of the reference cannot be generated"}
-        if verdicts is None:
-            return {"scores": None, "reasons": None, "pass_rate": None}
-        return {
-            "scores": [verdict.score for verdict in verdicts],
-            "reasons": [verdict.reason.value for verdict in verdicts],
-            "pass_rate": sum(verdict.correct for verdict in verdicts) / len(verdicts) if verdicts else None,
-        }
 
-    async def _verdicts(self, reference: str, texts: Sequence[str], thinking: Thinking | None) -> list[Verdict] | None:
-        """Return the verdicts; None after faults of ours that persist."""
-        for pause_s in (*RETRY_PAUSES_S, None):
-            try:
-                return await self._session.judge(reference, texts, thinking=thinking)
-            except ClosedError:
-                raise
-            except (ScoringError, WorkerError):
-                if pause_s is not None:
-                    await asyncio.sleep(pause_s)
-        return None
+async def _judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
+    """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    reference = row.get("reference")
+    if not isinstance(reference, str):
+        return {"left_out": "the row has no reference"}
+    given = row[SEVERAL] if row.get(SEVERAL) is not None else [row.get(SINGLE)]
+    try:
+        texts = read_completions(given)
+        thinking = _thinking(row)
+    except (ConfigError, KeyError, TypeError):
+        return {"left_out": "the row's completions are no texts or conversations"}
+    try:
+        parsed = Reference.parse(reference)
+    except InvalidReferenceError as error:
+        return _left_out("the reference cannot be read", error.problem)
+    if parsed.task not in {task.name for task in session.library.tasks}:
+        return _left_out("the reference's task is not known here", parsed.task)
+    release = session.library.release(parsed.task)
+    if parsed.library != release:
+        return _left_out("the reference is of another release", f"{maker(parsed.library)}, and this is {release}")
+    try:
+        found = await _verdicts(session, reference, texts, thinking)
+    except InvalidReferenceError as error:
+        return _left_out("the question comes out differently here", error.problem)
+    except GenerationError as error:
+        return _left_out("the problem of the reference cannot be generated", str(error))
+    if found is None:
+        return {"scores": None, "reasons": None, "pass_rate": None}
+    return {
+        "scores": [verdict.score for verdict in found],
+        "reasons": [verdict.reason.value for verdict in found],
+        "pass_rate": sum(verdict.correct for verdict in found) / len(found) if found else None,
+    }
+
+
+def _left_out(reason: str, why: str) -> dict[str, Any]:
+    """Return what is stored of a row that is left out: one of a few reasons, and the row's own cause."""
+    return {"left_out": reason, "why": why[:200]}
+
+
+async def _verdicts(
+    session: Session[Any], reference: str, texts: Sequence[str], thinking: Thinking | None
+) -> list[Verdict] | None:
+    """Return the verdicts; None after faults of ours that persist."""
+    for pause_s in (*RETRY_PAUSES_S, None):
+        try:
+            return await session.judge(reference, texts, thinking=thinking)
+        except ClosedError:
+            raise
+        except (ScoringError, WorkerError):
+            if pause_s is not None:
+                await asyncio.sleep(pause_s)
+    return None
 
 
 def _thinking(row: Row) -> Thinking | None:
@@ -199,10 +272,12 @@ def _thinking(row: Row) -> Thinking | None:
 def _count(store: RowStore, keep: PassRates | None) -> dict[str, Any]:
     """Return what became of the rows, as the card has it."""
     rows = judged = without_score = outside = 0
-    left_out: dict[str, dict[str, int]] = {}
+    left_out: dict[str, dict[str, Any]] = {}
     for number, added in store.rows():
         if "left_out" in added:
-            left_out.setdefault(added["left_out"], {"rows": 0, "first_row": number})["rows"] += 1
+            reason = added["left_out"]
+            facts = left_out.setdefault(reason, {"rows": 0, "first_row": number, "first": added.get("why", reason)})
+            facts["rows"] += 1
             continue
         if added["scores"] is None:
             without_score += 1

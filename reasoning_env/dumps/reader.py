@@ -9,15 +9,15 @@ import gzip
 import logging
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.reading import MAX_BYTES, describe, open_regular, read_lines, require_regular
-from .format import DumpedGroup, DumpedRollout, is_torn, read_group
+from ..storage.reading import MAX_BYTES, describe, open_regular, read_json, read_lines, require_regular
+from .format import DumpedGroup, DumpedRollout, header_path, is_torn, read_group
 
 __all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "read_group", "stream_groups"]
 
@@ -68,6 +68,19 @@ def list_files(path: Path) -> list[Path]:
         return sorted(file for file in named if not file.is_dir())
     require_regular(path)  # raises at the call, not at the first group
     return [path]
+
+
+def model_of(file: Path) -> str | None:
+    """Return the model of a file of groups, several joined by commas; None where nothing beside the file names any.
+
+    `process` keeps the models in the file's header, an evaluation in `results.json`. Dumps name no model.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return ",".join(map(str, read_json(header_path(file))["made_with"]["models"])) or None
+    if file.name == "samples.jsonl":
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return str(read_json(file.with_name("results.json"))["model"])
+    return None
 
 
 def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[DumpedGroup]:

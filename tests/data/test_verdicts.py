@@ -19,6 +19,7 @@ from reasoning_env.data.store import RowStore
 from reasoning_env.data.tables import Malformed, read_rows
 from reasoning_env.data.verdicts import PassRates, judge_rows
 from reasoning_env.errors import ScoringError
+from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.reports.lines import group, rollout
 
@@ -109,6 +110,44 @@ async def test_rows_left_out_are_told(rescore: Rescore, problem: Problem, tmp_pa
 
 
 @on_module_loop
+async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    rows = [{"reference": f"task{number}:train:1:-:x:0123456789abcdef:{{}}", "completion": ""} for number in range(3)]
+    other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
+    path = write(tmp_path / "a.jsonl", *rows, {"reference": other, "completion": ""})
+    card = await rescore(path, tmp_path / "b.jsonl")
+    assert card["left_out"] == {
+        "the reference's task is not known here": {"rows": 3, "first_row": 1, "first": "task0"},
+        "the reference is of another release": {
+            "rows": 1,
+            "first_row": 4,
+            "first": "reasoning-gym 0.1.24, and this is 0.1.25",
+        },
+    }
+
+
+@on_module_loop
+async def test_rows_from_python(
+    workers: Any, problem: Problem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(verdicts, "ROWS_AT_ONCE", 2)
+    good = [{"reference": problem.reference, "n": n, "completion": right(problem) if n % 2 else ""} for n in range(6)]
+    rows = [*good[:3], {"reference": "nonsense", "completion": ""}, *good[3:]]
+    async with Session(pool=workers, tasks=["gcd"]) as session:
+        judged = [(row["n"], row["score"]) async for row in verdicts.verdicts(session, rows)]
+    assert judged == [(n, float(n % 2)) for n in range(6)]
+    assert "left out from row 4 on: the reference cannot be read" in caplog.text
+
+
+def test_shown_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (REPOSITORY / "docs" / "data.md").read_text()
+    shown = next(block.split("```")[0] for block in page.split("```python\n") if "verdicts(session" in block)
+    exec(compile(shown, "docs/data.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines] == ["0.25", "0.5", "0.25", "0.5"]
+    assert all(line.endswith("[1.0, 0.0] 0.5") for line in lines)
+
+
+@on_module_loop
 async def test_fault_of_ours_is_no_score(
     workers: Any, problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +220,8 @@ async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path
     path.write_text(path.read_text() + line + "\n")
     card = await rescore(path, tmp_path / "b.jsonl")
     [(told, facts)] = card["left_out"].items()
-    assert told.startswith(reason)
+    assert told == "the line cannot be read"
+    assert facts["first"].startswith(reason)
     assert (card["rows"], facts["first_row"]) == (1, 2)
 
 
