@@ -142,6 +142,7 @@ def _types(arrow: Any) -> dict[str, Any]:
         "texts": arrow.list_(arrow.string()),
         "numbers": arrow.list_(arrow.float64()),
         "tokens": arrow.list_(arrow.int32()),
+        "token_lists": arrow.list_(arrow.list_(arrow.int32())),
         "messages": arrow.list_(message),
         "rule": arrow.struct([("style", arrow.string()), ("ground_truth", arrow.string())]),
         "place": arrow.struct([("index", arrow.int64()), ("task", arrow.string())]),

@@ -142,6 +142,19 @@ async def test_curriculum_learns_from_file(process: Process, path: Path, monkeyp
     ]
 
 
+async def test_groups_as_parquet(process: Process, path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    table = path.with_suffix(".parquet")
+    for total in (1, 2):
+        written = await process(total, data_path_to_save_groups=str(table))
+        rows = pyarrow.read_table(table).to_pylist()
+        assert [row["index"] for row in rows] == [group["index"] for group in written]
+        assert [row["tokens"] for row in rows] == [group["tokens"] for group in written]
+    assert len(rows) == 2
+    assert rows[0]["group_size"] == len(rows[0]["completions"]) == len(rows[0]["scores"])
+    assert rows[0]["model"] is not None
+
+
 async def test_failed_groups_are_replaced(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     async def score(env: Env, group: Any) -> Any:
         if group.problem.spec.index in (3, 5):

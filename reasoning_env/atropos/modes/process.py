@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ...data.groups import write_groups
+from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.chat import chat_path, write_chat
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
@@ -100,14 +102,21 @@ class Process(Mode):
         await env.setup_wandb()
         models = sorted({str(client.config.model_name) for client in run.inference.clients})
         versions = {"models": models, "reasoning_gym": run.session.library.version}
-        file = self._file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
+        # Lines can be appended, and a file of Parquet cannot: lines beside the file hold the groups until a run ends.
+        as_parquet = path.suffix == PARQUET
+        lines = path.with_suffix(JSON_LINES) if as_parquet else path
+        file = self._file = GroupFile(lines, {**made_with(config, run.session.plan), **versions})
         scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
         if file.lines:
             missing = max(0, self._total - file.lines)
             rest = f"{missing:,} are missing" if missing else "nothing is left to do"
             logger.info("%s holds %s already; %s", file.path, counted(file.lines, "group"), rest)
         run.session.begin(done=file.positions, learn_from=scored)
-        await self._write_groups(env, run, file)
+        try:
+            await self._write_groups(env, run, file)
+        finally:
+            if as_parquet and file.lines:
+                await in_background(write_groups, file.path, file.path.with_suffix(PARQUET))
 
     async def _write_groups(self, env: Environment, run: Run, file: GroupFile) -> None:
         """Begin groups until the file has all groups; at its end, with or without an error, no group is under way."""

@@ -1,0 +1,63 @@
+"""Write a file of groups, as `process` makes it, as Parquet: a row for each group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..dumps.reader import model_of, stream_groups
+from .tables import Malformed, read_rows, write_rows
+
+COLUMNS = {
+    "reference": "text",
+    "task": "text",
+    "level": "number",
+    "params": "text",
+    "model": "text",
+    "pass_rate": "number",
+    "group_size": "count",
+    "seed": "count",
+    "index": "count",
+    "expected_answer": "text",
+    "messages": "messages",
+    "completions": "texts",
+    "scores": "numbers",
+    "reasons": "texts",
+    "answers": "texts",
+    "tokens": "token_lists",
+    "masks": "token_lists",
+}
+"""Columns of a row, each with its type in Parquet: see `tables`. `messages` is the prompt, `params` is JSON."""
+
+
+def write_groups(lines: Path, out: Path) -> None:
+    """Write the groups of a file of lines as Parquet, whole or not at all. Raises OSError and DumpFormatError."""
+    write_rows(out, lambda: _rows(lines), COLUMNS)
+
+
+def _rows(lines: Path) -> Iterator[dict[str, Any]]:
+    model = model_of(lines)
+    whole = (row for row in read_rows(lines, "FILE") if not isinstance(row, Malformed))
+    for group, line in zip(stream_groups(lines), whole, strict=True):
+        rollouts = group.rollouts
+        yield {
+            "reference": group.reference,
+            "task": group.item_id,
+            "level": group.level,
+            "params": json.dumps(dict(group.params)),
+            "model": model,
+            "pass_rate": sum(rollout.correct for rollout in rollouts) / len(rollouts) if rollouts else None,
+            "group_size": len(rollouts),
+            "seed": group.seed,
+            "index": group.index,
+            "expected_answer": group.expected_answer,
+            "messages": [dict(message) for message in rollouts[0].conversation[:-1]] if rollouts else [],
+            "completions": [rollout.conversation[-1]["content"] for rollout in rollouts],
+            "scores": [rollout.judged_score for rollout in rollouts],
+            "reasons": [rollout.reason for rollout in rollouts],
+            "answers": [rollout.answer for rollout in rollouts],
+            "tokens": line.get("tokens"),
+            "masks": line.get("masks"),
+        }
