@@ -28,7 +28,7 @@ from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
@@ -236,11 +236,16 @@ class JudgeServer:
         """Whole requests that wait for their verdicts, by client."""
         self._bodies = BodyBudget(self._limits.max_held_mb * 2**20)
         self._counts: Counter[str] = Counter()
+        self._is_unpacked = True
+        """Whether aiohttp unpacks bodies before they are read."""
         self._prompt_missed = False
         """Whether a query without its prompt was logged."""
 
     def app(self) -> web.Application:
-        """Return the application for aiohttp's runners. `runner` has the limits on time too."""
+        """Return the application for aiohttp's runners, which unpack bodies themselves.
+
+        `runner` has the limits on time too, and replies with JSON to heads that are not HTTP.
+        """
         app = web.Application(middlewares=[self._guard])
         app.router.add_post("/score", self._score)
         app.router.add_post("/rm", self._rm)
@@ -251,7 +256,8 @@ class JudgeServer:
 
     def runner(self) -> web.AppRunner:
         """Return a runner that closes connections without a whole head, and cancels requests whose client is gone."""
-        return web.AppRunner(
+        self._is_unpacked = False
+        return _Runner(
             self.app(),
             access_log=None,
             logger=_http_logger(),
@@ -324,7 +330,7 @@ class JudgeServer:
         """Return the body, a JSON object. Raises the reply 400, 408, 413, 415 or 503 for another body."""
         body = await self._read_bytes(request)
         packed = request.headers.get("Content-Encoding", "identity").strip().lower()
-        if packed in ("gzip", "deflate"):
+        if packed in ("gzip", "deflate") and not self._is_unpacked:
             try:
                 body = await in_background(unpack, body, self._limits.max_body_mb * 2**20)
             except TooLargeError:
@@ -332,7 +338,7 @@ class JudgeServer:
             except ValueError as error:
                 raise _refusal(400, f"the body is not {packed}: {error}") from None
             self._hold(request, len(body))
-        elif packed != "identity":
+        elif packed not in ("gzip", "deflate", "identity"):
             raise _refusal(415, "Content-Encoding must be gzip, deflate or identity")
         try:
             if len(body) <= self.SHORT_BODY:
@@ -481,6 +487,60 @@ class JudgeServer:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
         return is_right and scheme.lower() == "bearer"
+
+
+class _Connection(web.RequestHandler):
+    """A connection whose errors outside of all routes are one line of JSON."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        super().handle_error(request, status, exc, message)  # logs the error; raises where a reply has begun
+        if isinstance(exc, LineTooLong):
+            status = 431
+            line = "the head of the request is too large"
+        elif isinstance(exc, HttpProcessingError):
+            line = "the request is not HTTP"
+        else:
+            line = "an internal error; the server's log has it"
+        reply = web.json_response({"error": line}, status=status)
+        reply.force_close()
+        return reply
+
+
+class _Connections(web.Server):
+    """A server that makes `_Connection`s."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Runner(web.AppRunner):
+    """A runner of an application, all of whose errors are one line of JSON."""
+
+    async def _make_server(self) -> web.Server:
+        server = await super()._make_server()
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            try:
+                return await server.request_handler(request)
+            except web.HTTPException as error:  # an unknown `Expect` is refused before the middleware
+                if error.content_type == "application/json":
+                    raise
+                return web.json_response({"error": error.reason}, status=error.status)
+
+        return _Connections(
+            handle,
+            request_factory=server.request_factory,
+            handler_cancellation=server.handler_cancellation,
+            **server._kwargs,
+        )
 
 
 def _http_logger() -> logging.Logger:

@@ -6,7 +6,7 @@ import io
 import json
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -359,6 +359,26 @@ async def test_broken_head_is_not_logged(judge: Judge, caplog: pytest.LogCapture
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize(
+    ("data", "status", "line"),
+    [
+        (b"\x16\x03\x01 hello\r\n\r\n", 400, "the request is not HTTP"),
+        (b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n", 400, "the request is not HTTP"),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431, "the head of the request is too large"),
+        (b"GET /health HTTP/1.1\r\nHost: " + b"a" * 20_000 + b"\r\n\r\n", 431, "the head of the request is too large"),
+        (b"POST /no HTTP/1.1\r\nHost: a\r\nExpect: x\r\nContent-Length: 0\r\n\r\n", 417, "Expectation Failed"),
+    ],
+    ids=["no HTTP", "broken head", "long address", "long header", "unknown expectation"],
+)
+async def test_error_before_a_route_is_json(judge: Judge, data: bytes, status: int, line: str) -> None:
+    async with serving(judge) as served:
+        reader = await served.send(data)
+        assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == status
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
+        assert b"application/json" in head
+        assert json.loads(await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_S)) == {"error": line}
+
+
 async def test_half_a_body_is_refused(judge: Judge) -> None:
     async with serving(judge, body_timeout_s=0.2) as served:
         reader = await served.send(request_of(b"{", 1000))
@@ -428,6 +448,18 @@ async def test_large_chunked_body_is_refused(judge: Judge) -> None:
 async def test_packed_body(judge: Judge, body: bytes, encoding: str, status: int) -> None:
     async with serving(judge, max_body_mb=1) as served:
         assert await status_of(await served.send(request_of(body, encoding=encoding))) == status
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_packed_body_without_the_runner(client: Client, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    reply = await client.post("/score", data=pack(ONE), headers={"Content-Encoding": encoding})
+    assert reply.status == 200
+
+
+async def test_broken_packed_body_without_the_runner(client: Client) -> None:
+    reply = await client.post("/score", data=b"{", headers={"Content-Encoding": "gzip"})
+    assert reply.status == 400
+    assert await error_of(reply)
 
 
 async def test_bodies_over_the_budget() -> None:
