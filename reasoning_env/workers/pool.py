@@ -417,10 +417,13 @@ class WorkerPool:
             self.stats.workers_replaced += 1
 
     def _log_sandbox(self, line: str) -> None:
-        """Log what restricts verifier workers, once."""
+        """Log what restricts verifier workers, once: a warning if a layer is missing, which commands print."""
         if line and line != self.sandbox:
             self.sandbox = line
-            logger.info("%s", line, extra={"detail": True})
+            if "; not by " in line:
+                logger.warning("%s", line)
+            else:
+                logger.info("%s", line, extra={"detail": True})
 
     async def _start_fork_server(self) -> LibraryInfo:
         self._fork_server = launch(self._settings.checkout, self._settings.score_function)

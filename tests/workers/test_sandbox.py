@@ -180,7 +180,9 @@ async def test_sandbox_is_logged_once(
     caplog.set_level("INFO", "reasoning_env.workers")
     async with running_pool(fake_library, verifiers=2, sandbox_verifiers=on) as pool:
         assert re.search(told, pool.sandbox)
-    assert [line for line in caplog.messages if "sandboxed" in line] == [pool.sandbox]
+    [record] = [record for record in caplog.records if "sandboxed" in record.getMessage()]
+    assert record.getMessage() == pool.sandbox
+    assert (record.levelname == "WARNING") == ("; not by " in pool.sandbox)
 
 
 # ------------------------------------------------------------------ layer by layer
