@@ -159,13 +159,13 @@ async def test_forward_pass_repeats_log_probabilities(make_client: Any, model: A
 
 
 @both
-async def test_request_gives_several_different_completions(make_client: Any, server_type: str) -> None:
+async def test_completions_of_a_request_differ(make_client: Any, server_type: str) -> None:
     rollouts = await make_client(server_type).complete(8)
     assert len({tuple(one.tokens) for one in rollouts}) == 8
 
 
 @both
-async def test_masks_hold_the_completion_alone(make_client: Any, server_type: str) -> None:
+async def test_mask_holds_completion(make_client: Any, server_type: str) -> None:
     client = make_client(server_type)
     (rollout,) = await client.complete(1)
     prompt = list(client.prompt.tokens)
@@ -174,14 +174,14 @@ async def test_masks_hold_the_completion_alone(make_client: Any, server_type: st
 
 
 @both
-async def test_completion_without_room_ends_by_length(make_client: Any, server_type: str) -> None:
+async def test_full_context_ends_completion(make_client: Any, server_type: str) -> None:
     short = Sampling(temperature=1.0, top_p=1.0, token_limit=CONTEXT, split="train", max_completion_tokens=2)
     rollouts = await make_client(server_type).complete(8, short)
     assert {one.token_count for one in rollouts if one.finish_reason == "length"} == {2}
 
 
 @both
-async def test_completion_that_stops_has_its_end_of_turn(make_client: Any, model: Any, server_type: str) -> None:
+async def test_stopped_completion_ends_turn(make_client: Any, model: Any, server_type: str) -> None:
     rollouts = await make_client(server_type).complete(32)
     stopped = [one for one in rollouts if one.finish_reason == "stop"]
     assert stopped
@@ -190,7 +190,7 @@ async def test_completion_that_stops_has_its_end_of_turn(make_client: Any, model
 
 
 @both
-async def test_answers_end_stays_in_text_and_tokens(make_client: Any, model: Any, server_type: str) -> None:
+async def test_end_of_answer_is_kept(make_client: Any, model: Any, server_type: str) -> None:
     rollouts = await make_client(server_type, stop_after_answer=True).complete(64)
     closing = model[1].convert_tokens_to_ids("</answer>")
     ended = [one for one in rollouts if one.tokens[-1] == closing]
@@ -198,7 +198,7 @@ async def test_answers_end_stays_in_text_and_tokens(make_client: Any, model: Any
     assert all(one.text.endswith("</answer>") and one.finish_reason == "stop" for one in ended)
 
 
-async def test_context_overflow_is_refused_in_one_line(make_client: Any) -> None:
+async def test_context_overflow_is_told(make_client: Any) -> None:
     beyond = Sampling(temperature=1.0, top_p=1.0, token_limit=4 * CONTEXT, split="train")
     with pytest.raises(ServerError, match=rf"refuses requests .*{CONTEXT}") as raised:
         await make_client("completions").complete(1, beyond)
@@ -206,15 +206,13 @@ async def test_context_overflow_is_refused_in_one_line(make_client: Any) -> None
 
 
 @pytest.mark.parametrize(("split", "different"), [("train", 8), ("eval", 1)])
-async def test_training_alone_leaves_the_models_own_filters(
-    make_client: Any, servers: Servers, split: str, different: int
-) -> None:
+async def test_evaluation_keeps_model_filters(make_client: Any, servers: Servers, split: str, different: int) -> None:
     client = make_client("completions", servers["second"].url, settings={"api_key": KEY})
     rollouts = await client.complete(8, replace(TRAINING, split=split))
     assert len({tuple(one.tokens) for one in rollouts}) == different
 
 
-async def test_request_that_is_cancelled_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+async def test_cancelled_request_ends(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]
@@ -225,7 +223,7 @@ async def test_request_that_is_cancelled_ends_at_the_server(make_client: Any, se
     await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
-async def test_request_past_its_deadline_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+async def test_request_ends_at_deadline(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     with pytest.raises(ServerError, match="1 requests failed: TimeoutError"):
@@ -233,7 +231,7 @@ async def test_request_past_its_deadline_ends_at_the_server(make_client: Any, se
     await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
-async def test_request_of_a_dropped_group_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+async def test_request_of_dropped_group_ends(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     one_token = replace(TRAINING, max_completion_tokens=1)
     aborted = server.aborted
@@ -246,7 +244,7 @@ async def test_request_of_a_dropped_group_ends_at_the_server(make_client: Any, s
     await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
-async def test_weights_that_were_handed_over_are_sampled_with(processes: Processes, folder: Path, model: Any) -> None:
+async def test_new_weights_are_sampled(processes: Processes, folder: Path, model: Any) -> None:
     other = build(2, width=128, layers=2)[0]
     learning = Vllm(folder, processes.folder / "served")
     own = Processes(processes.folder / "learning")
@@ -268,7 +266,7 @@ def forget_token_ids(body: Any) -> None:
     body.pop("return_token_ids", None)
 
 
-async def test_server_that_ignores_return_token_ids_is_said_to_give_text(make_client: Any, servers: Servers) -> None:
+async def test_ignored_token_ids_mean_text(make_client: Any, servers: Servers) -> None:
     async with Between(servers["completions"].url, ask=forget_token_ids) as between:
         client = make_client("auto", between.url)
         await client.check()
@@ -277,14 +275,14 @@ async def test_server_that_ignores_return_token_ids_is_said_to_give_text(make_cl
     assert [one.logprobs for one in rollouts] == [None, None]
 
 
-async def test_named_type_is_refused_where_return_token_ids_is_ignored(make_client: Any, servers: Servers) -> None:
+async def test_type_without_token_ids_is_refused(make_client: Any, servers: Servers) -> None:
     async with Between(servers["completions"].url, ask=forget_token_ids) as between:
         with pytest.raises(ServerError, match=r"cannot be used: .*without token_ids") as raised:
             await make_client("completions", between.url).check()
     assert "\n" not in str(raised.value)
 
 
-async def test_completion_without_all_its_log_probabilities_is_asked_for_again(
+async def test_missing_log_probabilities_are_retried(
     make_client: Any, model: Any, servers: Servers, caplog: pytest.LogCaptureFixture
 ) -> None:
     tampered: list[Any] = []
@@ -302,9 +300,7 @@ async def test_completion_without_all_its_log_probabilities_is_asked_for_again(
 
 
 @pytest.mark.parametrize("server_type", [*PROTOCOLS, "auto"])
-async def test_tokenizer_of_another_model_is_told_in_one_line(
-    make_client: Any, servers: Servers, server_type: str
-) -> None:
+async def test_wrong_tokenizer_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
     other = build_tokenizer(("answer",))
     url = servers["completions" if server_type == "auto" else server_type].url
     with pytest.raises(ConfigError, match=r"^env\.tokenizer_name: 'tiny' is not the tokenizer of .*") as raised:
@@ -313,7 +309,7 @@ async def test_tokenizer_of_another_model_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
-async def test_name_of_another_model_is_told_in_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
+async def test_wrong_model_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["completions"].url, settings={"model_name": "other"})
     with pytest.raises(ServerError, match=r"`other` does not exist.*openai\.model_name") as raised:
         await client.check()
@@ -321,7 +317,7 @@ async def test_name_of_another_model_is_told_in_one_line(make_client: Any, serve
 
 
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
-async def test_wrong_key_is_told_in_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
+async def test_wrong_key_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["second"].url, settings={"api_key": "wrong"})
     with pytest.raises(ServerError, match=r"401.*openai\.api_key$") as raised:
         await client.check()
@@ -334,7 +330,7 @@ async def test_server_takes_its_key(make_client: Any, servers: Servers) -> None:
     assert client.client.reply_kind is ReplyKind.TOKENS
 
 
-async def test_death_after_the_check_is_waited_out(make_client: Any, model: Any, servers: Servers) -> None:
+async def test_death_after_check_is_outage(make_client: Any, model: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     await client.check()
     server.kill()
@@ -435,7 +431,7 @@ def test_trainer_gets_what_was_sampled(serve: Any, model: Any, name: str) -> Non
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_groups_arrive_again_after_a_death_amid_generation(serve: Any, model: Any, servers: Servers) -> None:
+def test_groups_arrive_after_server_death(serve: Any, model: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     serving.take_until(lambda: server.in_flight > 0)
@@ -449,7 +445,7 @@ def test_groups_arrive_again_after_a_death_amid_generation(serve: Any, model: An
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_second_server_serves_on_where_the_first_is_lost(serve: Any, servers: Servers) -> None:
+def test_second_server_goes_on(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()
