@@ -224,7 +224,9 @@ class Forker:
                 sock.sendall(encode_frame(hello))
                 serve_generator(self._source, sock)
             else:
-                hello["sandbox"] = self._sandbox.enter().describe()[:1000]
+                restrictions = self._sandbox.enter()
+                hello["sandbox"] = restrictions.describe()[:1000]
+                hello["lacks_a_filter"] = restrictions.lacks_a_filter
                 sock.sendall(encode_frame(hello))
                 serve_verifier(self._source, sock)
             status = 0

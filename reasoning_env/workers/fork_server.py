@@ -220,7 +220,13 @@ class ForkServer:
                     after_an_error.callback(channel.close)
                     self._order(SPAWN.pack(role, replaced_pid), theirs)
                 hello = (await self._first_frame(channel)).header
-                worker = Worker(hello["pid"], channel, forked_by=self, sandbox=hello.get("sandbox", ""))
+                worker = Worker(
+                    hello["pid"],
+                    channel,
+                    forked_by=self,
+                    sandbox=hello.get("sandbox", ""),
+                    lacks_a_filter=hello.get("lacks_a_filter", False),
+                )
             except DeadlineExceeded:
                 self._answers = False
                 raise WorkerError(

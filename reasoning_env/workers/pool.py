@@ -390,7 +390,7 @@ class WorkerPool:
             slot.take(worker)
             self._failures.pop(slot.role, None)
         self._outages[slot.role].over(f"a {slot.role.name.lower()} was started")
-        self._log_sandbox(worker.sandbox)
+        self._log_sandbox(worker)
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
@@ -416,14 +416,14 @@ class WorkerPool:
             slot.vacate()
             self.stats.workers_replaced += 1
 
-    def _log_sandbox(self, line: str) -> None:
-        """Log what restricts verifier workers, once: a warning if a layer is missing, which commands print."""
-        if line and line != self.sandbox:
-            self.sandbox = line
-            if "; not by " in line:
-                logger.warning("%s", line)
+    def _log_sandbox(self, worker: Worker) -> None:
+        """Log what restricts verifier workers, once: a warning if the system refuses Landlock or seccomp."""
+        if worker.sandbox and worker.sandbox != self.sandbox:
+            self.sandbox = worker.sandbox
+            if worker.lacks_a_filter:
+                logger.warning("%s", self.sandbox)
             else:
-                logger.info("%s", line, extra={"detail": True})
+                logger.info("%s", self.sandbox, extra={"detail": True})
 
     async def _start_fork_server(self) -> LibraryInfo:
         self._fork_server = launch(self._settings.checkout, self._settings.score_function)

@@ -211,6 +211,11 @@ class Restrictions:
     layers: Sequence[str]
     missing: Mapping[str, str]
 
+    @property
+    def lacks_a_filter(self) -> bool:
+        """True if the system refuses Landlock or seccomp. Other layers are missing by choice, or add little."""
+        return "Landlock" in self.missing or "seccomp" in self.missing
+
     def describe(self) -> str:
         """Return one line for the log."""
         line = f"verifier workers are sandboxed by {', '.join(self.layers) or 'nothing'}"

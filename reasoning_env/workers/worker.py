@@ -125,13 +125,16 @@ class Worker:
     """One generator or verifier worker: its process and the channel to it.
 
     `forked_by` is the fork server that alone knows how the process ends. `sandbox` is one line for the log: what
-    restricts a verifier worker, and what the system refused.
+    restricts a verifier worker, and what the system refused. `lacks_a_filter` is true if that line is worth a warning.
     """
 
-    def __init__(self, pid: int, channel: Channel, *, forked_by: object, sandbox: str = "") -> None:
+    def __init__(
+        self, pid: int, channel: Channel, *, forked_by: object, sandbox: str = "", lacks_a_filter: bool = False
+    ) -> None:
         self.pid = pid
         self.forked_by = forked_by
         self.sandbox = sandbox
+        self.lacks_a_filter = lacks_a_filter
         self._channel = channel
         self._pidfd: int | None = None
         self._killed = False

@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
-from reasoning_env.workers.sandbox import DENIED_CALLS, denied_conditions
+from reasoning_env.workers.sandbox import DENIED_CALLS, Sandbox, denied_conditions
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, Run, run_probes, run_python
 from .support import make, running_pool
@@ -182,7 +182,21 @@ async def test_sandbox_is_logged_once(
         assert re.search(told, pool.sandbox)
     [record] = [record for record in caplog.records if "sandboxed" in record.getMessage()]
     assert record.getMessage() == pool.sandbox
-    assert (record.levelname == "WARNING") == ("; not by " in pool.sandbox)
+    refused = pool.sandbox.partition("; not by ")[2]
+    assert (record.levelname == "WARNING") == (on and ("Landlock" in refused or "seccomp" in refused))
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ({"Landlock": "refused"}, True),
+        ({"seccomp": "refused"}, True),
+        ({"process limit": "root is exempt from it"}, False),
+        ({"any layer": "sandbox_verifiers is off"}, False),
+    ],
+)
+def test_refused_filter_is_worth_a_warning(missing: dict[str, str], told: bool) -> None:
+    assert Sandbox({}, missing).enter().lacks_a_filter == told
 
 
 # ------------------------------------------------------------------ layer by layer
