@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "parts": lambda row: {"score": 0.5, "length": 3, "style": 0.25},
     "only parts": lambda row: {"length": 3},
     "infinite part": lambda row: {"score": 0.5, "length": float("inf")},
+    "true": lambda row: True,
+    "long names": lambda row: {"score": 0.5, **{chr(0x1F300 + number) * 60: 1 / 3 for number in range(32)}},
     "many parts": lambda row: {"score": 0.5, **{str(number): number for number in range(33)}},
     "write a file": write_file,
     "connect": lambda row: socket.create_connection((row["host"], row["port"])),
@@ -68,5 +70,25 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 async def asynchronous(completion: str) -> float:
     return 1.0
 
+
+def generator(completion: str) -> Iterator[float]:
+    yield 1.0
+
+
+def takes_nothing(**row: Any) -> float:
+    return 1.0
+
+
+class Scorer:
+    """Cannot be called for a score; its asynchronous objects cannot either."""
+
+    def __init__(self, completion: str = "") -> None:
+        pass
+
+    async def __call__(self, completion: str) -> float:
+        return 1.0
+
+
+asynchronous_object = Scorer()
 
 NUMBER = 7

@@ -63,6 +63,17 @@ async def test_further_numbers(judge: ScoreJudge) -> None:
     assert (verdict.score, verdict.parts) == (0.5, {"length": 3.0, "style": 0.25})
 
 
+@on_module_loop
+async def test_most_parts_with_longest_names(judge: ScoreJudge) -> None:
+    verdict = await verdict_on(judge, "long names")
+    assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
+
+
+@on_module_loop
+async def test_true_is_one(judge: ScoreJudge) -> None:
+    assert (await verdict_on(judge, "true")).score == 1.0
+
+
 @pytest.mark.parametrize(
     ("completion", "error"),
     [
@@ -172,12 +183,17 @@ async def test_function_in_a_file(tmp_path: Path) -> None:
         ("nowhere:score", "there is no module nowhere"),
         ("nowhere.py:score", "there is no file .*/nowhere.py"),
         ("tests.score_functions:skore", "tests.score_functions has no function skore"),
-        ("tests.score_functions:NUMBER", "tests.score_functions:NUMBER is no plain function"),
-        ("tests.score_functions:asynchronous", "tests.score_functions:asynchronous is no plain function"),
+        ("tests.score_functions:NUMBER", "tests.score_functions:NUMBER is not a function, but 7"),
+        ("tests.score_functions:Scorer", "tests.score_functions:Scorer is a class, not a function"),
+        ("tests.score_functions:Scorer.score", "Scorer.score cannot be the name of a function"),
+        ("tests.score_functions:asynchronous", "tests.score_functions:asynchronous is asynchronous"),
+        ("tests.score_functions:asynchronous_object", "tests.score_functions:asynchronous_object is asynchronous"),
+        ("tests.score_functions:generator", "tests.score_functions:generator is a generator"),
+        ("tests.score_functions:takes_nothing", "tests.score_functions:takes_nothing takes no completion"),
     ],
 )
 async def test_unusable_function(function: str, error: str) -> None:
-    with pytest.raises(ConfigError, match=f"^score_function: {error}"):
+    with pytest.raises(ConfigError, match=f"^function: {error}"):
         await make_judge(function).start()
 
 

@@ -55,7 +55,7 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
         "read": "--read",
         "verifiers": "--verifiers",
         "deadline_s": "--deadline-s",
-        "score_function": "--score",
+        "function": "--score",
     },
     "problems": {
         "tasks": "--tasks",

@@ -21,9 +21,9 @@ from .modules import TaskModuleError, import_module, read_paths
 TASK = "score"
 """Stands for the task of a row, which has none."""
 MAX_PARTS = 32
-"""Further numbers of a verdict. A worker's reply holds 4,096 bytes."""
+"""Further numbers of a verdict."""
 MAX_NAME = 60
-"""Characters of the name of a further number."""
+"""Characters of the name of a further number. The reply of a worker has room for MAX_PARTS such names in any script."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,15 @@ class FunctionSource(Source):
 
     def __init__(self, name: str, folder: str | None) -> None:
         entry, _, attribute = name.rpartition(":")
-        if not entry or not attribute.isidentifier():
+        if not entry or not attribute:
             raise TaskModuleError(f"{name} is not of the form MODULE:FUNCTION")
+        if not attribute.isidentifier():
+            raise TaskModuleError(f"{attribute} cannot be the name of a function: write a function that calls it")
         module = import_module(entry, folder)
         function = getattr(module, attribute, None)
         if function is None:
             raise TaskModuleError(f"{entry} has no function {attribute}")
-        if not callable(function) or inspect.iscoroutinefunction(function):
-            raise TaskModuleError(f"{name} is no plain function")
+        _check_plain(name, function)
         self._function: Callable[..., Any] = function
         self.read_paths = read_paths(module)
 
@@ -98,6 +99,27 @@ class ScoredRow(DetailedAnswers):
         return number
 
 
+def _check_plain(name: str, function: Any) -> None:
+    """Raise TaskModuleError unless a call returns at once and takes a completion."""
+    if inspect.isclass(function):
+        raise TaskModuleError(f"{name} is a class, not a function")
+    if not callable(function):
+        raise TaskModuleError(f"{name} is not a function, but {_short(function)}")
+    for called in (function, getattr(function, "__call__", None)):  # noqa: B004 - an object's own `__call__`
+        if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+            raise TaskModuleError(f"{name} is asynchronous: write a function without `async`")
+        if inspect.isgeneratorfunction(called):
+            raise TaskModuleError(f"{name} is a generator: write a function that returns its score")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a function of C, which tells nothing
+        return
+    try:
+        signature.bind_partial("")
+    except TypeError:
+        raise TaskModuleError(f"{name} takes no completion: it is called as score(completion, **row)") from None
+
+
 def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
     """Return the further numbers. Raises ScoreError for what is no finite number, and for too many."""
     parts = {}
@@ -116,7 +138,7 @@ def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number, numpy's included, as a float; None for anything else."""
+    """Return a number, numpy's and truth values included, as a float; None for anything else."""
     if isinstance(value, (str, bytes, bytearray)) or value is None:
         return None
     try:

@@ -33,8 +33,9 @@ from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
-    # A verifier worker has read model text: its replies hold numbers and short texts only.
-    Role.VERIFIER: FrameLimits(header=1 << 12, blob=0),
+    # A verifier worker has read model text: its replies hold numbers and short texts only. The longest sound reply has
+    # 24 KB: 32 further numbers of a score function, with twelve bytes for each character of their names.
+    Role.VERIFIER: FrameLimits(header=1 << 15, blob=0),
 }
 
 
@@ -186,7 +187,7 @@ class ForkServer:
             ) from error
         if "user_code" in hello:
             raise ConfigError(
-                hello["user_code"], setting="task_modules" if settings.score_function is None else "score_function"
+                hello["user_code"], setting="task_modules" if settings.score_function is None else "function"
             )
         if "error" in hello:
             raise WorkerError(f"reasoning-gym cannot be imported by a worker process: {hello['error']}")

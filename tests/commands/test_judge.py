@@ -15,6 +15,7 @@ import pytest
 import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
+from reasoning_env.commands.main import main
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
@@ -153,3 +154,8 @@ def test_unused_settings_of_file_are_told(
 def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         judge.judge_command(options, tmp_path)
+
+
+def test_error_of_a_score_function_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", "--score", "nowhere:score", "--port", "0"], {}, environment_file=tmp_path / "x.py") == 2
+    assert capsys.readouterr().err.startswith("x judge: --score: there is no module nowhere:")
