@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -91,6 +92,10 @@ class PoolSettings:
         )
 
 
+class KilledError(WorkerError):
+    """Somebody, or the kernel for lack of memory, killed the fork server while it started."""
+
+
 def _task_info(name: str, task: Mapping[str, Any]) -> TaskInfo:
     return TaskInfo(name, task["category"], task["left_out"])
 
@@ -166,7 +171,8 @@ class ForkServer:
     async def start(self, settings: PoolSettings) -> LibraryInfo:
         """Send the settings and wait until the library is imported.
 
-        Raises WorkerError, and ConfigError for a module of `task_modules` that cannot be used.
+        Raises KilledError if somebody kills the process meanwhile, WorkerError for other failures, and ConfigError for
+        a module of `task_modules` that cannot be used.
         """
         self._timeout_s = settings.start_timeout_s
         try:
@@ -181,10 +187,14 @@ class ForkServer:
             raise WorkerError(
                 f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
             ) from None
-        except (OSError, WorkerDied, ProtocolFault) as error:
-            raise WorkerError(
-                f"the process that imports reasoning-gym ended at once: {self._last_words() or error}"
-            ) from error
+        except WorkerDied as error:
+            await self._wait_or_kill()
+            end = _read_end_of(self.process)
+            if end.from_outside:
+                raise KilledError(f"the process that imports reasoning-gym {end}") from error
+            raise WorkerError(f"the process that imports reasoning-gym {end}: {self._last_words() or error}") from error
+        except (OSError, ProtocolFault) as error:
+            raise WorkerError(f"the process that imports reasoning-gym cannot be used: {error}") from error
         if "user_code" in hello:
             raise ConfigError(
                 hello["user_code"], setting="task_modules" if settings.score_function is None else "function"
@@ -243,7 +253,7 @@ class ForkServer:
     async def _first_frame(self, channel: Channel) -> Frame:
         """Return the first frame of a started process. Raises WorkerError as soon as this process is seen stopped.
 
-        Raises the errors of `Channel.receive` too.
+        A new worker that is seen stopped is killed. Raises the errors of `Channel.receive` too.
         """
         left_s = self._timeout_s
         while True:
@@ -254,8 +264,19 @@ class ForkServer:
                 if is_stopped(self.process.pid):
                     self._answers = False
                     raise WorkerError("somebody stopped the process that forks workers") from None
+                newest = self._newest_child()
+                if newest is not None and is_stopped(newest):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(newest, signal.SIGKILL)
                 if left_s <= 0:
                     raise
+
+    def _newest_child(self) -> int | None:
+        """Return the process id of the latest worker; None where the system does not tell it."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        with contextlib.suppress(OSError, IndexError):
+            return int(children.read_text().split()[-1])  # the kernel lists children in the order of their birth
+        return None
 
     def _order(self, order: bytes, worker_socket: socket.socket) -> None:
         """Send an order. Raises WorkerError when the process takes no orders."""
@@ -292,6 +313,12 @@ class ForkServer:
         with contextlib.suppress(OSError):
             return self._error_log.read_text(errors="replace")[-2000:].strip()
         return ""
+
+
+def _read_end_of(process: subprocess.Popen[bytes]) -> WorkerEnd:
+    """Return the end of a process that was waited for."""
+    code = process.returncode
+    return WorkerEnd(signal=-code) if code < 0 else WorkerEnd(status=code)
 
 
 def _read_end(status: int | None) -> WorkerEnd:

@@ -18,6 +18,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from ..errors import (
@@ -37,7 +38,7 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
 from .cpu_time import STALL_S, Starved, receive_in_cpu_time
-from .fork_server import ForkServer, PoolSettings, launch
+from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .jobs import Job, JobQueue
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import GroupScorer
@@ -80,11 +81,12 @@ class WorkerPool:
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes, and return when the library is imported.
 
-        `workers` limits the number of workers of each role until `grow` is called. Raises WorkerError, and ConfigError
-        for a module of `task_modules` that cannot be used.
+        `workers` limits the number of workers of each role until `grow` is called. A fork server that is killed while
+        it starts is started again, MAX_FAILED_STARTS times in all. Raises WorkerError, and ConfigError for a module of
+        `task_modules` that cannot be used.
         """
         try:
-            info = await self._start_fork_server()
+            info = await self._start_first_fork_server()
         except BaseException:
             await self.close()
             raise
@@ -424,6 +426,15 @@ class WorkerPool:
                 logger.warning("%s", self.sandbox)
             else:
                 logger.info("%s", self.sandbox, extra={"detail": True})
+
+    async def _start_first_fork_server(self) -> LibraryInfo:
+        for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
+            try:
+                return await self._start_fork_server()
+            except KilledError as error:
+                logger.warning("%s, and is started again", error)
+            await asyncio.sleep(pause_s)
+        return await self._start_fork_server()
 
     async def _start_fork_server(self) -> LibraryInfo:
         self._fork_server = launch(self._settings.checkout, self._settings.score_function)

@@ -17,6 +17,7 @@ from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S, until
 
+from .fake_library import write_fake_library
 from .support import kill, make, running_pool, spec
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process is stopped")
@@ -109,6 +110,34 @@ async def test_stopped_fork_server_is_replaced(pool: WorkerPool, monkeypatch: py
     os.kill(pool.worker_pids[0], signal.SIGKILL)
     assert (await make(pool, seed=2)).answer == "2"
     assert pool.stats.fork_servers_started == 2
+
+
+STOPPED_AT_FORK = """
+import os, signal
+from pathlib import Path
+
+def stop():
+    try:
+        Path(__file__).with_name("stop").unlink()
+    except FileNotFoundError:
+        return
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+os.register_at_fork(after_in_child=stop)
+"""
+
+
+@linux_only
+async def test_worker_stopped_at_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "STALL_S", 0.2)
+    package = write_fake_library(tmp_path) / "reasoning_gym"
+    (package / "__init__.py").write_text(STOPPED_AT_FORK + (package / "__init__.py").read_text())
+    async with running_pool(tmp_path) as pool:
+        (package / "stop").touch()
+        os.kill(pool.worker_pids[0], signal.SIGKILL)
+        await until(lambda: not (package / "stop").exists())
+        assert (await make(pool, seed=2)).answer == "2"
+        assert pool.stats.fork_servers_started == 1
 
 
 async def _stop(pool: WorkerPool, which: slice) -> None:

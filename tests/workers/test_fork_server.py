@@ -307,6 +307,45 @@ async def test_fork_server_killed_over_and_over(pool: WorkerPool) -> None:
     assert [verdict.score for verdict in await pool.score(problem, ["3", "4"])] == [1.0, 0.0]
 
 
+KILLED_AT_IMPORT = """
+import os, signal
+from pathlib import Path
+
+kills = Path(__file__).with_name("kills")
+left = int(kills.read_text())
+kills.write_text(str(left - 1))
+if left > 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def killed_at_import(tmp_path: Path) -> Path:
+    """A checkout that is killed while it is imported, as often as its file `kills` says."""
+    package = write_fake_library(tmp_path) / "reasoning_gym"
+    (package / "__init__.py").write_text(KILLED_AT_IMPORT + (package / "__init__.py").read_text())
+    return tmp_path
+
+
+async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (killed_at_import / "reasoning_gym" / "kills").write_text("2")
+    assert (await library_info(killed_at_import)).version == "0.0.fake"
+    lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert lines == 2 * [
+        "the process that imports reasoning-gym was killed from outside (SIGKILL), and is started again"
+    ]
+
+
+async def test_fork_server_killed_at_every_start(killed_at_import: Path, temp_folder: Path) -> None:
+    (killed_at_import / "reasoning_gym" / "kills").write_text("99")
+    with pytest.raises(
+        WorkerError, match=r"^the process that imports reasoning-gym was killed from outside \(SIGKILL\)$"
+    ):
+        await library_info(killed_at_import)
+    assert (killed_at_import / "reasoning_gym" / "kills").read_text() == "96"
+    assert list(temp_folder.iterdir()) == []
+
+
 async def test_unforeseen_error_at_a_start(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
