@@ -1,7 +1,7 @@
-"""The `audit` command: the scores of right, nearly right and unreasoned answers, by task and level.
+"""The `audit` command: the scores of right, nearly right and unreasoned answers, by task and level, and the findings.
 
-The command fails when a policy that does not reason earns more than a task's bound, or the oracle earns too little, so
-that a machine can check a new release of the library.
+The command fails when a finding is severe: a policy that does not reason earns more than a task's bound, say, or the
+oracle earns too little. So a machine can check a new release of the library.
 """
 
 from __future__ import annotations
@@ -16,11 +16,22 @@ from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE
 from ..problems.selection import select_tasks
 from ..records import Problem
-from ..reports.audit import DEFAULTS, Result, make_report, outcome_line, read_report, result_of
+from ..reports.audit import DEFAULTS, Result, findings_line, make_report, outcome_line, read_report, result_of
+from ..reports.findings import (
+    Finding,
+    Reproduce,
+    Severity,
+    is_at_least,
+    library_line,
+    score_command_line,
+    worst_first,
+)
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
+from ..reports.probe_findings import findings_of
 from ..reports.verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task
 from ..runtime.terminal import print_table
+from ..runtime.text import visible
 from ..session import Session
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
@@ -29,10 +40,13 @@ from .options import CommandParser, add_config_option, file_settings
 from .running import map_with_progress, run_to_end
 
 DEFAULT_OUTPUT = "audit.json"
+NEVER = "never"
+PROGRAM = "python reasoning_gym_environment.py"
+"""The beginning of the commands that reproduce findings."""
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
-    """Audit, save the numbers, print the table; returns 1 when a task fails, and 0 otherwise.
+    """Audit, save the numbers, print table and findings; returns 1 for a finding as severe as --fail-on, else 0.
 
     `folder` may hold a checkout of the library. Raises:
 
@@ -62,7 +76,11 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     left_out = {task.name for task in library.tasks if task.name in library.releases and task.left_out}
     results = {audit.name: result_of(audit, left_out) for audit in audits}
     scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
-    report = make_report(audits, results, library, scores=scores, seed=options.seed)
+    known = {audit.task for audit in audits if results[audit.name] is Result.GIVES_AWAY} | left_out
+    findings = [
+        finding for audit in audits for finding in findings_of(audit, _reproduce(audit.task, session, options), known)
+    ]
+    report = make_report(audits, results, library, findings, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
     if options.html is not None:
@@ -75,11 +93,37 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         for audit in audits:
             if audit.failures:
                 print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
+        _print_findings(findings)
         print(f"\nall numbers are in {output}")
         if options.html is not None:
             print(f"the map of tasks and levels is {options.html}; open it in a browser")
+        print(findings_line(findings))
         print(outcome_line(audits, results))
-    return int(Result.FAILS in results.values())
+    return int(options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on)))
+
+
+def _reproduce(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduce:
+    """Return what makes the commands that show a finding again."""
+    if options.plain and task not in session.library.releases and session.settings.checkout is None:
+        return library_line
+    words = ["--plain"] if options.plain else []
+    words += [word for file in options.config for word in ("--config", file)]
+    for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
+        words += [name, value] if value is not None else []
+    params = {} if options.config else session.plan.all_params.get(task, {})
+    return score_command_line(PROGRAM, words, params)
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    for finding in worst_first(findings):
+        print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {visible(finding.detail)}")
+        if finding.reference:
+            print(f"  problem   {visible(finding.reference)}")
+        if finding.score is not None:
+            compared = "" if finding.expected is None else f" (right answer: {finding.expected:g})"
+            print(f"  answer    {visible(finding.answer)}\n  score     {finding.score:g}{compared}")
+        if finding.command:
+            print(f"  again     {visible(finding.command)}")
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -107,6 +151,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="write the page of an earlier audit's JSON file, and probe nothing",
     )
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
+    parser.add_argument(
+        "--fail-on",
+        choices=[*(severity.value for severity in Severity), NEVER],
+        default=Severity.HIGH.value,
+        help="end with status 1 at a finding as severe as this, or more so (default: %(default)s)",
+    )
     add_config_option(parser)
     options = parser.parse_args(argv)
     if not 1 <= options.items <= 10_000 or options.seed < 0:

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 from ..library_facts import facts
 from ..metrics.stats import LibraryInfo
 from ..storage.reading import Count, Name, Number, Share, read_json
+from .findings import Finding, FindingRow, count_by_severity, finding_row, worst_first
 from .verifier_probes import TaskAudit, is_shortcut, role_of
 
 DEFAULTS = "defaults"
@@ -83,6 +84,8 @@ class Report(TypedDict):
     seed: Count
     library: LibraryNames
     failed: list[Name]
+    findings: list[FindingRow]
+    """The worst first."""
     audits: list[AuditedTask]
 
 
@@ -124,8 +127,24 @@ def _describe_failure(audit: TaskAudit) -> str:
     return f"{audit.name}: {audit.faults[probe]}{more}"
 
 
+def findings_line(findings: Sequence[Finding]) -> str:
+    """Return the number of findings by severity, in words."""
+    if not findings:
+        return "no findings"
+    counts = count_by_severity(findings)
+    return (
+        f"{len(findings)} findings: {', '.join(f'{count} {severity}' for severity, count in counts.items() if count)}"
+    )
+
+
 def make_report(
-    audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo, *, scores: str, seed: int
+    audits: Sequence[TaskAudit],
+    results: Mapping[str, Result],
+    library: LibraryInfo,
+    findings: Sequence[Finding] = (),
+    *,
+    scores: str,
+    seed: int,
 ) -> Report:
     """Return every number of the audit, as JSON values."""
     return {
@@ -133,6 +152,7 @@ def make_report(
         "seed": seed,
         "library": {"version": library.version, "path": library.path},
         "failed": [name for name, result in results.items() if result is Result.FAILS],
+        "findings": [finding_row(finding) for finding in worst_first(findings)],
         "audits": [
             {
                 "task": audit.task,
@@ -157,8 +177,8 @@ def _numbers(audit: TaskAudit, probe: str) -> ProbeNumbers:
     tally = audit.tallies[probe]
     best: BestAnswer | None = None
     if tally.best is not None:
-        answer = (tally.best.answer or "")[:200]
-        best = {"seed": tally.best_seed, "score": tally.best.score, "answer": answer}
+        answer = (tally.best.verdict.answer or "")[:200]
+        best = {"seed": tally.best.problem.spec.seed, "score": tally.best.verdict.score, "answer": answer}
     return {
         "role": role_of(probe).value,
         "items": len(tally.scores),

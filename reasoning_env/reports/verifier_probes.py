@@ -25,6 +25,7 @@ from ..problems.sampling import evaluation_spec
 from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..verifiers.options import option
+from ..verifiers.partial_credit import FORM_SCORE
 from ..verifiers.shortcuts import NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 
 FEW_OPTIONS = 4
@@ -45,10 +46,15 @@ CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
     "a dot": ".",
     "a dash": "-",
+    "junk": "qwxz",
     "20 kB of words": ("the quick brown fox jumps over the lazy dog " * LONG_BYTES)[:LONG_BYTES].strip(),
     "20 kB of digits": ("1234567890" * LONG_BYTES)[:LONG_BYTES],
 }
 """Answers that are the same for every question, by the kind of probe."""
+GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk"})
+"""The constants that are right nowhere."""
+REPETITIONS = frozenset({"20 kB of words", "20 kB of digits"})
+"""The constants that repeat themselves."""
 
 
 class Probe(StrEnum):
@@ -97,23 +103,38 @@ class Workers(Generator, Protocol):
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
 
 
+@dataclass(frozen=True)
+class Example:
+    """A scored answer, its problem, and the score of the right answer to the same problem, if that was scored."""
+
+    verdict: Verdict
+    problem: Problem
+    right_score: float | None = None
+
+
 @dataclass
 class ProbeTally:
-    """The scores of a kind of probe over a task's problems; `best` is the first of the best verdicts."""
+    """The scores of a kind of probe over a task's problems, with the first of the best and of the worst answers."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
     slowest_s: float = 0.0
-    best: Verdict | None = None
-    best_seed: int = 0
+    best: Example | None = None
+    worst: Example | None = None
+    failed: dict[Reason, Example] = field(default_factory=dict)
+    """The first answer that failed, by the kind of failure."""
 
-    def add(self, verdict: Verdict, seed: int) -> None:
+    def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
         self.scores.append(verdict.score)
         self.reasons[verdict.reason] += 1
         self.slowest_s = max(self.slowest_s, verdict.scoring_s)
-        if self.best is None or verdict.score > self.best.score:
-            self.best = verdict
-            self.best_seed = seed
+        example = Example(verdict, problem, right_score)
+        if self.best is None or verdict.score > self.best.verdict.score:
+            self.best = example
+        if self.worst is None or verdict.score < self.worst.verdict.score:
+            self.worst = example
+        if verdict.reason is not Reason.SCORED:
+            self.failed.setdefault(verdict.reason, example)
 
 
 @dataclass(frozen=True)
@@ -153,6 +174,10 @@ class TaskAudit:
             return self.FREE_BOUND
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
+    def bound_of(self, probe: str) -> float:
+        """Return the bound of a policy without reasoning. No guess excuses text without meaning."""
+        return FORM_SCORE if probe in GARBAGE | REPETITIONS else self.bound
+
     def mean(self, probe: str) -> float:
         """Return the mean score of a probe. A shortcut earns 0 on a problem to which the shortcut has no answer.
 
@@ -176,8 +201,8 @@ class TaskAudit:
         """A sentence for each fault of the task's rewards, by kind of probe."""
         faults: dict[str, str] = {}
         for probe in self.tallies:
-            if is_shortcut(probe) and self.mean(probe) > self.bound:
-                faults[probe] = f"{str(probe)!r} earns {self.mean(probe):.2f}, over {self.bound:.2f}"
+            if is_shortcut(probe) and self.mean(probe) > self.bound_of(probe):
+                faults[probe] = f"{str(probe)!r} earns {self.mean(probe):.2f}, over {self.bound_of(probe):.2f}"
         if Probe.ORACLE in self.tallies:
             oracle = self.mean(Probe.ORACLE)
             perturbed = self.mean(Probe.PERTURBED)
@@ -192,7 +217,7 @@ class TaskAudit:
 
         A split that is learnt on few problems earns less than it would on many, so less of the bound makes it suspect.
         """
-        limits = {probe: share * self.bound for probe in self.tallies if is_shortcut(probe)}
+        limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
         if Probe.BEST_SPLIT in limits and self.items >= LEARNT_FROM:
             limits[Probe.BEST_SPLIT] *= LEARNT_SHARE
         return {probe for probe, limit in limits.items() if self.mean(probe) > limit} | self.faults.keys()
@@ -268,8 +293,10 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
             failures.append(str(error))
             continue
         items += 1
-        for probe, verdict in zip(probes, verdicts, strict=True):
-            tallies[probe].add(verdict, problem.spec.seed)
+        verdict_on = dict(zip(probes, verdicts, strict=True))
+        right_score = verdict_on[Probe.ORACLE].score if Probe.ORACLE in verdict_on else None
+        for probe, verdict in verdict_on.items():
+            tallies[probe].add(verdict, problem, right_score)
     if is_probed(Probe.BEST_CONSTANT):
         await _try_best_constant(workers, problems, tallies)
     if is_probed(Probe.BEST_SPLIT):
@@ -308,7 +335,7 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
             best = constants[earned.index(max(earned))]
             for problem in second:
                 (verdict,) = await workers.score(problem, [best])
-                tallies.setdefault(Probe.BEST_CONSTANT, ProbeTally()).add(verdict, problem.spec.seed)
+                tallies.setdefault(Probe.BEST_CONSTANT, ProbeTally()).add(verdict, problem)
     except ScoringError:
         pass  # the other probes of the problem report the failure
 
@@ -319,7 +346,7 @@ def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally])
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
     for (problem, _), score in zip(answered, pay_best_split(questions, options), strict=True):
-        tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
+        tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem)
 
 
 def _option(problem: Problem, answer: str) -> str:

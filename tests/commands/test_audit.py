@@ -125,3 +125,23 @@ def test_page_of_another_file(run: Run, text: str) -> None:
 def test_saved_audit_needs_two_files(run: Run, argv: list[str]) -> None:
     with pytest.raises(ConfigError, match="--from"):
         run(*argv)
+
+
+def test_findings_are_printed_and_saved(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("--tasks", "generous")
+    report = json.loads(Path("audit.json").read_text())
+    found = {finding["defect"]: finding for finding in report["findings"]}
+    assert {"garbage_paid", "constant_paid", "copy_paid", "wrong_above_right"} - set(found) == {"wrong_above_right"}
+    garbage = found["garbage_paid"]
+    assert (garbage["severity"], garbage["score"]) == ("high", 1.0)
+    printed = capsys.readouterr().out
+    assert f"garbage_paid in generous: {garbage['detail']}" in printed
+    assert garbage["command"] in printed
+
+
+@pytest.mark.parametrize(
+    ("tasks", "limit", "status"),
+    [("generous", "never", 0), ("exact,broken", "low", 1), ("exact,broken", "medium", 0)],
+)
+def test_fail_on(run: Run, tasks: str, limit: str, status: int) -> None:
+    assert run("--tasks", tasks, "--fail-on", limit) == status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.reports.audit import Result
 from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
-from tests.records import make_library
+from tests.records import make_library, make_spec, problem_of
 
 LIBRARY = make_library({"gcd": "arithmetic"}, version="1.2", path="/library")
 
@@ -13,7 +13,7 @@ LIBRARY = make_library({"gcd": "arithmetic"}, version="1.2", path="/library")
 def tally(*scores: float) -> ProbeTally:
     tally = ProbeTally()
     for number, score in enumerate(scores):
-        tally.add(Verdict(score, Reason.SCORED, "x" * 500, 0.0123), seed=100 + number)
+        tally.add(Verdict(score, Reason.SCORED, "x" * 500, 0.0123), problem_of(make_spec("gcd", seed=100 + number)))
     return tally
 
 

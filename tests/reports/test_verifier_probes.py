@@ -114,7 +114,7 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
         (Probe.BEST_CONSTANT, "constant"),
     ):
         for score in scores.get(name, ()):
-            tallies.setdefault(kind, ProbeTally()).add(Verdict(score, Reason.SCORED), seed=0)
+            tallies.setdefault(kind, ProbeTally()).add(Verdict(score, Reason.SCORED), _problem("3"))
     return TaskAudit("gcd", None, ITEMS, tallies, options)
 
 
@@ -208,7 +208,8 @@ async def test_best_verdict_has_its_seed() -> None:
     workers = FakeWorkers(_made, verifier)
     tally = (await _probe(workers)).tallies[Probe.PERTURBED]
     assert tally.best is not None
-    assert (tally.best.score, tally.best.answer, tally.best_seed) == (0.5, "ccd", workers.specs[2].seed)
+    best = tally.best
+    assert (best.verdict.score, best.verdict.answer, best.problem.spec) == (0.5, "ccd", workers.specs[2])
 
 
 async def test_verifier_failures_by_reason() -> None:

@@ -1,0 +1,227 @@
+"""The vocabulary of an audit: the defects that a verifier can have, and a finding, which shows one of them.
+
+A finding is evidence, not an opinion: it names a problem, an answer, the score of the answer, the score that it is
+compared with, and a command that shows the score again.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
+
+from ..records import Problem
+from ..storage.reading import Name, Number, Share
+
+MAX_ANSWER = 200
+"""Characters of an answer that a finding shows; the command that reproduces a finding has the whole answer."""
+MAX_LINE_ANSWER = 2_000
+"""Characters of the longest answer that fits into a command."""
+
+
+class Severity(StrEnum):
+    """How much a defect matters to a training."""
+
+    LOW = "low"
+    """A nuisance, or a defect that is known and left out of training."""
+    MEDIUM = "medium"
+    """Rewards are wrong for some problems, or in some circumstances."""
+    HIGH = "high"
+    """A policy can learn the wrong thing: wrong answers are paid, right ones are not, or text is executed."""
+
+    @property
+    def rank(self) -> int:
+        return [*Severity].index(self)
+
+
+class Defect(StrEnum):
+    """The defects that an audit looks for."""
+
+    GOLD_NOT_PAID = "gold_not_paid"
+    GOLD_LOST_IN_JSON = "gold_lost_in_json"
+    GARBAGE_PAID = "garbage_paid"
+    EMPTY_PAID = "empty_paid"
+    CONSTANT_PAID = "constant_paid"
+    COPY_PAID = "copy_paid"
+    REPETITION_PAID = "repetition_paid"
+    LAYOUT_PAID = "layout_paid"
+    WRONG_ABOVE_RIGHT = "wrong_above_right"
+    CREDIT_NOT_MONOTONE = "credit_not_monotone"
+    SCORE_OUT_OF_RANGE = "score_out_of_range"
+    CALLS_DIFFER = "calls_differ"
+    PROCESSES_DIFFER = "processes_differ"
+    HASH_SEEDS_DIFFER = "hash_seeds_differ"
+    TEXT_EXECUTED = "text_executed"
+    TOO_SLOW = "too_slow"
+    TOO_MUCH_MEMORY = "too_much_memory"
+    VERIFIER_FAILS = "verifier_fails"
+    CONTRADICTS_QUESTION = "contradicts_question"
+    GIVES_ANSWER_AWAY = "gives_answer_away"
+    LEVEL_CHANGES_NOTHING = "level_changes_nothing"
+    NO_PROBLEM = "no_problem"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a defect means, in one sentence, and how much it matters where a finding does not say otherwise."""
+
+    severity: Severity
+    text: str
+
+
+MEANINGS: Mapping[Defect, Meaning] = {
+    Defect.GOLD_NOT_PAID: Meaning(Severity.HIGH, "the problem's own right answer earns less than 0.95"),
+    Defect.GOLD_LOST_IN_JSON: Meaning(
+        Severity.MEDIUM, "the right answer is paid, but not after the entry was written to JSON and read again"
+    ),
+    Defect.GARBAGE_PAID: Meaning(Severity.HIGH, "text without meaning earns more than 0.1 in the mean"),
+    Defect.EMPTY_PAID: Meaning(Severity.MEDIUM, "an empty answer earns more than 0.1 in the mean"),
+    Defect.CONSTANT_PAID: Meaning(Severity.HIGH, "the same answer to every question earns more than the bound"),
+    Defect.COPY_PAID: Meaning(
+        Severity.HIGH, "a part of the question, or a count over its text, earns more than the bound"
+    ),
+    Defect.REPETITION_PAID: Meaning(Severity.HIGH, "a text that repeats itself earns more than 0.1 in the mean"),
+    Defect.LAYOUT_PAID: Meaning(Severity.HIGH, "the expected layout with other content earns more than the bound"),
+    Defect.WRONG_ABOVE_RIGHT: Meaning(Severity.HIGH, "a changed answer earns more than the right one"),
+    Defect.CREDIT_NOT_MONOTONE: Meaning(
+        Severity.MEDIUM, "an answer with more wrong cells earns more than one with fewer"
+    ),
+    Defect.SCORE_OUT_OF_RANGE: Meaning(Severity.MEDIUM, "the verifier returns no number from 0 to 1"),
+    Defect.CALLS_DIFFER: Meaning(Severity.HIGH, "two equal calls in one process give different scores"),
+    Defect.PROCESSES_DIFFER: Meaning(Severity.MEDIUM, "two processes give different problems or scores"),
+    Defect.HASH_SEEDS_DIFFER: Meaning(
+        Severity.MEDIUM, "processes with different PYTHONHASHSEED give different problems or scores"
+    ),
+    Defect.TEXT_EXECUTED: Meaning(
+        Severity.HIGH, "an answer is executed: it opens a file or a socket, starts a process or imports a module"
+    ),
+    Defect.TOO_SLOW: Meaning(Severity.MEDIUM, "an answer takes more processor time than the deadline"),
+    Defect.TOO_MUCH_MEMORY: Meaning(Severity.MEDIUM, "an answer takes more memory than the limit, or ends the process"),
+    Defect.VERIFIER_FAILS: Meaning(Severity.LOW, "the verifier raises an error at an answer"),
+    Defect.CONTRADICTS_QUESTION: Meaning(
+        Severity.MEDIUM, "the right answer breaks the question's own instruction, or one question has two answers"
+    ),
+    Defect.GIVES_ANSWER_AWAY: Meaning(
+        Severity.HIGH, "the question states its answer, or one count over its text tells the answer"
+    ),
+    Defect.LEVEL_CHANGES_NOTHING: Meaning(Severity.MEDIUM, "the easiest and the hardest level make the same questions"),
+    Defect.NO_PROBLEM: Meaning(Severity.LOW, "no problem can be made"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect, with the evidence.
+
+    - `reference` names the problem; "" where the finding is about no single problem.
+    - `answer` is the answer that shows the defect, cut to MAX_ANSWER characters.
+    - `score` is what the answer earned; `expected` the score that it is compared with: of the right answer, or of the
+      same answer in the other call, process or form. None where there is no such score.
+    - `detail` says in words what was seen.
+    - `command` shows the same again.
+    """
+
+    defect: Defect
+    task: str
+    level: float | None
+    detail: str
+    reference: str = ""
+    answer: str = ""
+    score: float | None = None
+    expected: float | None = None
+    command: str = ""
+    severity: Severity = field(default=Severity.LOW)
+
+    @property
+    def place(self) -> str:
+        """The task and level, in words."""
+        return self.task if self.level is None else f"{self.task} at {self.level:g}"
+
+
+class FindingRow(TypedDict):
+    """A finding as JSON."""
+
+    defect: Name
+    severity: Name
+    task: Name
+    level: Share | None
+    detail: Name
+    reference: str
+    answer: Annotated[str, Field(max_length=MAX_ANSWER)]
+    score: Number | None
+    expected: Number | None
+    command: str
+
+
+def finding_row(finding: Finding) -> FindingRow:
+    """Return a finding as JSON values."""
+    return {
+        "defect": finding.defect.value,
+        "severity": finding.severity.value,
+        "task": finding.task,
+        "level": finding.level,
+        "detail": finding.detail,
+        "reference": finding.reference,
+        "answer": finding.answer,
+        "score": finding.score,
+        "expected": finding.expected,
+        "command": finding.command,
+    }
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by severity, then by defect and task."""
+    return sorted(findings, key=lambda one: (-one.severity.rank, one.defect, one.task, one.level or -1.0))
+
+
+def count_by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
+    """Return the number of findings of each severity, the worst first."""
+    severities = [finding.severity for finding in findings]
+    return {severity: severities.count(severity) for severity in reversed(Severity)}
+
+
+def is_at_least(findings: Iterable[Finding], severity: Severity) -> bool:
+    """Tell whether a finding is as severe, or more so."""
+    return any(finding.severity.rank >= severity.rank for finding in findings)
+
+
+# ------------------------------------------------------------------ commands that reproduce a finding
+
+Reproduce = Callable[[Problem, str], str]
+"""Returns the command that scores an answer to a problem."""
+
+
+def score_command_line(program: str, options: Sequence[str], params: Mapping[str, Any]) -> Reproduce:
+    """Return what makes the commands: `score` of this program, with the options under which the audit ran.
+
+    `params` are the parameters that the user set for the task.
+    """
+
+    def reproduce(problem: Problem, answer: str) -> str:
+        spec = problem.spec
+        words = ["score", spec.task, f"<answer>{answer}</answer>", "--seed", str(spec.seed)]
+        if spec.level is not None:
+            words += ["--level", f"{spec.level:g}"]
+        if params:
+            words += ["--params", json.dumps(dict(params), default=str)]
+        return f"{program} {shlex.join([*words, *options])}"
+
+    return reproduce
+
+
+def library_line(problem: Problem, answer: str) -> str:
+    """Return a command that scores an answer with the library alone, for a problem at the library's own parameters."""
+    spec = problem.spec
+    config = {**problem.params, "seed": spec.seed, "size": 1}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in config.items())
+    code = (
+        f"import reasoning_gym; d = reasoning_gym.create_dataset({spec.task!r}, {arguments}); "
+        f"print(d.score_answer({answer!r}, d[0]))"
+    )
+    return f"PYTHONHASHSEED=0 python -c {shlex.quote(code)}"
