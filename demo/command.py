@@ -6,6 +6,7 @@ No process outlives the command.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
@@ -41,17 +42,24 @@ class Ended(Exception):
     """A signal asked the demo to end."""
 
 
-def main(argv: Sequence[str], *, environment_file: Path, check_names: Callable[[str], None]) -> int:
+def main(
+    argv: Sequence[str],
+    *,
+    parser: argparse.ArgumentParser,
+    environment_file: Path,
+    check_names: Callable[[str], None],
+) -> int:
     """Run the demo and return the exit status.
 
     Args:
         argv: The options.
+        parser: A parser without options.
         environment_file: The script of the environment.
         check_names: Raises an error for names, joined by commas, that are no tasks. Called before any process starts.
 
     After an error the folder with the logs stays, and the error names the folder.
     """
-    options = read_options(argv)
+    options = read_options(argv, parser)
     check_names(options.tasks)
     received: list[signal.Signals] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

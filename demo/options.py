@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from .rules import RULES
 
@@ -30,22 +29,13 @@ class Options:
     timeout_s: float
 
 
-class _OneLineParser(argparse.ArgumentParser):
-    """Prints a mistake in one line, without the usage, and ends the process with status 2."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def read_options(argv: Sequence[str]) -> Options:
-    """Return the options of a command line. A mistake ends the process with status 2 and one line."""
-    parser = _OneLineParser(
-        exit_on_error=False,
-        prog="reasoning_gym_environment.py demo",
-        description="Watch problems being generated, answered by a scripted policy, scored, and delivered through"
-        " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def read_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> Options:
+    """Return the options of a command line; the `parser`, without options yet, tells mistakes in its own way."""
+    parser.description = (
+        "Watch problems being generated, answered by a scripted policy, scored, and delivered through"
+        " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account."
     )
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     default_tasks = ",".join(sorted([*RULES, *GUESSED_TASKS]))
     parser.add_argument("--batches", type=int, default=10, help="batches that the trainer pulls")
     parser.add_argument(
@@ -57,10 +47,7 @@ def read_options(argv: Sequence[str]) -> Options:
     parser.add_argument("--dumps-dir", type=Path, default=Path("data_dumps/demo"), help="folder for the rollouts")
     parser.add_argument("--server-type", choices=("vllm", "openai"), default="vllm", help="protocol of the policy")
     parser.add_argument("--timeout-s", type=float, default=180.0, help="give up after so many seconds")
-    try:
-        options = Options(**vars(parser.parse_args(argv)))
-    except argparse.ArgumentError as error:
-        parser.error(f"{error.argument_name}: {error.message}" if error.argument_name else error.message)
+    options = Options(**vars(parser.parse_args(argv)))
     if options.batches < 1 or options.group_size < 1:
         parser.error("--batches and --group-size must be at least 1")
     if not 0.0 <= options.skill <= 1.0:

@@ -132,7 +132,9 @@ async def serve(server: InferenceServer) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM."""
-    parser = argparse.ArgumentParser(prog="inference_server", description="An inference server without a model.")
+    parser = argparse.ArgumentParser(
+        prog="python -m reasoning_gym_testing", description="An inference server without a model."
+    )
     parser.add_argument("--policy", metavar="MODULE:FACTORY", help="what makes the policy")
     parser.add_argument("--options", metavar="JSON", type=json.loads, default={}, help="arguments for that, by name")
     parser.add_argument("--latency-s", type=float, default=0.0, help="mean seconds that a request takes")

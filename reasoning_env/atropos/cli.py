@@ -24,11 +24,12 @@ from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import check_score, evaluate_each
 from ..commands.log import redact, start_log
-from ..commands.options import OptionParser, option_parser
+from ..commands.options import OptionParser, option_parser, program
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
+from ..metrics.recorder import MetricsRecorder
 from ..results import EvaluationResult
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, range_text
@@ -41,6 +42,7 @@ from .inference.servers import needs_tokenizer
 from .launch import Launch, build_launch, server_class
 from .modes.group_file import check_path
 from .modes.mode import PATIENCE_S
+from .modes.process import Process, finish
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], i
 def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser:
     """Return the parser of `serve`, `process` or `evaluate`, with all settings of an environment class."""
     defaults, servers = env_cls.config_init()
-    return option_parser(sys.argv[0], command, type(defaults).model_fields, server_class(servers).model_fields)
+    return option_parser(program(), command, type(defaults).model_fields, server_class(servers).model_fields)
 
 
 # ------------------------------------------------------------------ serve, process and evaluate
@@ -85,7 +87,7 @@ def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv:
         )
 
     if models and "print-config" not in options and "dry-run" not in options:
-        evaluate_each(models, run, sys.argv[0], as_json="json" in options)
+        evaluate_each(models, run, program(), as_json="json" in options)
     else:
         run(models[0] if models else None)
     return 0
@@ -119,7 +121,12 @@ def run_once(
         if "dry-run" in options:
             print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
             return None
-        launch = asyncio.run(check_first(launch, command))
+        asyncio.run(check_settings(launch, command))
+        if command == "process" and (finished := asyncio.run(_finish(launch))) is not None:
+            finished.print_summary(MetricsRecorder(), keep=options.get("keep"), as_json=False)
+            finished.close()
+            return None
+        launch = asyncio.run(check_server(launch, command))
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:
@@ -129,6 +136,11 @@ def run_once(
                 env.print_summary(options.get("keep"), as_json="json" in options)
         check_score(env.results, options.get("fail-under"))
     return env.results
+
+
+async def _finish(launch: Launch) -> Process | None:
+    servers = launch.servers if isinstance(launch.servers, list) else []
+    return await finish(launch.config, [str(server.model_name) for server in servers], find_checkout(FOLDER))
 
 
 def evaluate_model(
@@ -183,10 +195,15 @@ def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
 async def check_first(launch: Launch, command: str) -> Launch:
     """Check the settings, then the inference server, before the tokenizer is loaded.
 
-    What is wrong in the settings is told first: names of tasks, files and folders that cannot be made, folders of
-    tokenizers that are not there. A tokenizer that must be fetched takes a minute and a half to fail without a network.
-    Returns the launch; for `evaluate`, with the model and the kind of requests that the server has.
+    A tokenizer that must be fetched takes a minute and a half to fail without a network. Returns the launch; for
+    `evaluate`, with the model and the kind of requests that the server has.
     """
+    await check_settings(launch, command)
+    return await check_server(launch, command)
+
+
+async def check_settings(launch: Launch, command: str) -> None:
+    """Raise ConfigError for names of tasks, files and folders that cannot be, and for missing folders of tokenizers."""
     config = launch.config
     if command == "process":
         check_path(config.data_path_to_save_groups)
@@ -197,6 +214,11 @@ async def check_first(launch: Launch, command: str) -> Launch:
     if needs_tokenizer(launch.servers):
         check_tokenizer_folders(config, launch.servers)
     await check_selection(config, find_checkout(FOLDER))
+
+
+async def check_server(launch: Launch, command: str) -> Launch:
+    """Wait for the inference server; returns the launch, for `evaluate` as the server needs it."""
+    config = launch.config
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
         await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or PATIENCE_S)
@@ -262,7 +284,7 @@ def describe_settings(env_cls: EnvironmentClass) -> SettingsPage:
 
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
     """Print all settings of an environment class, or those with some words; returns 0. Raises ConfigError for none."""
-    return settings_command(argv, sys.argv[0], describe_settings(env_cls))
+    return settings_command(argv, program(), describe_settings(env_cls))
 
 
 def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:

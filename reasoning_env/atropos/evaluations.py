@@ -9,7 +9,7 @@ from pathlib import Path
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
-from ..evaluations.folder import MadeWith, open_folder
+from ..evaluations.folder import MadeWith, Results, find_earlier, open_folder
 from ..evaluations.plan import EvaluationPlan
 from ..evaluations.protocol import describe, identify, limit_sampling
 from ..evaluations.run import Evaluation, Evaluator, metrics
@@ -53,7 +53,9 @@ class ModelEvaluations:
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
         self.scores: list[EvaluationScores] = []
         """Scores of the finished evaluations, the last one last."""
-        self._finished: EvaluationResult | None = None
+        self.resumed_step: int | None = None
+        """The trainer's step from which the training was resumed; None for a training that was not."""
+        self._finished: Results | None = None
         self.under_way = False
         """Whether an evaluation runs now."""
 
@@ -104,10 +106,12 @@ class ModelEvaluations:
             # After Ctrl-C too.
             results = await evaluation.conclude()
             self.last = EvaluationResult(results, folder.path)
-        scores = scores_of(results, None if self._finished is None else self._finished.results)
+        if self._finished is None and self.resumed_step is not None:
+            self._finished = await asyncio.to_thread(find_earlier, folder.path, results, self.resumed_step)
+        scores = scores_of(results, self._finished)
         if scores is not None:
             self.scores.append(scores)
-            self._finished = self.last
+            self._finished = results
         return metrics(results)
 
     def progress_line(self) -> str:

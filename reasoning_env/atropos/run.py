@@ -194,6 +194,7 @@ class Run:
         """Resume from a checkpoint; must be called before a problem is drawn."""
         assert self.checkpoints is not None, "start() comes first"
         self.session.begin(self.config.instance, resumed.state)
+        self.evaluations.resumed_step = resumed.step
 
     def save(self, step: int, *, latest: bool = False) -> None:
         """Save the state, with `latest` as the latest only, else under the step too; a thread writes the file."""

@@ -36,7 +36,7 @@ from ..session import Session
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
-from .options import CommandParser, add_config_option, file_settings
+from .options import CommandParser, add_config_option, file_settings, program
 from .running import map_with_progress, run_to_end
 
 DEFAULT_OUTPUT = "audit.json"
@@ -128,7 +128,8 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
-        prog="audit", description="Probe every task's rewards with right, nearly right and unreasoned answers."
+        prog=f"{program()} audit",
+        description="Probe every task's rewards with right, nearly right and unreasoned answers.",
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
     parser.add_argument(

@@ -13,7 +13,7 @@ from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite,
 from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
-from .options import CommandParser
+from .options import CommandParser, program
 
 
 def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-environment") -> int:
@@ -100,7 +100,7 @@ def p_value(p: float) -> str:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
-        prog="compare",
+        prog=f"{program()} compare",
         description="Compare evaluations over the problems that they have in common, the largest change first. "
         "Every further folder is compared with the first.",
     )

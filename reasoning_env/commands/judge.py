@@ -23,7 +23,7 @@ from ..score_judge import ScoreJudge
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings
+from .options import CommandParser, add_config_option, file_settings, program
 
 OPTIONS = {
     "num_generators": "--generators",
@@ -78,7 +78,8 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
-        prog="judge", description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF)."
+        prog=f"{program()} judge",
+        description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF).",
     )
     parser.add_argument(
         "--host",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..data.training import Form, Selection, keep_rows
 from ..runtime.text import visible
-from .options import CommandParser, at_least_one, pass_rates
+from .options import CommandParser, at_least_one, pass_rates, program
 
 
 def keep_command(argv: Sequence[str]) -> int:
@@ -17,7 +17,8 @@ def keep_command(argv: Sequence[str]) -> int:
     Raises ConfigError for a wrong option, and for files without groups.
     """
     parser = CommandParser(
-        prog="keep", description="Write rows to train on, from dumps, process files and evaluations."
+        prog=f"{program()} keep",
+        description="Write rows to train on, from dumps, process files and evaluations.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file of groups, or a folder of files")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")

@@ -20,7 +20,7 @@ from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..runtime.text import visible
 from ..storage.folders import CHECKOUT, default_dumps_folder, find_checkout
-from .options import help_text
+from .options import CommandParser, help_text, program
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -103,15 +103,6 @@ def start_library(folder: Path) -> None:
 
     if not (folder / CHECKOUT).exists():
         start_ahead()
-
-
-def program() -> str:
-    """Return the command that called this program: by file, package or console script."""
-    if package := sys.modules["__main__"].__package__:
-        return f"python -m {package}"
-    called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
-    console_script = "reasoning-gym-environment"
-    return console_script if Path(called).name == console_script else f"python {shlex.quote(sys.argv[0])}"
 
 
 def run_installed() -> None:
@@ -230,7 +221,8 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
     except ModuleNotFoundError as error:
         raise ConfigError(f"the package {error.name} is missing", remedy=install_extra(environment_file)) from error
     check_names = functools.partial(_check_names, folder=environment_file.parent)
-    return int(demo.main(list(argv), environment_file=environment_file, check_names=check_names))
+    parser = CommandParser(prog=f"{program()} demo")
+    return int(demo.main(list(argv), parser=parser, environment_file=environment_file, check_names=check_names))
 
 
 def _check_names(tasks: str, folder: Path) -> None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pydantic.fields import FieldInfo
@@ -133,11 +136,20 @@ def short_names(command: str) -> dict[str, str]:
     return {**SHORT, **SHORT_IN[command]}
 
 
+def program() -> str:
+    """Return the command that called this program: by file, package or console script."""
+    if package := sys.modules["__main__"].__package__:
+        return f"python -m {package}"
+    called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
+    console_script = "reasoning-gym-environment"
+    return console_script if Path(called).name == console_script else f"python {shlex.quote(sys.argv[0])}"
+
+
 class CommandParser(argparse.ArgumentParser):
     """Raises ConfigError for a mistake; argparse itself would print the usage and end the process."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(exit_on_error=False, **options)
+        super().__init__(exit_on_error=False, allow_abbrev=False, **options)
         self.register("type", int, _whole_number)
         self.register("type", float, _number)
 
@@ -166,19 +178,26 @@ class CommandParser(argparse.ArgumentParser):
             raise ConfigError(message, setting=_as_typed(error.argument_name, args or ())) from error
 
     def _check_names(self, argv: Sequence[str]) -> None:
-        """Raise ConfigError for a setting that is given by two names, of which argparse would silently take the last.
+        """Raise ConfigError for a setting that is given twice, of which argparse would silently take the last value.
 
-        Of a name that stands twice the last value counts, so that a script's own options can be followed by others.
+        Options whose values add up, such as `--config`, and switches may stand again.
         """
         written: dict[str, str] = {}
-        for word in argv:
+        for word in itertools.takewhile(lambda word: word != "--", argv):
+            if not word.startswith("-"):
+                continue
             name = word.partition("=")[0]
-            action = self._option_string_actions.get(name) if word.startswith("-") else None
+            if not word.startswith("--"):
+                name = name[:2]  # `-n3` is `-n 3`
+            action = self._option_string_actions.get(name)
             if action is None:
                 continue
-            before = written.setdefault(action.dest, name)
-            if before != name:
+            before = written.get(action.dest)
+            written[action.dest] = name
+            if before not in (None, name):
                 raise ConfigError(f"{before} and {name} set the same setting", remedy="give one of both")
+            if before == name and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
+                raise ConfigError("stands twice", setting=name, remedy="give it once")
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError for a mistake that is about no single option, such as a missing argument or two options."""
@@ -282,7 +301,7 @@ def option_parser(
 
     The values of settings are texts, and not checked.
     """
-    parser = OptionParser(prog=f"{program} {command}", argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    parser = OptionParser(prog=f"{program} {command}", argument_default=argparse.SUPPRESS)
     parser.add_argument("--config", action="append")
     parser.add_argument("--slurm")
     parser.add_argument("--testing")

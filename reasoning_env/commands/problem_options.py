@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,13 @@ def mapping(text: str) -> Mapping[str, Any]:
         raise argparse.ArgumentTypeError(f"{error}; got {text!r}") from error
     assert isinstance(params, dict)
     return params
+
+
+def tell_without_levels(session: Session[Any], tasks: Sequence[str], level: float | None) -> None:
+    """Name on stderr the tasks that have no levels, if a level is asked for."""
+    without = [task for task in tasks if task not in session.library.adjustable]
+    if level is not None and without:
+        print(f"--level changes nothing where tasks have no levels: {', '.join(without)}", file=sys.stderr)
 
 
 async def check_params(

@@ -35,7 +35,7 @@ from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, at_least_one, file_settings
+from .options import CommandParser, add_config_option, at_least_one, file_settings, program
 from .problem_options import level, mapping, seed, split_names
 from .running import run_to_end
 from .tasks import read_chat_format
@@ -77,7 +77,8 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
-        prog="problems", description="Write problems to train on: no question twice, none of the evaluation set."
+        prog=f"{program()} problems",
+        description="Write problems to train on: no question twice, none of the evaluation set.",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
     what = parser.add_mutually_exclusive_group(required=True)

@@ -14,7 +14,7 @@ from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite,
 from ..reports.runs import StoredRun, find_runs
 from ..runtime.terminal import status_line
 from ..runtime.text import counted
-from .options import CommandParser
+from .options import CommandParser, program
 
 DEFAULT_OUTPUT = Path("report.html")
 
@@ -89,7 +89,7 @@ def _write_following(runs: Sequence[StoredRun], output: Path, program: str, samp
 
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     parser = CommandParser(
-        prog="report",
+        prog=f"{program()} report",
         description="Write one HTML file about dumps, files of `process` and evaluations: curves by task, evaluations "
         "by step, scores by task and level, reasons, and rollouts to read. A browser opens the file without a network.",
         epilog="examples: report data_dumps      report evals/model-a evals/model-b -o models.html",

@@ -21,7 +21,7 @@ from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings, pass_rates
+from .options import CommandParser, add_config_option, file_settings, pass_rates, program
 from .running import run_to_end
 
 
@@ -76,7 +76,10 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     `folder` may hold a checkout of the library. Raises ConfigError where there is no group, and WorkerError where the
     workers cannot be started.
     """
-    parser = CommandParser(prog="rescore", description="Judge stored completions again, and show the changes.")
+    parser = CommandParser(
+        prog=f"{program()} rescore",
+        description="Judge stored completions again, and show the changes.",
+    )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
     parser.add_argument("--plain", action="store_true", help="the library's own scores, not the scores of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")

@@ -16,8 +16,15 @@ from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings
-from .problem_options import add_problem_options, check_params, describe_problem, show_answer, show_messages
+from .options import CommandParser, add_config_option, file_settings, program
+from .problem_options import (
+    add_problem_options,
+    check_params,
+    describe_problem,
+    show_answer,
+    show_messages,
+    tell_without_levels,
+)
 from .running import run_to_end
 
 
@@ -55,7 +62,8 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
-        prog="score", description="Score a text as the completion of one problem: see its prompt, reward and reason."
+        prog=f"{program()} score",
+        description="Score a text as the completion of one problem: see its prompt, reward and reason.",
     )
     parser.add_argument("task", metavar="TASK")
     parser.add_argument(
@@ -80,6 +88,7 @@ async def _score(session: Session[Problem], options: argparse.Namespace, text: s
         if others:
             raise ConfigError(f"{options.task!r} matches {', '.join(matched)}", remedy="name one task")
         await check_params(session, [task], options.params, options.level)
+        tell_without_levels(session, [task], options.level)
         problem = await session.make(task, options.seed, params=options.params, level=options.level)
         [verdict] = await session.judge(problem, [text])
         return problem, verdict

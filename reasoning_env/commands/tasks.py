@@ -21,7 +21,7 @@ from ..runtime.terminal import Table, print_json
 from ..session import Session
 from ..settings import SYSTEM_PROMPT
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings
+from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import (
     SEEDS,
     add_problem_options,
@@ -31,6 +31,7 @@ from .problem_options import (
     show_answer,
     show_messages,
     split_names,
+    tell_without_levels,
 )
 from .running import map_with_progress, run_to_end
 
@@ -90,7 +91,10 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
+    parser = CommandParser(
+        prog=f"{program()} tasks",
+        description="List reasoning-gym's tasks, or show samples of some.",
+    )
     parser.add_argument(
         "names",
         nargs="*",
@@ -168,6 +172,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
         tasks = {task.name: task for task in session.library.tasks}
         names = select_tasks(session.library.tasks, options.names) if options.names else session.plan.tasks
         await check_params(session, names, options.params, options.level)
+        tell_without_levels(session, names, options.level)
 
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered

@@ -81,9 +81,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     _log_gameable(settings, selected, _reasons(settings, library.tasks))
     training_tasks = selected.training_tasks
     await _check_params(selected.params, settings, checker)
-    fixed = sorted(set(training_tasks) - library.adjustable)
-    if fixed and settings.complexity_mode is not None:
-        logger.info("complexity_mode does not change these tasks, which have no levels: %s", ", ".join(fixed))
+    _log_without_levels(settings, training_tasks, library)
     return TaskPlan(
         available=tuple(task.name for task in library.tasks if task.name not in excluded),
         tasks=selected.tasks,
@@ -134,6 +132,18 @@ def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks, reasons:
             "`tasks` names what is left out of training otherwise, since it pays a policy without reasoning: %s",
             "; ".join(f"{name} ({reasons[name]})" for name in named),
         )
+
+
+def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], library: LibraryInfo) -> None:
+    """Log the tasks without levels, if the settings ask for levels: a warning where no task has levels."""
+    asked = next(
+        (name for name in ("complexity_mode", "complexity_level") if getattr(settings, name) is not None), None
+    )
+    without = sorted(set(tasks) - library.adjustable)
+    if asked is None or not without:
+        return
+    severity = logging.WARNING if len(without) == len(tasks) else logging.INFO
+    logger.log(severity, "%s does not change these tasks, which have no levels: %s", asked, ", ".join(without))
 
 
 async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:

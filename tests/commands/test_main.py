@@ -74,7 +74,9 @@ def test_demo_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo", SimpleNamespace())  # type: ignore[misc]
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", demo)  # type: ignore[misc]
     assert _run(tmp_path, "demo", "--batches", "3") == 5
-    demo.main.assert_called_once_with(["--batches", "3"], environment_file=tmp_path / "environment.py", check_names=ANY)
+    environment_file = tmp_path / "environment.py"
+    given = {"parser": ANY, "environment_file": environment_file, "check_names": ANY}
+    demo.main.assert_called_once_with(["--batches", "3"], **given)
 
 
 def test_demo_without_its_packages(

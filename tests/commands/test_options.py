@@ -24,8 +24,17 @@ def test_switch_without_value() -> None:
     assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": ["x"]}
 
 
-def test_last_value_wins() -> None:
-    assert parser().read(["--env.tasks", "x", "--env.tasks=y"]) == {"env.tasks": "y"}
+@pytest.mark.parametrize(
+    "argv",
+    [["--env.tasks", "x", "--env.tasks=y"], ["-n3", "--env.tasks", "x", "-n", "3"], ["--keep", "all", "--keep=all"]],
+)
+def test_option_twice(argv: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"(--env.tasks|-n|--keep): stands twice; give it once"):
+        parser().read(argv)
+
+
+def test_switch_twice() -> None:
+    assert parser().read(["--quiet", "--quiet"]) == {"quiet": True}
 
 
 def test_every_file_counts() -> None:
@@ -94,10 +103,13 @@ def test_mistake_at_evaluate(argv: list[str], named: str) -> None:
 
 
 VALUES = st.text().filter(lambda value: not value.startswith("-"))
+OPTIONS = st.lists(
+    st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=4, unique_by=lambda option: option[0]
+)
 
 
-@given(st.lists(st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=5))
-@example([("env.tasks", "a=b", True), ("slurm", "", False), ("slurm", "", True), ("env.tasks", "a b", False)])
+@given(OPTIONS)
+@example([("env.tasks", "a=b", True), ("slurm", "", False), ("openai.timeout", "", True)])
 def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
     argv = [
         word
@@ -117,6 +129,7 @@ def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
         (["group_size=8"], "'group_size=8'"),
         (["--config", "a.yaml", "b.yaml"], "'b.yaml'"),
         (["-x"], "'-x'"),
+        (["--conf", "a.yaml"], "no option --conf; did you mean --config"),
         (["--config"], "--config: expected one argument, as in --NAME VALUE"),
         (["--config", "--env.tasks", "a"], "--config: expected one argument"),
         (["--env.tasks", "-gcd"], "--env.tasks: expected one argument"),

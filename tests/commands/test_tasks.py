@@ -170,6 +170,12 @@ def test_task_without_levels(show: Show) -> None:
     assert shown["parameters"] == {"generous": {}}
 
 
+def test_level_without_effect_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tasks_command(["exact,generous", "--level", "0.5"], folder) == 0
+    told = "--level changes nothing where tasks have no levels: generous"
+    assert told in capsys.readouterr().err.splitlines()
+
+
 def test_parameters_are_a_table(show: Show) -> None:
     output = show("exact")
     assert "terms      null     2        4          6" in output

@@ -25,8 +25,9 @@ LAUNCHER_AND_THREE_PROCESSES = 7
 ALONE = """
 import sys
 from pathlib import Path
+from argparse import ArgumentParser
 from demo.command import main
-sys.exit(main(sys.argv[2:], environment_file=Path(sys.argv[1]), check_names=str))
+sys.exit(main(sys.argv[2:], parser=ArgumentParser(), environment_file=Path(sys.argv[1]), check_names=str))
 """
 IDLE = "import time; time.sleep(600)"
 

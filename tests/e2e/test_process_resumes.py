@@ -67,6 +67,11 @@ def test_process_resumes_after_any_end(processes: Processes, tmp_path: Path) -> 
         assert re.search(rf"\b{begun} .*{path}", stopped.stdout)
         finished = start(processes, "finished", server.url, path, TOTAL)
         assert finished.end() == 0
+    # The server is away now, and nothing needs it.
+    again = start(processes, "again", server.url, path, TOTAL)
+    assert again.end() == 0
+    assert f"Nothing was left to do: env.total_steps is {TOTAL}" in again.stdout
+    assert again.stderr == ""
     written = lines(path)
     assert begun < TOTAL
     assert sorted(group["index"] for group in written) == list(range(TOTAL))

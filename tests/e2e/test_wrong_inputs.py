@@ -49,6 +49,11 @@ TWICE = [
     ("evaluate m -n 2 --repeats 3", "-n and --repeats set the same setting; give one of both"),
     ("evaluate m --chat --openai.server_type vllm", "--chat and --openai.server_type set the same setting"),
     ("serve --env.temperature 1 --temperature 2", "--env.temperature and --temperature set the same setting"),
+    ("evaluate m --seed 1 --seed=2", "--seed: stands twice; give it once"),
+    ("evaluate m -n3 -n 4", "-n: stands twice; give it once"),
+    ("audit --tasks gcd --tasks lcm", "--tasks: stands twice; give it once"),
+    ("demo --seed 1 --seed 2", "--seed: stands twice; give it once"),
+    ("tasks gcd --lev 1", "there is no option --lev; did you mean --level"),
     ("evaluate m --quiet -v", "-v: not allowed with argument --quiet"),
 ]
 SETTINGS = [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos import Evaluate, ReasoningGymEnvConfig, Serve
-from reasoning_env.atropos.evaluations import preview
+from reasoning_env.atropos.evaluations import ModelEvaluations, preview
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
@@ -69,7 +69,9 @@ async def test_scores_in_metrics_match_samples(make_env: MakeEnv, server: Infere
     assert settings["strict_rewards"] and settings["lenient_answers"]
 
 
+@pytest.mark.parametrize("resumed", [False, True])
 async def test_training_tells_changes(
+    resumed: bool,
     make_env: MakeEnv,
     server: InferenceServer,
     tmp_path: Path,
@@ -83,12 +85,17 @@ async def test_training_tells_changes(
     for step, policy in ((10, lambda request: [WRONG]), (20, spells_only)):
         env.curr_step = step
         server.policy = policy
+        if resumed and step == 20:
+            run = env._run
+            run.evaluations = ModelEvaluations(env.config, run.session, run.inference, run.steps, run.server_config)
+            run.evaluations.resumed_step = 15
         await env.evaluate()
     told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]
     assert told[0].endswith(", +0.500 since step 10")
     assert told[1].endswith(": algorithmic 1.000 (+1.000), arithmetic 0.000 (+0.000)")
     env.print_summary()
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if line] == ["EVALUATED", "10", "20"]
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
+    assert rows == (["EVALUATED", "20"] if resumed else ["EVALUATED", "10", "20"])
 
 
 async def test_failure_ends_command_alone(

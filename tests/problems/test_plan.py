@@ -150,18 +150,25 @@ async def test_invalid_plan(case: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"tasks": "acre,gcd", "complexity_mode": "random"}, [("acre",)]),
-        ({"tasks": "acre,gcd", "complexity_mode": "curriculum"}, [("acre",)]),
+        ({"tasks": "acre,gcd", "complexity_mode": "random"}, [("complexity_mode", "acre")]),
+        ({"tasks": "acre,gcd", "complexity_mode": "curriculum"}, [("complexity_mode", "acre")]),
         ({"tasks": "gcd", "complexity_mode": "random"}, []),
         ({"tasks": "acre,gcd"}, []),
+        ({"tasks": "acre,gcd", "complexity_level": 0.5}, [("complexity_level", "acre")]),
     ],
 )
 async def test_tasks_without_levels_are_logged(
-    caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[tuple[str]]
+    caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[tuple[str, str]]
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     await plan(**fields)
     assert [record.args for record in caplog.records] == named
+
+
+async def test_level_without_effect_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    await plan(tasks="acre", complexity_level=0.5)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> None:

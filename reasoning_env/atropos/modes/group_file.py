@@ -52,6 +52,13 @@ def encode_line(fields: Mapping[str, Any], group: Group) -> list[bytes]:
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
+def count_lines(path: Path) -> int:
+    """Return the number of lines of a file; 0 without a file that can be read."""
+    with suppress(OSError), path.open("rb") as lines:
+        return sum(1 for _ in lines)
+    return 0
+
+
 class GroupFile:
     """A file of groups made with the settings `made_with`; only this process writes to the file.
 
@@ -98,6 +105,10 @@ class GroupFile:
             names = sorted(self._made_with.keys() | others.keys())
             changed = ", ".join(name for name in names if self._made_with.get(name) != others.get(name))
             logger.warning("%s holds groups of other settings (%s); these go to %s", configured, changed, self.path)
+
+    def is_of_these_settings(self) -> bool:
+        """Tell whether `path` holds groups of these settings."""
+        return bool(_read_header(self.path) == self._made_with)
 
     def append(self, position: int, *pieces: bytes) -> None:
         """Write the group of a problem, a line in pieces; raises OutputError, and then no part of the line is left."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ...data.groups import write_groups
@@ -24,11 +25,12 @@ from ...records import Group, Problem, ProblemRequest, ProblemSpec, Split
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import counted
 from ...runtime.turns import in_background
+from ...session import Session
 from ..config import ReasoningGymEnvConfig, made_with
 from ..environment import Environment, RolloutItem
 from ..panel import HowFar
 from ..run import Run
-from .group_file import GroupFile, check_path, encode_line
+from .group_file import GroupFile, check_path, count_lines, encode_line
 from .mode import Mode
 from .shutdown import finish_in_flight
 
@@ -100,12 +102,8 @@ class Process(Mode):
         env.max_token_len = config.max_token_length
         await env.setup()
         await env.setup_wandb()
-        models = sorted({str(client.config.model_name) for client in run.inference.clients})
-        versions = {"models": models, "reasoning_gym": run.session.library.version}
-        # Lines can be appended, and a file of Parquet cannot: lines beside the file hold the groups until a run ends.
-        as_parquet = path.suffix == PARQUET
-        lines = path.with_suffix(JSON_LINES) if as_parquet else path
-        file = self._file = GroupFile(lines, {**made_with(config, run.session.plan), **versions})
+        models = [str(client.config.model_name) for client in run.inference.clients]
+        file = self._file = _group_file(path, config, models, run.session)
         scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
         if file.lines:
             missing = max(0, self._total - file.lines)
@@ -115,7 +113,7 @@ class Process(Mode):
         try:
             await self._write_groups(env, run, file)
         finally:
-            if as_parquet and file.lines:
+            if path.suffix == PARQUET and file.lines:
                 await in_background(write_groups, file.path, file.path.with_suffix(PARQUET))
 
     async def _write_groups(self, env: Environment, run: Run, file: GroupFile) -> None:
@@ -156,6 +154,40 @@ class Process(Mode):
             await env.add_rollouts_for_wandb(packed, item)
         pieces = await in_background(encode_line, packed, group)
         await _in_thread(file.append, position, *pieces)
+
+
+async def finish(config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> Process | None:
+    """Return `process` at its end, if the file has all groups already; needs no server. None if groups are missing.
+
+    `models` are the names of the servers' models.
+    """
+    path = Path(config.data_path_to_save_groups or "")
+    if not 1 <= config.total_steps <= await asyncio.to_thread(count_lines, _lines_path(path)):
+        return None
+    async with Session(config, checkout=checkout) as session:
+        file = _group_file(path, config, models, session)
+    if not await asyncio.to_thread(file.is_of_these_settings):
+        return None
+    await asyncio.to_thread(file.open)
+    if file.lines < config.total_steps:
+        file.close()
+        return None
+    if path.suffix == PARQUET:
+        await asyncio.to_thread(write_groups, file.path, file.path.with_suffix(PARQUET))
+    mode = Process()
+    mode._file, mode._total = file, config.total_steps
+    return mode
+
+
+def _group_file(path: Path, config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> GroupFile:
+    """Return the file of the settings, which is not open yet."""
+    versions = {"models": sorted(set(models)), "reasoning_gym": session.library.version}
+    return GroupFile(_lines_path(path), {**made_with(config, session.plan), **versions})
+
+
+def _lines_path(path: Path) -> Path:
+    """Return the file of lines: Parquet cannot be appended to, so lines beside it hold the groups until a run ends."""
+    return path.with_suffix(JSON_LINES) if path.suffix == PARQUET else path
 
 
 async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[float]]]:
