@@ -134,6 +134,8 @@ def main() -> None:
     parser.add_argument("--interval", type=int, default=20, help="steps between two looks at the test set")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of PyTorch")
     parser.add_argument("--levels", choices=["easy", "fixed", "curriculum"], default="easy")
+    parser.add_argument("--width", type=int, default=128, help="of the model that the warm start makes")
+    parser.add_argument("--layers", type=int, default=4, help="of that model")
     parser.add_argument("--padded-positions", action="store_true", help="give the model no positions, as TRL itself")
     parser.add_argument("--picture", type=Path, help="draw the runs in --folder into this file")
     options = parser.parse_args()
@@ -175,7 +177,7 @@ def main() -> None:
     with Problems(options.seed, options.tests, params, tasks) as problems:
         warm = options.folder / "warm"
         if not warm.exists():
-            model, tokenizer = models.build(options.seed)
+            model, tokenizer = models.build(options.seed, width=options.width, layers=options.layers)
             warm_start(model, tokenizer, problems, options.seed, 1000, print)
             models.save(model, tokenizer, warm)
         model, tokenizer = models.load(warm)
