@@ -23,9 +23,9 @@ COMMIT_S = 1.0
 """Seconds of work that a killed call loses at most. A transaction takes some milliseconds."""
 
 
-def part_path(out: Path) -> Path:
-    """Return the file of a call under way."""
-    return out.with_name(f"{out.name}.part")
+def unfinished_path(out: Path) -> Path:
+    """Return the file of a call under way. `replace_file` writes the output itself to another name beside it."""
+    return out.with_name(f"{out.name}.unfinished")
 
 
 def card_path(out: Path) -> Path:
@@ -40,7 +40,7 @@ class RowStore:
     """
 
     def __init__(self, out: Path, made_with: Mapping[str, Any], setting: str = "--out") -> None:
-        self.path = part_path(out)
+        self.path = unfinished_path(out)
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
@@ -128,12 +128,18 @@ class RowStore:
     def remove(self) -> None:
         """Close and remove the file: its rows are written elsewhere."""
         self.close()
-        for end in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        _remove(self.path)
+
+
+def _remove(database: Path) -> None:
+    for end in ("", "-wal", "-shm"):
+        database.with_name(database.name + end).unlink(missing_ok=True)
 
 
 def finished_card(out: Path, made_with: Mapping[str, Any], setting: str = "--out") -> Mapping[str, Any] | None:
     """Return the card of an output that the same call has finished; None where there is no output.
+
+    A call that was killed right after the output was whole has left its rows, which are removed.
 
     Raises ConfigError for an output of other settings, or without a card.
     """
@@ -150,6 +156,7 @@ def finished_card(out: Path, made_with: Mapping[str, Any], setting: str = "--out
         ) from None
     if earlier != made_with:
         raise other_settings(out, earlier, made_with, setting)
+    _remove(unfinished_path(out))
     return dict(card)
 
 

@@ -73,7 +73,8 @@ def keep_rows(
     Raises ConfigError for files that cannot be used: no group, or an output of other settings.
     """
     check_name(out, "--out")
-    files = [file for path in paths for file in list_files(path)]
+    # An earlier call's output may lie in a folder that is read.
+    files = [file for path in paths for file in list_files(path) if file.resolve() != out.resolve()]
     made_with = {
         "files": [[file.name, file.stat().st_size] for file in files],
         "form": form.value,

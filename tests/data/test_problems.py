@@ -21,8 +21,8 @@ from reasoning_env import ConfigError, Session
 from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.problems import ProblemRows, Wanted, shares, tasks_of_part
-from reasoning_env.data.store import RowStore, card_path, part_path
-from reasoning_env.data.tables import Malformed, read_rows
+from reasoning_env.data.store import RowStore, card_path, finished_card, unfinished_path, write_card
+from reasoning_env.data.tables import Malformed, read_rows, write_rows
 from reasoning_env.problems.references import Reference, hash_words
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
@@ -165,6 +165,29 @@ def test_one_call_at_a_time(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("end", [".jsonl", ".parquet"])
+def test_many_rows(tmp_path: Path, end: str) -> None:
+    """More than SQLite holds in memory, so that the rows are read from the file of the call under way."""
+    store = RowStore(tmp_path / f"a{end}", {})
+    for number in range(6_000):
+        store.add(number, {"number": number, "text": "x" * 1_000})
+        if number % 1_000 == 0:
+            store.commit()
+    write_rows(tmp_path / f"a{end}", lambda: (row for _, row in store.rows()))
+    store.remove()
+    assert [row["number"] for row in rows_of(tmp_path / f"a{end}")] == list(range(6_000))
+    assert [path.name for path in tmp_path.iterdir()] == [f"a{end}"]
+
+
+def test_rows_of_a_finished_call_are_removed(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    RowStore(out, {}).close()
+    write_card(out, {"made_with": {}})
+    out.touch()
+    assert finished_card(out, {}) == {"made_with": {}}
+    assert not unfinished_path(out).exists()
+
+
 def rows_so_far(part: Path) -> int:
     """Count the lasting rows of a call under way, in a copy: the call holds the lock."""
     copy = part.with_name("copy.db")
@@ -195,12 +218,12 @@ def test_killed_call_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "killed.jsonl"
     words = ["--tasks", "gcd,tower_of_hanoi", "--count", "600", "--out"]
     call = subprocess.Popen([sys.executable, "-c", SAVE_OFTEN, *words, str(out)], cwd=REPOSITORY)
-    wait_until(lambda: rows_so_far(part_path(out)) > 0 or call.poll() is not None, "the first rows")
+    wait_until(lambda: rows_so_far(unfinished_path(out)) > 0 or call.poll() is not None, "the first rows")
     os.kill(call.pid, signal.SIGKILL)
     call.wait()
-    assert 0 < rows_so_far(part_path(out)) < 300
+    assert 0 < rows_so_far(unfinished_path(out)) < 300
     assert problems_command([*words, str(out)], REPOSITORY) == 0
-    assert not part_path(out).exists()
+    assert not unfinished_path(out).exists()
     assert problems_command([*words, str(tmp_path / "whole.jsonl")], REPOSITORY) == 0
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert json.loads(card_path(out).read_text())["tasks"]["gcd"]["rows"] == 300

@@ -87,6 +87,13 @@ def test_parquet(tmp_path: Path) -> None:
     assert row["messages"][-1]["content"] == "right"
 
 
+def test_own_output_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "samples.jsonl", line(RIGHT))
+    for _ in range(2):
+        assert keep_command([str(tmp_path), "--out", str(tmp_path / "out.jsonl")]) == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
+
+
 def test_damaged_lines_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "samples.jsonl", line(RIGHT))
     path.write_text("nonsense\n" + path.read_text())
