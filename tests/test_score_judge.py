@@ -115,7 +115,7 @@ async def test_row_is_json(judge: ScoreJudge, row: Any) -> None:
 async def test_bad_completions_harm_no_other(judge: ScoreJudge) -> None:
     reasons = {
         "never end": Reason.TIMEOUT,
-        "take all memory": Reason.OUT_OF_MEMORY,
+        "take more memory": Reason.OUT_OF_MEMORY,
         "crash": Reason.CRASH,
         "exit": Reason.CRASH,
     }

@@ -16,8 +16,9 @@ import pytest
 
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Reason, Verdict
+from reasoning_env.workers.fork_server import WORKER_LIMITS
 from reasoning_env.workers.pool import WorkerPool
-from reasoning_env.workers.protocol import FRAME, Frame, ProtocolFault, encode_frame
+from reasoning_env.workers.protocol import FRAME, Frame, ProtocolFault, Role, encode_frame
 from reasoning_env.workers.scoring import read_verdict
 from reasoning_env.workers.worker import Worker
 from tests.waiting import until
@@ -309,7 +310,7 @@ FORGED_REPLIES = {
     "not an object": FRAME.pack(2, 0) + b"[]",
     "no text": FRAME.pack(1, 0) + b"\x80",
     "too deep": FRAME.pack(900, 0) + b"[" * 900,
-    "header too large": FRAME.pack(5000, 0),
+    "header too large": FRAME.pack(WORKER_LIMITS[Role.VERIFIER].header + 1, 0),
     "with a blob": encode_frame(GENUINE, b"pickle"),
     "another request": encode_frame({**GENUINE, "id": 99}),
     "no request": encode_frame({key: value for key, value in GENUINE.items() if key != "id"}),
