@@ -9,12 +9,23 @@ from collections.abc import Collection
 
 from ..library_facts import facts
 from .clarifications import clarify
-from .flaws import Cause, Flaw, find_flaw
+from .flaws import Cause, Flaw, find_failure, find_flaw
 from .options import option, seed_picks
 from .right_answers import with_right_answer
 from .scoring import Scorer
 
-__all__ = ["Cause", "Flaw", "Scorer", "clarify", "find_flaw", "option", "preload", "seed_picks", "with_right_answer"]
+__all__ = [
+    "Cause",
+    "Flaw",
+    "Scorer",
+    "clarify",
+    "find_failure",
+    "find_flaw",
+    "option",
+    "preload",
+    "seed_picks",
+    "with_right_answer",
+]
 
 
 def preload(tasks: Collection[str]) -> None:

@@ -1,6 +1,7 @@
 """Find problems that must not be served: wrong problems, and problems whose right answer takes no reasoning.
 
-`REJECTED` has the rules of each task: the cause, the reason, and a test of an entry.
+`REJECTED` has the rules of each task: the cause, the reason, and a test of an entry. `FAILURES` has the errors with
+which the library ends on some seeds.
 """
 
 from __future__ import annotations
@@ -62,6 +63,30 @@ class RejectionRule:
     cause: Cause
     reason: str
     applies: Callable[[Entry], bool]
+
+
+@dataclass(frozen=True)
+class FailureRule:
+    """Errors with which the library ends on some seeds of a task, and why such a seed has no problem."""
+
+    errors: tuple[type[BaseException], ...]
+    reason: str
+
+
+FAILURES: Mapping[str, FailureRule] = {
+    "bf": FailureRule((RuntimeError,), "its program does not end"),
+    "codeio": FailureRule(
+        (TypeError, ValueError, RecursionError, SystemExit),
+        "its program exits, or returns an object that JSON cannot hold",
+    ),
+}
+"""Of `codeio`, the library itself catches errors of the program, but none of writing its output as JSON."""
+
+
+def find_failure(task: str, error: BaseException) -> Flaw | None:
+    """Return the flaw of a seed on which the library ended with an error; None for an error that must be told."""
+    rule = FAILURES.get(task)
+    return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None
 
 
 def find_flaw(task: str, entry: Entry) -> Flaw | None:

@@ -27,7 +27,18 @@ from ..records import ProblemRequest
 from ..sources.contract import Generated, Source, SourceTask
 from ..sources.joined import JoinedSources
 from ..sources.modules import TaskModule, import_task_modules
-from ..verifiers import Cause, Flaw, Scorer, clarify, find_flaw, option, preload, seed_picks, with_right_answer
+from ..verifiers import (
+    Cause,
+    Flaw,
+    Scorer,
+    clarify,
+    find_failure,
+    find_flaw,
+    option,
+    preload,
+    seed_picks,
+    with_right_answer,
+)
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -199,8 +210,14 @@ class Library(Source):
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
-        with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
-            entry = dataset[request.item]
+        try:
+            with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
+                entry = dataset[request.item]
+        except BaseException as error:
+            failure = None if request.as_is else find_failure(task, error)
+            if failure is None:
+                raise
+            return failure
         if task in self._modules:
             _check_entry(entry)
         corrects = self.strict and not request.as_published

@@ -13,7 +13,7 @@ import sympy
 from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.library_facts import FACTS
-from reasoning_env.verifiers import find_flaw
+from reasoning_env.verifiers import find_failure, find_flaw
 from reasoning_env.verifiers.flaws import same_content
 from reasoning_env.verifiers.grammars.logic import concludes
 from reasoning_env.verifiers.unstable_programs import BEFORE_PROGRAM, digest
@@ -165,6 +165,14 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_syllogism("All A are B", "No B are C", "Some A are not C", "Yes"), _syllogism("All A are B", "", "", "Yes")],
         [_syllogism("No A are B", "All C are B", "No A are C", "Yes"), _syllogism("Some A are B", "", "", "Yes")],
     ),
+    "syllogism whose middle class is never taken as a whole": (
+        "syllogism",
+        [
+            _syllogism("All A are B", "Some B are not C", "Some A are not C", "Yes"),
+            _syllogism("All A are B", "Some B are C", "Some A are C", "Yes"),
+        ],
+        [_syllogism("All A are B", "Some B are C", "Some A are C", "No")],
+    ),
     "syllogism whose quantifiers tell": (
         "syllogism",
         [
@@ -306,6 +314,12 @@ def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_flaw("codeio", entry) is None
     monkeypatch.setattr("reasoning_env.verifiers.flaws.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
     assert find_flaw("codeio", entry) is not None
+
+
+def test_failures_of_programs() -> None:
+    assert find_failure("bf", RuntimeError("the program does not end")) is not None
+    assert find_failure("codeio", SystemExit()) is not None
+    assert find_failure("gcd", RuntimeError()) is None
 
 
 def test_flaws_are_rare() -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from reasoning_env.records import ProblemRequest
+from reasoning_env.workers.faster import bf
 from reasoning_env.workers.library import Library, sort_fonts
 
 from .support import COMPOSITE, OVERRIDES
@@ -48,6 +49,20 @@ def test_fonts_in_one_order(library: Library) -> None:
 def test_today_is_in_no_metadata(library: Library) -> None:
     made = library.generate(ProblemRequest("time_intervals", 3, {"task_types": ["time"]}))
     assert json.loads(made.metadata_json)["start_time"].startswith("2025-01-01 ")
+
+
+def test_program_without_json(library: Library) -> None:
+    request = ProblemRequest("codeio", 1562588661, {"input_prediction_probability": 1.0}, 0.5)
+    assert library.generate(request).flawed["wrong"] >= 1
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        library.generate(replace(request, as_is=True))
+
+
+def test_program_that_does_not_end(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["reasoning_gym.code.bf"]
+    monkeypatch.setattr(module, "bfi", module.bfi)
+    bf.install(module)
+    assert library.generate(ProblemRequest("bf", 2255540398, {}, 1.0)).flawed == {"wrong": 1}
 
 
 def test_served_params(library: Library) -> None:
