@@ -12,15 +12,9 @@ Any number of threads may call at the same time. `close` ends the calls under wa
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import itertools
 import logging
-import os
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
-from types import TracebackType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from .errors import ClosedError, GenerationError, ScoringError, WorkerError
@@ -28,7 +22,7 @@ from .judging.client import JudgeClient
 from .prompts.completions import Completion, read_completions
 from .records import Problem, Verdict
 from .rewards import check_problem, read_verdicts
-from .runtime.concurrency import cancel_all
+from .runtime.loop_thread import LoopThread
 from .session import Session
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
@@ -42,7 +36,7 @@ _bridges: dict[int, Bridge] = {}
 _numbers = itertools.count()
 
 
-class Bridge:
+class Bridge(LoopThread):
     """Runs a `Session` on a thread.
 
     A bridge belongs to the process that made the bridge; after a fork, make another. A bridge pickles to a number that
@@ -84,25 +78,11 @@ class Bridge:
         self._instance = instance
         self._state = state
         self._judge = None if judge_url is None else JudgeClient(judge_url, judge_timeout_s)
-        self._pid = os.getpid()
         self._number = next(_numbers)
-        self._loop = asyncio.new_event_loop()
-        self._lock = threading.RLock()
-        self._calls: set[asyncio.Task[Any]] = set()
-        self._closed = False
-        self._closing: Future[None] | None = None
-        self._starting: asyncio.Task[None] | None = None
-        # A daemon, so that a program without `close` can end. Then atexit ends the workers.
-        self._thread = threading.Thread(target=self._loop.run_forever, name="reasoning-bridge", daemon=True)
-        self._thread.start()
-        atexit.register(self.close)
+        super().__init__()
         _bridges[self._number] = self
         if start and judge_url is None:
-            try:
-                self._run(self._start())
-            except BaseException:
-                self.close()
-                raise
+            self.start_now()
 
     def next(self) -> Problem:
         """Return the next problem, which is in flight until `observe`. Raises the errors of `Session.next`."""
@@ -170,41 +150,21 @@ class Bridge:
 
         Any number of threads may call this, at the same time or again. Without effect in a forked child.
         """
-        atexit.unregister(self.close)
         _bridges.pop(self._number, None)
-        if os.getpid() != self._pid:
-            return
-        with self._lock:
-            self._closed = True
-            if self._closing is None:
-                self._closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
-        self._closing.result()
-        with self._lock:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
-                self._loop.close()
-
-    def __enter__(self) -> Bridge:
-        return self
-
-    def __exit__(
-        self, error_class: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        super().close()
 
     def __reduce__(self) -> tuple[Callable[[int], Bridge], tuple[int]]:
         return _find_bridge, (self._number,)
 
     # ---- on the bridge's thread
 
-    async def _start(self) -> None:
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start_session())
-        await asyncio.shield(self._starting)
-
-    async def _start_session(self) -> None:
+    async def _start_work(self) -> None:
         await self.session.start()
+
+    async def _end_work(self) -> None:
+        if self._judge is not None:
+            await self._judge.close()
+        await self.session.close()
 
     def _return_if_fits(self, problem: Problem) -> Problem | None:
         return problem if self.fits is None or self.fits(problem) else None
@@ -238,50 +198,6 @@ class Bridge:
 
     async def _call(self, function: Callable[[], T]) -> T:
         return function()
-
-    async def _close(self) -> None:
-        await cancel_all(self._calls.copy())
-        if self._starting is not None:
-            await cancel_all([self._starting])
-        if self._judge is not None:
-            await self._judge.close()
-        await self.session.close()
-
-    async def _until_closed(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a call. Raises RuntimeError when the bridge is closed meanwhile."""
-        call = asyncio.current_task()
-        assert call is not None
-        self._calls.add(call)
-        try:
-            return await work
-        except (asyncio.CancelledError, ClosedError):
-            if self._closed:
-                raise _closed() from None
-            raise
-        finally:
-            self._calls.discard(call)
-
-    # ---- from other threads
-
-    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        if os.getpid() != self._pid:
-            work.close()
-            raise RuntimeError(f"this Bridge belongs to process {self._pid}, before a fork; make another")
-        with self._lock:  # a call that the loop gets after `_close` would never end
-            if self._closed:
-                work.close()
-                raise _closed()
-            return asyncio.run_coroutine_threadsafe(self._until_closed(work), self._loop)
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._submit(work).result()
-
-    async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(self._submit(work))
-
-
-def _closed() -> RuntimeError:
-    return RuntimeError("this Bridge is closed; make another")
 
 
 def _find_bridge(number: int) -> Bridge:

@@ -21,6 +21,7 @@ from typing import Any, Self
 from .errors import ConfigError
 from .prompts.completions import Completion, read_completions
 from .records import Problem, ProblemRequest, ProblemSpec, Split, Verdict
+from .runtime.text import short
 from .settings import check_whole_number
 from .sources.modules import absolute_entry
 from .sources.score_function import TASK, ScoreFunction
@@ -75,7 +76,7 @@ class ScoreJudge:
                 scoring_budget_s=math.inf,
                 memory_mb=memory_mb,
                 sandbox_verifiers=sandbox,
-                score_function=ScoreFunction(_with_absolute_path(function), paths, tuple(environment), threads),
+                score_function=ScoreFunction(with_absolute_path(function), paths, tuple(environment), threads),
             )
         )
 
@@ -109,15 +110,26 @@ class ScoreJudge:
         ScoringError and WorkerError for infrastructure errors, which are no scores.
         """
         texts = read_completions(completions)
-        try:
-            entry = json.dumps(dict(row), allow_nan=False).encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ConfigError(f"must be a JSON object ({error})", setting="row") from error
+        entry = check_row(row).encode()
         spec = ProblemSpec(ProblemRequest(TASK, 0), Split.TRAIN, 0)
         return await self.pool.score(Problem(spec, "", None, "{}", entry), texts)
 
 
-def _with_absolute_path(function: str) -> str:
+def check_row(row: Row) -> str:
+    """Return a row as JSON; arrays and numbers of numpy become lists and numbers. Raises ConfigError for other rows."""
+    try:
+        return json.dumps(dict(row), allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"must be a JSON object ({error})", setting="row") from error
+
+
+def _plain(value: Any) -> Any:
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{short(value)} is no value of JSON")
+    return value.tolist()
+
+
+def with_absolute_path(function: str) -> str:
     """Return `MODULE:FUNCTION` with the absolute path of a file; the name of a module stays."""
     module, _, name = function.rpartition(":")
     return f"{absolute_entry(module)}:{name}" if module else function

@@ -55,6 +55,7 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "only parts": lambda row: {"length": 3},
     "infinite part": lambda row: {"score": 0.5, "length": float("inf")},
     "true": lambda row: True,
+    "numbers": lambda row: float(row["numbers"] == [1, 2] and row["one"] == 1),
     "long names": lambda row: {"score": 0.5, **{chr(0x1F300 + number) * 60: 1 / 3 for number in range(32)}},
     "many parts": lambda row: {"score": 0.5, **{str(number): number for number in range(33)}},
     "write a file": write_file,

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
@@ -98,6 +99,11 @@ async def test_error_is_told(judge: ScoreJudge, completion: str, error: str) -> 
 async def test_row_names_the_completion(judge: ScoreJudge) -> None:
     [verdict] = await judge.judge({"completion": "x"}, ["right"])
     assert verdict.error == "TypeError: score() got multiple values for argument 'completion'"
+
+
+@on_module_loop
+async def test_row_of_numpy(judge: ScoreJudge) -> None:
+    assert (await verdict_on(judge, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
 @pytest.mark.parametrize("row", [{"a": {1}}, {"a": float("nan")}])

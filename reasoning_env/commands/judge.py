@@ -9,17 +9,19 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
 from ..errors import ConfigError
 from ..judging.client import TOKEN, judge_token
-from ..judging.server import Judge, JudgeLimits, JudgeServer
+from ..judging.server import Judge, JudgeLimits, JudgeServer, RowJudge
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
-from ..score_judge import ScoreJudge
+from ..score_judge import ScoreJudge, with_absolute_path
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout
@@ -62,11 +64,13 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     with _named({name: _option(name) for name in JudgeLimits.model_fields}):
         limits = make_settings(JudgeLimits, limits_by_name)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
-    cluster = None if options.ray is None else _join_cluster(options.ray, settings)
     if options.score is None:
         local: Session[Problem] | ScoreJudge = Session(settings, checkout=find_checkout(folder))
+        make: Callable[[], Session[Problem] | ScoreJudge] = partial(Session, settings)
     else:
-        local = _score_judge(options)
+        make = partial(ScoreJudge, **_score_arguments(options))
+        local = make()
+    cluster = None if options.ray is None else _join_cluster(options.ray, make)
     # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
     sys.setswitchinterval(0.001)
     try:
@@ -116,7 +120,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _refuse_options_of_tasks(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End with an error for options that a score function has no use for."""
-    unused = ("ray", "config", "generators", "reference_deadline_s", "task_modules", "checkout")
+    unused = ("config", "generators", "reference_deadline_s", "task_modules", "checkout")
     given = [_option(name) for name in unused if getattr(options, name)]
     if given:
         parser.error(f"--score does not go with {', '.join(given)}")
@@ -136,18 +140,18 @@ def _add_score_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threads", action="store_true", help="it may start threads")
 
 
-def _score_judge(options: argparse.Namespace) -> ScoreJudge:
-    """Return the judge of --score. Raises ConfigError for an option out of range."""
-    return ScoreJudge(
-        options.score,
-        read=options.read,
-        environment=options.env_var,
-        threads=options.threads,
-        verifiers=options.verifiers,
-        deadline_s=ReasoningSettings.model_fields["scoring_deadline_s"].default
+def _score_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of the ScoreJudge of --score; paths are absolute, because a node's folder is another."""
+    return {
+        "function": with_absolute_path(options.score),
+        "read": [str(Path(path).expanduser().absolute()) for path in options.read],
+        "environment": options.env_var,
+        "threads": options.threads,
+        "verifiers": options.verifiers,
+        "deadline_s": ReasoningSettings.model_fields["scoring_deadline_s"].default
         if options.deadline_s is None
         else options.deadline_s,
-    )
+    }
 
 
 def _option(name: str) -> str:
@@ -177,7 +181,7 @@ def _is_loopback(host: str) -> bool:
 
 async def _serve(
     options: argparse.Namespace,
-    cluster: Judge | None,
+    cluster: Judge | RowJudge | None,
     local: Session[Problem] | ScoreJudge,
     limits: JudgeLimits,
     token: str | None,
@@ -211,7 +215,8 @@ async def _serve(
     await run_until_signal(work, close)
 
 
-def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
+def _join_cluster(address: str, make: Callable[[], Session[Problem] | ScoreJudge]) -> Judge | RowJudge:
+    """Join a Ray cluster, each node of which judges with what `make` returns there."""
     try:
         import ray
 
@@ -225,7 +230,7 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
         raise ConfigError(f"{address}: {str(error).splitlines()[0]}", setting="--ray") from error
-    return RayJudges(settings)
+    return RayJudges(make=make)
 
 
 def _check_reachable(address: str) -> None:

@@ -6,6 +6,11 @@
 `RayJudges.judge` takes references and is otherwise `Session.judge`, so a training loop or `JudgeServer` can use
 `RayJudges` in place of a session. When a node dies, another node judges again. All nodes give the same verdicts,
 because a reference makes the same problem on every node.
+
+    judges = RayJudges(make=partial(ScoreJudge, "my_rewards:score"))
+    verdicts = await judges.judge({"answer": "42"}, completions)
+
+With `make`, every node has what `make` returns: any object with `start` and `judge`. A `ScoreJudge` judges rows.
 """
 
 from __future__ import annotations
@@ -13,62 +18,81 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..errors import ScoringError, WorkerError
-from ..records import Problem, Verdict
+from ..records import Verdict
 from ..runtime.clients import CLIENT
 from ..session import Session
 from ..settings import ReasoningSettings
 
 logger = logging.getLogger(__name__)
 
+Subject = str | Mapping[str, Any]
+"""What completions are judged by: a problem's reference, or a row."""
 
-class _NodeJudge:
-    """A session in an actor. Ray restarts the actor when its process dies."""
 
-    def __init__(self, settings: ReasoningSettings) -> None:
-        self._settings = settings
-        self._starting: asyncio.Task[Session[Problem]] | None = None
+class NodeJudge(Protocol):
+    """What judges on a node: a `Session`, or a `ScoreJudge`."""
 
-    async def judge(self, reference: str, completions: Sequence[str], client: str) -> list[Verdict]:
+    async def start(self) -> object: ...
+
+    async def judge(self, subject: Any, completions: Sequence[str], /) -> list[Verdict]: ...
+
+
+class _Actor:
+    """The judge of a node in an actor. Ray restarts the actor when its process dies."""
+
+    def __init__(self, make: Callable[[], NodeJudge]) -> None:
+        self._make = make
+        self._starting: asyncio.Task[NodeJudge] | None = None
+
+    async def judge(self, subject: Subject, completions: Sequence[str], client: str) -> list[Verdict]:
         """Judge for a client of the server that asks; the node's workers take turns between clients."""
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
             self._starting = asyncio.create_task(self._start())
-        session = await asyncio.shield(self._starting)
+        judge = await asyncio.shield(self._starting)
         CLIENT.set(client)  # of this call alone: an actor runs each call as a task
-        return await session.judge(reference, completions)
+        return await judge.judge(subject, completions)
 
-    async def _start(self) -> Session[Problem]:
-        session = Session(self._settings)
-        await session.start()
-        return session
+    async def _start(self) -> NodeJudge:
+        judge = self._make()
+        await judge.start()
+        return judge
 
 
 class RayJudges:
-    """One judge for each node that the cluster of `ray.init` has at construction."""
+    """One judge for each node that the cluster of `ray.init` has at construction.
+
+    Args:
+        settings: Those of the session that each node has.
+        make: Makes the judge of a node, on that node, in place of a session.
+    """
 
     REST_S = 30.0
     """Seconds for which a failed judge comes last in the order, while Ray restarts the judge."""
 
-    def __init__(self, settings: ReasoningSettings | None = None) -> None:
-        given = settings or ReasoningSettings()
+    def __init__(
+        self, settings: ReasoningSettings | None = None, *, make: Callable[[], NodeJudge] | None = None
+    ) -> None:
+        made_by = make or partial(Session, settings or ReasoningSettings())
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-        actor: Any = ray.remote(num_cpus=0, max_restarts=-1)(_NodeJudge)
+        actor: Any = ray.remote(num_cpus=0, max_restarts=-1)(_Actor)
         self._busy: dict[Any, int] = {
-            actor.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(given): 0
+            actor.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(made_by): 0
             for node in nodes
         }
         self._resting_until: dict[Any, float] = dict.fromkeys(self._busy, 0.0)
 
-    async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion, in order.
+    async def judge(self, subject: Subject, completions: Sequence[str]) -> list[Verdict]:
+        """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.
 
-        Raises the errors of `Session.judge`, and ScoringError when every node fails.
+        Raises the errors of the nodes' judges, and ScoringError when every node fails.
         """
         untried = set(self._busy)
         while untried:
@@ -76,7 +100,7 @@ class RayJudges:
             untried.remove(judge)
             self._busy[judge] += 1
             try:
-                verdicts: list[Verdict] = await judge.judge.remote(reference, list(completions), CLIENT.get())
+                verdicts: list[Verdict] = await judge.judge.remote(subject, list(completions), CLIENT.get())
                 return verdicts
             except ray.exceptions.RayTaskError as error:
                 if not isinstance(error.cause, WorkerError):

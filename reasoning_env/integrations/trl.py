@@ -11,6 +11,12 @@
 The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions, and the first
 rank learns from the verdicts of all ranks. After an infrastructure error the reward is None, which TRL leaves out of
 the group.
+
+    with ScoreBridge("my_rewards:score") as bridge:
+        trainer = GRPOTrainer(model, reward_funcs=score_reward(bridge), args=args, train_dataset=your_rows)
+        trainer.train()
+
+judges the completions of a data set of yours by any score function.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ import copy
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +39,7 @@ from ..bridge import Bridge
 from ..errors import ConfigError
 from ..problems.references import Reference
 from ..records import Problem, Reason, Verdict
+from ..score_bridge import ScoreBridge
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +137,42 @@ class TrlEnvironment:
             problem = self.problems.pop(name, None)
             if problem is not None:  # rows of an evaluation are not from this environment
                 self.bridge.observe(problem, group)
+
+
+NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_metric", "environments"})
+"""What GRPOTrainer gives reward functions besides prompts, completions and the columns of the data set."""
+
+
+def score_reward(bridge: ScoreBridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
+    """Return a reward function that judges each completion by its row of the data set, its prompt included.
+
+    The reward is None after an infrastructure error. TRL logs the rewards as `name`. The table of completions has the
+    columns `NAME/reason`, `NAME/error` and `NAME/parts`, and the metrics have the share of each reason.
+    """
+
+    async def reward(
+        prompts: Sequence[Any], completions: Sequence[Any], log_extra: Any = None, log_metric: Any = None, **given: Any
+    ) -> list[float | None]:
+        columns = {"prompt": prompts} | {column: given[column] for column in given.keys() - NOT_COLUMNS}
+        rows = [{column: values[index] for column, values in columns.items()} for index in range(len(completions))]
+        judged = await asyncio.gather(
+            *(bridge.ajudge(row, [completion]) for row, completion in zip(rows, completions, strict=True))
+        )
+        verdicts = [verdict for [verdict] in judged]
+        reasons = ["fault" if verdict is None else verdict.reason.value for verdict in verdicts]
+        if log_extra is not None:
+            log_extra(f"{name}/reason", reasons)
+            log_extra(f"{name}/error", ["" if verdict is None else verdict.error or "" for verdict in verdicts])
+            # As text, because functions may give other parts to other completions, and TRL wants the same columns.
+            parts = [{} if verdict is None else dict(verdict.parts or {}) for verdict in verdicts]
+            log_extra(f"{name}/parts", [json.dumps(of_one) for of_one in parts])
+        if log_metric is not None:
+            for reason in (*Reason, "fault"):
+                log_metric(f"{name}/{reason}", reasons.count(reason) / len(reasons))
+        return [None if verdict is None else verdict.score for verdict in verdicts]
+
+    reward.__name__ = name
+    return reward
 
 
 class _StreamCallback(TrainerCallback):

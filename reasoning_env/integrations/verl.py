@@ -10,19 +10,30 @@ it, the name is `compute_score_blocking`. `main_ppo` of verl 0.9.1 does not call
 verl has no reward of None, so an infrastructure error is retried and then raised. With the variable
 `REASONING_JUDGE_URL`, all reward workers of a node share the processes of a `judge` server; otherwise each reward
 worker has a pool of its own.
+
+`compute_score_of_row` judges rows of your own by any score function, `score(completion, ground_truth, **extra_info)`;
+`remote` needs `compute_score_of_row_blocking`. `judge` has the arguments of `ScoreBridge`:
+
+    reward.custom_reward_function.name=compute_score_of_row
+    +reward.custom_reward_function.reward_kwargs.judge.function=my_rewards:score
+
+With the variable `REASONING_JUDGE_URL`, the server runs `judge --score my_rewards:score`, and `judge` is left out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Verdict
+from reasoning_env.score_bridge import ScoreBridge
 
 NOT_JUDGED = "a completion could not be judged; the log above says why"
 RETRY_PAUSES_S = (1.0, 5.0, 30.0)
@@ -35,6 +46,12 @@ def judge() -> Bridge:
     return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)
 
 
+@cache
+def row_judge(*options: tuple[str, Any]) -> ScoreBridge:
+    """Return this process's bridge to a score function. The bridge starts its workers at the first call."""
+    return ScoreBridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False, **dict(options))
+
+
 async def compute_score(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
 ) -> dict[str, Any]:
@@ -42,27 +59,81 @@ async def compute_score(
 
     Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
     """
-    for pause_s in (*RETRY_PAUSES_S, None):
-        [verdict] = await judge().ajudge(ground_truth, [solution_str])
-        if verdict is not None:
-            return _score(verdict)
-        if pause_s is not None:
-            await asyncio.sleep(pause_s)
-    raise ScoringError(NOT_JUDGED)
+    return _score(await _retried(lambda: judge().ajudge(ground_truth, [solution_str])))
 
 
 def compute_score_blocking(
     data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
 ) -> dict[str, Any]:
     """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
+    return _score(_retried_blocking(lambda: judge().judge(ground_truth, [solution_str])))
+
+
+async def compute_score_of_row(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    judge: Mapping[str, Any] | None = None,
+    **_: Any,
+) -> dict[str, Any]:
+    """Return the score of a completion by a score function, which gets the ground truth and the extra information.
+
+    Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
+    """
+    bridge, row = row_judge(*_options(judge)), _row(ground_truth, extra_info)
+    return _score_with_parts(await _retried(lambda: bridge.ajudge(row, [solution_str])))
+
+
+def compute_score_of_row_blocking(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    judge: Mapping[str, Any] | None = None,
+    **_: Any,
+) -> dict[str, Any]:
+    """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
+    bridge, row = row_judge(*_options(judge)), _row(ground_truth, extra_info)
+    return _score_with_parts(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
+
+
+async def _retried(ask: Callable[[], Awaitable[list[Verdict | None]]]) -> Verdict:
     for pause_s in (*RETRY_PAUSES_S, None):
-        [verdict] = judge().judge(ground_truth, [solution_str])
+        [verdict] = await ask()
         if verdict is not None:
-            return _score(verdict)
+            return verdict
+        if pause_s is not None:
+            await asyncio.sleep(pause_s)
+    raise ScoringError(NOT_JUDGED)
+
+
+def _retried_blocking(ask: Callable[[], list[Verdict | None]]) -> Verdict:
+    for pause_s in (*RETRY_PAUSES_S, None):
+        [verdict] = ask()
+        if verdict is not None:
+            return verdict
         if pause_s is not None:
             time.sleep(pause_s)
     raise ScoringError(NOT_JUDGED)
 
 
+def _options(judge: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    """Return the arguments of the bridge, in an order, with lists as tuples."""
+    return [
+        (name, value if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value))
+        for name, value in sorted((judge or {}).items())
+    ]
+
+
+def _row(ground_truth: Any, extra_info: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {**(extra_info or {}), "ground_truth": ground_truth}
+
+
 def _score(verdict: Verdict) -> dict[str, Any]:
     return {"score": verdict.score, "reason": verdict.reason.value, "correct": float(verdict.correct)}
+
+
+def _score_with_parts(verdict: Verdict) -> dict[str, Any]:
+    # Further numbers as text: verl wants the same names for all completions of a batch.
+    return {**_score(verdict), "error": verdict.error or "", "parts": json.dumps(dict(verdict.parts or {}))}

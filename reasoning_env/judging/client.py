@@ -10,7 +10,7 @@ import contextlib
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
@@ -39,8 +39,8 @@ class JudgeClient:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http: aiohttp.ClientSession | None = None
 
-    async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion, in order.
+    async def judge(self, subject: str | Mapping[str, Any], completions: Sequence[str]) -> list[Verdict]:
+        """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
 
         Raises:
             ReasoningEnvError: The server refuses the request: a wrong reference, address or token.
@@ -49,7 +49,8 @@ class JudgeClient:
         """
         import aiohttp  # only needed with a server
 
-        body = json.dumps({"ref": reference, "texts": list(completions)}).encode()
+        named = {"ref": subject} if isinstance(subject, str) else {"row": dict(subject)}
+        body = json.dumps({**named, "texts": list(completions)}).encode()
         last = "no reply"
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -136,7 +137,14 @@ def _read_verdict(row: Any) -> Verdict:
         raise ValueError(f"a score lies between 0 and 1, not at {str(score)[:40]}")
     if answer is not None and not isinstance(answer, str):
         raise TypeError(f"an answer is a text, not a {type(answer).__name__}")
-    return Verdict(float(score), Reason(row["reason"]), answer)
+    parts, error = row.get("parts"), row.get("error")
+    if parts is not None and not (
+        isinstance(parts, dict) and all(type(part) in (int, float) for part in parts.values())
+    ):
+        raise TypeError(f"parts are numbers by name, not {str(parts)[:40]}")
+    if error is not None and not isinstance(error, str):
+        raise TypeError(f"an error is a text, not a {type(error).__name__}")
+    return Verdict(float(score), Reason(row["reason"]), answer, parts=parts, error=error)
 
 
 def judge_token() -> str | None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.commands.main import main
 from reasoning_env.errors import ConfigError
-from reasoning_env.settings import ReasoningSettings
+from reasoning_env.records import Problem
+from reasoning_env.session import Session
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
@@ -121,7 +122,8 @@ def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     config.write_text("env: {strict_rewards: false, num_verifiers: 3, num_generators: 1, group_size: 4}")
     made = []
 
-    def refuse(address: str, settings: ReasoningSettings) -> None:
+    def refuse(address: str, make: Callable[[], Session[Problem]]) -> None:
+        settings = make().settings
         made.append((settings.strict_rewards, settings.num_generators, settings.num_verifiers))
         raise ConfigError("enough")
 
@@ -146,7 +148,7 @@ def test_unused_settings_of_file_are_told(
     ("options", "said"),
     [
         (["--score", "a:b", "--config", "x.yaml"], "--score does not go with --config"),
-        (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --ray, --generators"),
+        (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --generators"),
         (["--threads"], "go with --score"),
         (["--score", "a:b", "--deadline-s", "-1"], "deadline_s: must be over 0"),
     ],

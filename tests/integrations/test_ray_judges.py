@@ -114,6 +114,15 @@ async def test_node_knows_the_client(ray_judges: Any) -> None:
     assert sorted(NodeSession.clients) == ["", "10.0.0.1", "10.0.0.2"]
 
 
+async def test_judge_that_is_made_on_the_node(ray_judges: Any) -> None:
+    class OfRows(NodeSession):
+        async def judge(self, row: Any, completions: Sequence[str]) -> list[Verdict]:
+            return [Verdict(1.0, Reason.SCORED, row["answer"]) for _ in completions]
+
+    judges = ray_judges(make=lambda: OfRows(None))
+    assert [verdict.answer for verdict in await judges.judge({"answer": "42"}, ["a", "b"])] == ["42", "42"]
+
+
 async def test_another_node_judges(ray_judges: Any) -> None:
     judges = ray_judges()
     NodeSession.errors = [WorkerError("no worker")]
