@@ -110,7 +110,7 @@ class ScoreJudge:
         ScoringError and WorkerError for infrastructure errors, which are no scores.
         """
         texts = read_completions(completions)
-        entry = check_row(row).encode()
+        entry = check_row(row).encode("utf-8", "surrogatepass")
         spec = ProblemSpec(ProblemRequest(TASK, 0), Split.TRAIN, 0)
         return await self.pool.score(Problem(spec, "", None, "{}", entry), texts)
 
@@ -118,7 +118,7 @@ class ScoreJudge:
 def check_row(row: Row) -> str:
     """Return a row as JSON; arrays and numbers of numpy become lists and numbers. Raises ConfigError for other rows."""
     try:
-        return json.dumps(dict(row), allow_nan=False, default=_plain)
+        return json.dumps(dict(row), allow_nan=False, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"must be a JSON object ({error})", setting="row") from error
 

@@ -248,3 +248,19 @@ async def test_row_that_is_none(client: TestClient[Any, Any], row: Any) -> None:
         400,
         "'row' must be a row: a JSON object, or its text",
     )
+
+
+@pytest.mark.parametrize("last", ["[" * 50 + "]" * 50, "[" + "[]," * 40_000 + "[]]", "\ud800", "{"])
+@on_module_loop
+async def test_label_that_is_no_row_is_named(client: TestClient[Any, Any], last: str) -> None:
+    labels = [ROW, '{"answer": "right"}', '{"a": ' + last + "}"]
+    reply = await client.post("/get_reward", json={"query": ["right"] * 3, "prompts": [""] * 3, "labels": labels})
+    line = "'labels[2]' must be a row: a JSON object, or its text"
+    assert (reply.status, (await reply.json())["error"]) == (400, line)
+
+
+@on_module_loop
+async def test_row_in_any_script(client: TestClient[Any, Any]) -> None:
+    for answer in ("é€😀", "\ud83d", '"\\\n'):
+        reply = await client.post("/score", json={"row": {"answer": answer}, "texts": [answer, "x"]})
+        assert [verdict["score"] for verdict in (await reply.json())["verdicts"]] == [1.0, 0.0]

@@ -22,8 +22,8 @@ import logging
 import zlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,7 +34,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
 from ..records import Verdict
 from ..runtime.clients import CLIENT
-from ..runtime.json_reader import TooManyValuesError, read_json
+from ..runtime.concurrency import do_as_they_come
+from ..runtime.json_reader import TooManyValuesError, read_json, read_several
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
 from .client import NOT_GENERATED, check_token
@@ -215,6 +216,9 @@ class JudgeServer:
 
     SHORT_BODY = 1 << 16
     """Bytes of a body up to which the event loop reads the JSON; a thread costs more than it saves."""
+    AT_ONCE = 64
+    """Completions of a request with several references that are judged at a time. With all 4,096 at once, the event
+    loop began them in one turn of 1.2 s."""
     SHUTDOWN_TIMEOUT_S = 2.0
     """Seconds for requests under way at the end. aiohttp waits for them up to twice."""
 
@@ -244,7 +248,8 @@ class JudgeServer:
     def app(self) -> web.Application:
         """Return the application for aiohttp's runners, which unpack bodies themselves.
 
-        `runner` has the limits on time too, and replies with JSON to heads that are not HTTP.
+        `runner` has the limits on time too, and replies with JSON to heads that are not HTTP and to an unknown
+        `Expect`, which aiohttp's other runners answer with a line of text.
         """
         app = web.Application(middlewares=[self._guard])
         app.router.add_post("/score", self._score)
@@ -273,22 +278,21 @@ class JudgeServer:
     async def _score(self, request: web.Request) -> web.Response:
         body = await self._read(request)
         with self._place(request):
-            verdicts = await self._verdicts(
-                self._subject(body, "row" if self._rows else "ref"), self._texts(body, "texts")
-            )
+            subject = await self._subject(body, "row" if self._rows else "ref")
+            verdicts = await self._verdicts(subject, self._texts(body, "texts"))
             return await _reply_with_verdicts(verdicts)
 
     async def _rm(self, request: web.Request) -> web.Response:
         body = await self._read(request)
         with self._place(request):
-            [verdict] = await self._verdicts(self._subject(body, "label"), [_text(body, "response")])
+            [verdict] = await self._verdicts(await self._subject(body, "label"), [_text(body, "response")])
             return web.json_response(verdict.score)
 
     async def _get_reward(self, request: web.Request) -> web.Response:
         body = await self._read(request)
         queries = self._texts(body, "query")
         prompts = self._texts(body, "prompts")
-        labels = self._labels(body)
+        labels = await self._labels(body)
         if not len(queries) == len(prompts) == len(labels):
             raise _refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
         if sum(map(len, queries)) + sum(map(len, prompts)) <= self.SHORT_BODY:
@@ -394,16 +398,34 @@ class JudgeServer:
             raise _refusal(413, f"{name!r} has {len(texts)} texts, more than max_texts, {self._limits.max_texts}")
         return texts
 
-    def _subject(self, body: dict[str, object], name: str) -> Subject:
+    async def _subject(self, body: dict[str, object], name: str) -> Subject:
         """Return what completions are judged by: a reference or a row."""
-        return _row(body.get(name), name) if self._rows else _text(body, name)
+        if not self._rows:
+            return _text(body, name)
+        [row] = await self._read_rows({name: body.get(name)})
+        return row
 
-    def _labels(self, body: dict[str, object]) -> Sequence[Subject]:
+    async def _labels(self, body: dict[str, object]) -> Sequence[Subject]:
         """Return the labels of /get_reward."""
         labels = body.get("labels")
         if not self._rows or not isinstance(labels, list):
             return self._texts(body, "labels")
-        return [_row(label, f"labels[{number}]") for number, label in enumerate(labels)]
+        return await self._read_rows({f"labels[{number}]": label for number, label in enumerate(labels)})
+
+    async def _read_rows(self, values: Mapping[str, object]) -> list[Row]:
+        """Return the rows in values by name: objects, or their JSON. Raises the reply 400 for another value."""
+        texts = [value.encode("utf-8", "surrogatepass") for value in values.values() if isinstance(value, str)]
+        if sum(map(len, texts)) <= self.SHORT_BODY:
+            parsed = iter(_parse_rows(texts, self._limits.max_values))
+        else:
+            parsed = iter(await in_background(_parse_rows, texts, self._limits.max_values))
+        rows: list[Row] = []
+        for name, value in values.items():
+            row = next(parsed) if isinstance(value, str) else value
+            if not isinstance(row, dict):
+                raise _refusal(400, f"{name!r} must be a row: a JSON object, or its text")
+            rows.append(row)
+        return rows
 
     @contextmanager
     def _place(self, request: web.Request) -> Iterator[None]:
@@ -424,13 +446,18 @@ class JudgeServer:
 
     async def _judge_each(self, references: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
         """Return the verdict on each completion. The first error cancels the other completions, and is raised."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                pairs = zip(references, completions, strict=True)
-                judged = [group.create_task(self._verdicts(reference, [text])) for reference, text in pairs]
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        return [verdict for [verdict] in (task.result() for task in judged)]
+        judged: dict[int, Verdict] = {}
+
+        async def pairs() -> AsyncIterator[tuple[int, Subject, str]]:
+            for number, (reference, text) in enumerate(zip(references, completions, strict=True)):
+                yield number, reference, text
+
+        async def judge(pair: tuple[int, Subject, str]) -> None:
+            number, reference, text = pair
+            [judged[number]] = await self._verdicts(reference, [text])
+
+        await do_as_they_come(judge, pairs(), at_once=self.AT_ONCE)
+        return [judged[number] for number in range(len(completions))]
 
     async def _verdicts(self, reference: Subject, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
@@ -605,16 +632,16 @@ def _describe(verdict: Verdict) -> dict[str, object]:
     return fields | {name: value for name, value in details.items() if value is not None}
 
 
-def _row(value: object, name: str) -> Row:
-    """Return a row: a JSON object, or the JSON of one."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise _refusal(400, f"{name!r} must be a row: a JSON object, or its text") from None
-    if not isinstance(value, dict):
-        raise _refusal(400, f"{name!r} must be a row: a JSON object, or its text")
-    return value
+def _parse_rows(texts: Sequence[bytes], max_values: int) -> list[object]:
+    """Return what the JSON of rows stands for, up to the first text that is not JSON, or has a value too many in all.
+
+    None stands for that text and those behind.
+    """
+    parsed: list[object] = []
+    with suppress(ValueError):
+        for value in read_several(texts, max_values):
+            parsed.append(value)
+    return parsed + [None] * (len(texts) - len(parsed))
 
 
 def _text(body: dict[str, object], name: str) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 
 PIECE_BYTES = 1 << 16
-"""Bytes of a text that are read at a time."""
+"""Bytes of a text, or of blanks, that are read at a time."""
 
 _BLANKS = re.compile(rb"[ \t\n\r]*+")
 _LITERAL = re.compile(rb"-?[0-9][0-9.eE+-]{0,400}|true|false|null|NaN|-?Infinity")
@@ -34,11 +35,19 @@ def read_json(body: bytes | bytearray, max_values: int, max_depth: int = 32) -> 
         TooManyValuesError: The text has more values.
         ValueError: The text is not JSON, or is nested deeper.
     """
-    reader = _Reader(body, max_values, max_depth)
-    value = reader.value(0)
-    if reader.next_byte() != b"":
-        raise ValueError("more text after the value")
+    [value] = read_several([body], max_values, max_depth)
     return value
+
+
+def read_several(bodies: Iterable[bytes | bytearray], max_values: int, max_depth: int = 32) -> Iterator[object]:
+    """Yield the value of each JSON text, as `read_json` does; `max_values` bounds the values of all texts together."""
+    for body in bodies:
+        reader = _Reader(body, max_values, max_depth)
+        value = reader.value(0)
+        if reader.next_byte() != b"":
+            raise ValueError("more text after the value")
+        max_values = reader.values_left
+        yield value
 
 
 class _Reader:
@@ -47,19 +56,22 @@ class _Reader:
     def __init__(self, body: bytes | bytearray, max_values: int, max_depth: int) -> None:
         self._body = body
         self._position = 0
-        self._values_left = max_values
+        self.values_left = max_values
         self._max_depth = max_depth
 
     def next_byte(self) -> bytes:
         """Skip blanks, and return the next byte without reading it; empty at the end."""
-        blanks = _BLANKS.match(self._body, self._position)
-        assert blanks is not None  # the pattern matches nothing too
-        self._position = blanks.end()
+        end = self._position
+        while self._position == end:
+            end += PIECE_BYTES
+            blanks = _BLANKS.match(self._body, self._position, end)
+            assert blanks is not None  # the pattern matches nothing too
+            self._position = blanks.end()
         return bytes(self._body[self._position : self._position + 1])
 
     def value(self, depth: int) -> object:
-        self._values_left -= 1
-        if self._values_left < 0:
+        self.values_left -= 1
+        if self.values_left < 0:
             raise TooManyValuesError
         match self.next_byte():
             case b'"':

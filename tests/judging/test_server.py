@@ -96,6 +96,30 @@ async def test_openrlhf_gets_its_lists(client: Client) -> None:
     assert await reply.json() == {"rewards": [1.0], "scores": [1.0], "extra_logs": {"correct": [1.0]}}
 
 
+class CountingJudge(Judge):
+    """Counts the calls under way; an answer comes after a turn of the event loop."""
+
+    under_way = 0
+    most = 0
+
+    async def judge(self, problem: str, completions: Sequence[str]) -> list[Verdict]:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        return await super().judge(problem, completions)
+
+
+async def test_labels_are_judged_some_at_a_time() -> None:
+    judge = CountingJudge()
+    queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
+    body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
+    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+        reply = await client.post("/get_reward", json=body)
+        assert (await reply.json())["rewards"] == [1.0, 0.0, 0.0] * 100
+    assert judge.most == JudgeServer.AT_ONCE
+
+
 PROMPT = "<answer> and </answer> surround it. " * 20 + "How many? assistant:"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.runtime import json_reader
-from reasoning_env.runtime.json_reader import TooManyValuesError, read_json
+from reasoning_env.runtime.json_reader import TooManyValuesError, read_json, read_several
 
 SIGNS = ["a", "<", '"', "\\", "\n", "\x00", "é", "€", "😀", "\ud83d", "\ude00", "</answer>"]
 
@@ -69,3 +69,16 @@ def test_number_of_values() -> None:
     assert read_json(b'[[], "a", {"b": 1}]', 5) == [[], "a", {"b": 1}]
     with pytest.raises(TooManyValuesError):
         read_json(b'[[], "a", {"b": 1}]', 4)
+
+
+@pytest.mark.parametrize("blanks", [0, 7, 8, 9, 16, 33])
+def test_blanks_are_skipped(monkeypatch: pytest.MonkeyPatch, blanks: int) -> None:
+    monkeypatch.setattr(json_reader, "PIECE_BYTES", 8)
+    space = b" " * blanks
+    assert read_json(space + b"[" + space + b"1" + space + b"]" + space, 2) == [1]
+
+
+def test_number_of_values_in_all() -> None:
+    assert list(read_several([b"[1]", b'{"a": 1}'], 4)) == [[1], {"a": 1}]
+    with pytest.raises(TooManyValuesError):
+        list(read_several([b"[1]", b'{"a": 1}'], 3))
