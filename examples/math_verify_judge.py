@@ -1,0 +1,46 @@
+"""Judge mathematical answers with math-verify. An answer that makes it hang costs that answer alone.
+
+    pip install math-verify==0.9.0
+    python reasoning_gym_environment.py judge --score examples/math_verify_judge.py:score --deadline-s 5
+
+math-verify's own time limits are signals, which work in the main thread of a process alone. Here they are off, and the
+judge's deadline ends the process of an answer that takes too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from math_verify import parse, verify
+
+from reasoning_env.score_judge import ScoreJudge
+
+parse("$1$", parsing_timeout=None)  # builds its patterns once, before the workers are forked
+
+
+def score(completion: str, answer: str, **row: Any) -> dict[str, float]:
+    """Return whether the completion's final expression equals the answer, and whether there is an expression at all."""
+    expected = parse(f"${answer}$", parsing_timeout=None)
+    if not expected:
+        raise ValueError(f"the row's answer {answer!r} cannot be parsed")
+    found = parse(completion, parsing_timeout=None)
+    return {"score": float(verify(expected, found, timeout_seconds=None)), "found": float(bool(found))}
+
+
+async def main() -> None:
+    completions = [
+        r"So the area is $\boxed{\frac{2}{4}}$.",
+        "It is 0.5",
+        r"It is $\frac{1}{3}$",
+        "No idea.",
+        r"It is $\boxed{9^{9^{9^{9}}}}$",
+    ]
+    async with ScoreJudge(f"{__file__}:score", verifiers=1, deadline_s=2.0) as judge:
+        verdicts = await judge.judge({"answer": r"\frac{1}{2}"}, completions)
+        for completion, verdict in zip(completions, verdicts, strict=True):
+            print(verdict.score, verdict.reason, completion)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
