@@ -47,7 +47,7 @@ except ModuleNotFoundError as error:
     needed = f"the environment for Atropos needs the extra: {command_line.install_extra(Path(__file__).resolve())}"
     if __name__ == "__main__":
         raise SystemExit(f"{Path(__file__).stem}: {needed}") from None
-    raise ImportError(needed) from error
+    raise ImportError(f"{needed}; `from reasoning_env.commands.evaluate import evaluate` needs none") from error
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 if TYPE_CHECKING or not __package__:
@@ -414,23 +414,22 @@ def evaluate(
         WorkerError: The worker processes cannot be started.
     """
     given = {
-        "openai.model_name": ("model", model),
-        "openai.base_url": ("base_url", base_url),
-        "openai.api_key": ("api_key", api_key),
-        "openai.server_type": ("server_type", server_type),
-        "env.eval_tasks": ("tasks", tasks),
-        "env.eval_preset": ("preset", preset),
-        "env.num_eval_samples_per_task": ("limit", limit),
-        "env.eval_repeats": ("repeats", repeats),
-        "env.eval_temperature": ("temperature", temperature),
-        "env.eval_max_completion_tokens": ("max_tokens", max_tokens),
-        "env.eval_seed": ("seed", seed),
-        "env.max_eval_workers": ("concurrency", concurrency),
-        "env.data_dir_to_save_evals": ("folder", None if folder is None else str(folder)),
-        **{f"env.{name}": (name, value) for name, value in settings.items()},
+        "model": model,
+        "base_url": base_url,
+        "api_key": api_key,
+        "server_type": server_type,
+        "tasks": tasks,
+        "preset": preset,
+        "limit": limit,
+        "repeats": repeats,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "seed": seed,
+        "concurrency": concurrency,
+        "folder": folder,
+        **settings,
     }
-    arguments = {setting: value for setting, (_, value) in given.items() if value is not None}
-    return atropos.evaluate_model(ReasoningGymEnv, arguments, {setting: name for setting, (name, _) in given.items()})
+    return atropos.evaluate_model(ReasoningGymEnv, given)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,19 @@ import functools
 import logging
 import os
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
-from ..commands.evaluate import check_score, evaluate_each
+from ..commands.evaluate import check_score, evaluate_each, name_settings
 from ..commands.log import redact, start_log
 from ..commands.options import OptionParser, option_parser, program
+from ..commands.running import run_on_thread
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
@@ -45,8 +44,6 @@ from .modes.mode import PATIENCE_S
 from .modes.process import Process, finish
 
 logger = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 FOLDER = Path(__file__).resolve().parents[2]
 """Folder of the front door."""
@@ -143,15 +140,14 @@ async def _finish(launch: Launch) -> Process | None:
     return await finish(launch.config, [str(server.model_name) for server in servers], find_checkout(FOLDER))
 
 
-def evaluate_model(
-    env_cls: EnvironmentClass, arguments: Mapping[str, Any], names: Mapping[str, str]
-) -> EvaluationResult:
+def evaluate_model(env_cls: EnvironmentClass, given: Mapping[str, object]) -> EvaluationResult:
     """Do the work of the command `evaluate` and return the result; blocks, also in a thread with a running event loop.
 
-    `arguments` are settings as `section.name`; `names` has the caller's names of them. Ctrl-C ends the evaluation, and
-    finished problems are kept. Raises ConfigError for a caller's mistake, and any other error that ends the command.
+    `given` are the arguments of `evaluate` by name. Ctrl-C ends the evaluation, and finished problems are kept. Raises
+    ConfigError for a caller's mistake, and any other error that ends the command.
     """
-    names = setting_names(env_cls, names)
+    arguments, typed = name_settings(given)
+    names = setting_names(env_cls, typed)
     with errors_for_user(names):
         launch = build_launch(env_cls, "evaluate", arguments)
     with errors_for_user(names, find_secrets(launch.servers)):
@@ -165,31 +161,6 @@ async def _evaluate(env_cls: EnvironmentClass, launch: Launch) -> EvaluationResu
         return await env._evaluate_alone()
     finally:
         await env.close()
-
-
-def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
-    """Run a coroutine on a thread of its own and return the result; the calling thread may have a running event loop.
-
-    Ctrl-C cancels the coroutine, waits for its end, then raises KeyboardInterrupt.
-    """
-    started = threading.Event()
-    running: list[asyncio.Task[Any]] = []
-
-    async def run() -> R:
-        task = asyncio.current_task()
-        assert task is not None
-        running.append(task)
-        started.set()
-        return await work
-
-    with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(asyncio.run, run())
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            started.wait()
-            running[0].get_loop().call_soon_threadsafe(running[0].cancel)
-            raise
 
 
 async def check_first(launch: Launch, command: str) -> Launch:

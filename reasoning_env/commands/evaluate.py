@@ -28,6 +28,7 @@ from ..inference.chat import PlainChat
 from ..inference.failures import describe_failure
 from ..inference.hosted import HostedModel, HostedServer, only_model
 from ..records import DropReason, Problem, Sampling, Split, Timeouts
+from ..results import EvaluationResult
 from ..runtime.signals import Interrupted
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
@@ -37,7 +38,7 @@ from ..storage.config_files import Sections, read_config_files, split_settings
 from ..storage.folders import check_writable, find_checkout
 from .log import redact, start_log
 from .options import OptionParser, option_parser
-from .running import run_to_end
+from .running import run_on_thread, run_to_end
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_ex
             print(run_to_end(lambda: _preview(request.settings, find_checkout(folder))))
             return 0
         key = read_key(request.server.api_key)
-        secrets = sorted({text for text in (key, os.environ.get("OPENAI_API_KEY", "")) if len(text) >= 4}, key=len)
+        secrets = _secrets(key)
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
         if request.unused:
             logger.info("not used without Atropos: %s", visible(", ".join(request.unused)))
@@ -128,6 +129,91 @@ def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_ex
         error.text = error.describe(names)
         raise
     return 0
+
+
+ARGUMENTS = {
+    "model": "openai.model_name",
+    "base_url": "openai.base_url",
+    "api_key": "openai.api_key",
+    "server_type": "openai.server_type",
+    "tasks": "env.eval_tasks",
+    "preset": "env.eval_preset",
+    "limit": "env.num_eval_samples_per_task",
+    "repeats": "env.eval_repeats",
+    "temperature": "env.eval_temperature",
+    "max_tokens": "env.eval_max_completion_tokens",
+    "seed": "env.eval_seed",
+    "concurrency": "env.max_eval_workers",
+    "folder": "env.data_dir_to_save_evals",
+}
+"""The settings of the arguments of `evaluate`; any other argument is a setting `env.NAME`."""
+
+
+def evaluate(
+    model: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    tasks: str | Sequence[str] | None = None,
+    preset: str | None = None,
+    limit: int | None = None,
+    repeats: int | None = None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    seed: int | None = None,
+    concurrency: int | None = None,
+    folder: str | Path | None = None,
+    **settings: Any,
+) -> EvaluationResult:
+    """Score a model on a fixed set of problems over chat completions, from a script or a notebook; needs no Atropos.
+
+    The same call resumes an evaluation that was interrupted. The arguments are those of the same name in
+    `reasoning_gym_environment.evaluate`, which asks other types of servers too.
+
+    Raises:
+        ConfigError: A setting is invalid.
+        ServerError: No server answers.
+        WorkerError: The worker processes cannot be started.
+    """
+    given = {
+        "model": model,
+        "base_url": base_url,
+        "api_key": api_key,
+        "tasks": tasks,
+        "preset": preset,
+        "limit": limit,
+        "repeats": repeats,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "seed": seed,
+        "concurrency": concurrency,
+        "folder": folder,
+        **settings,
+    }
+    values, names = name_settings(given)
+    names = {**names, **{name.removeprefix("env."): typed for name, typed in names.items()}}
+    secrets: list[str] = []
+    try:
+        request = _read_request(values, names, install_extra="")
+        key = read_key(request.server.api_key)
+        secrets = _secrets(key)
+        run = _Run(request.settings, request.server, key, checkout=None)
+        return run_on_thread(run.evaluate(model))
+    except ReasoningEnvError as error:
+        error.text = redact(error.describe(names), secrets)
+        raise
+
+
+def name_settings(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings of the arguments of `evaluate` that are not None, and the argument of each setting."""
+    names = {ARGUMENTS.get(argument, f"env.{argument}"): argument for argument in given}
+    values = {name: given[argument] for name, argument in names.items() if given[argument] is not None}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}, names
+
+
+def _secrets(key: str) -> list[str]:
+    """Return the keys that no text shows, the shortest first."""
+    return sorted({text for text in (key, os.environ.get("OPENAI_API_KEY", "")) if len(text) >= 4}, key=len)
 
 
 def evaluate_each(
@@ -273,8 +359,8 @@ class _Run:
         self._key = key
         self._checkout = checkout
 
-    async def evaluate(self, model: str | None) -> None:
-        """Start the workers, check the server, and evaluate the problems that are not done."""
+    async def evaluate(self, model: str | None) -> EvaluationResult:
+        """Start the workers, check the server, evaluate the problems that are not done, and return the results."""
         settings = self._settings
         check_writable(Path(settings.data_dir_to_save_evals or "evals"), "data_dir_to_save_evals")
         patience_s = settings.startup_timeout_s or PATIENCE_S
@@ -284,9 +370,11 @@ class _Run:
             server = HostedServer(url, model or await only_model(url, self._key), self._key, self._server.timeout)
             async with HostedModel(server, self._options()) as client:
                 await client.check(patience_s)
-                await self._evaluate_with(session, client, patience_s)
+                return await self._evaluate_with(session, client, patience_s)
 
-    async def _evaluate_with(self, session: Session[Problem], client: HostedModel, patience_s: float) -> None:
+    async def _evaluate_with(
+        self, session: Session[Problem], client: HostedModel, patience_s: float
+    ) -> EvaluationResult:
         settings = self._settings
         plan = session.eval_plan
         sampling = _sampling(settings)
@@ -339,6 +427,7 @@ class _Run:
         finally:  # after Ctrl-C too
             self.results = await evaluation.conclude()
             self.last_line = evaluation.describe()
+        return EvaluationResult(self.results, folder.path)
 
     def _options(self) -> dict[str, Any]:
         """Return what every request carries beside prompt and sampling."""

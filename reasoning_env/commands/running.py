@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from ..runtime.concurrency import map_concurrently
 from ..runtime.signals import run_until_signal
@@ -24,6 +26,31 @@ def run_to_end(work: Callable[[], Awaitable[R]]) -> R:
         pass
 
     return asyncio.run(run_until_signal(work, close_nothing))
+
+
+def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine on a thread of its own and return the result; the calling thread may have a running event loop.
+
+    Ctrl-C cancels the coroutine, waits for its end, then raises KeyboardInterrupt.
+    """
+    started = threading.Event()
+    running: list[asyncio.Task[Any]] = []
+
+    async def run() -> R:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append(task)
+        started.set()
+        return await work
+
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(asyncio.run, run())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            started.wait()
+            running[0].get_loop().call_soon_threadsafe(running[0].cancel)
+            raise
 
 
 async def map_with_progress(
