@@ -9,26 +9,33 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigError, WorkerError
-from ..library_facts import COMPOSITE
+from ..library_facts import COMPOSITE, FACTS
 from ..problems.selection import select_tasks
 from ..records import Problem
 from ..reports.audit import DEFAULTS, Result, findings_line, make_report, outcome_line, read_report, result_of
+from ..reports.contract_checks import ContractCheck
 from ..reports.findings import (
+    MEANINGS,
+    Commands,
+    Defect,
     Finding,
-    Reproduce,
     Severity,
     is_at_least,
-    library_line,
-    score_command_line,
+    library_commands,
+    merge,
+    own_commands,
     worst_first,
 )
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
 from ..reports.probe_findings import findings_of
+from ..reports.question_checks import same_questions
 from ..reports.verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task
 from ..runtime.terminal import print_table
 from ..runtime.text import visible
@@ -36,13 +43,13 @@ from ..session import Session
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
+from ..workers.pool import PoolSettings
 from .options import CommandParser, add_config_option, file_settings, program
 from .running import map_with_progress, run_to_end
+from .watched_pools import watched_pools
 
 DEFAULT_OUTPUT = "audit.json"
 NEVER = "never"
-PROGRAM = "python reasoning_gym_environment.py"
-"""The beginning of the commands that reproduce findings."""
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
@@ -66,8 +73,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     if options.plain:
         given["strict_rewards"] = False
     settings = file_settings(options, {}, given)
-    session = Session(settings, checkout=find_checkout(folder))
-    audits = run_to_end(lambda: _audit(session, options))
+    checkout = find_checkout(folder)
+    session = Session(settings, checkout=checkout)
+    watched = PoolSettings.of(settings, checkout)
+    audits, checked = run_to_end(lambda: _audit(session, watched, options))
     library = session.library
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
@@ -77,9 +86,16 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     results = {audit.name: result_of(audit, left_out) for audit in audits}
     scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
     known = {audit.task for audit in audits if results[audit.name] is Result.GIVES_AWAY} | left_out
-    findings = [
-        finding for audit in audits for finding in findings_of(audit, _reproduce(audit.task, session, options), known)
-    ]
+    findings = merge(
+        [
+            *(
+                one
+                for audit in audits
+                for one in findings_of(audit, _commands(audit.task, session, options).score, known)
+            ),
+            *checked,
+        ]
+    )
     report = make_report(audits, results, library, findings, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
@@ -102,16 +118,13 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     return int(options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on)))
 
 
-def _reproduce(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduce:
+def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Commands:
     """Return what makes the commands that show a finding again."""
+    again = _rerun(task, options)
     if options.plain and task not in session.library.releases and session.settings.checkout is None:
-        return library_line
-    words = ["--plain"] if options.plain else []
-    words += [word for file in options.config for word in ("--config", file)]
-    for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
-        words += [name, value] if value is not None else []
+        return library_commands(again)
     params = {} if options.config else session.plan.all_params.get(task, {})
-    return score_command_line(PROGRAM, words, params)
+    return own_commands(program(), _places(options), params, again)
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
@@ -199,11 +212,28 @@ def _output_file(text: str) -> Path:
     return path
 
 
-async def _audit(session: Session[Problem], options: argparse.Namespace) -> list[TaskAudit]:
-    async with session:
+async def _audit(
+    session: Session[Problem], watched: PoolSettings, options: argparse.Namespace
+) -> tuple[list[TaskAudit], Sequence[Finding]]:
+    """Return the audits of all tasks and levels, and the findings on their contracts."""
+    checked: list[Finding] = []
+    questions: dict[str, dict[float | None, list[str]]] = {}
+    attacked: set[str] = set()
+    async with session, watched_pools(watched) as pools:
 
         async def audit(setting: Setting) -> TaskAudit:
-            return await audit_task(session.pool, setting, options.items)
+            is_first = setting.task not in attacked
+            attacked.add(setting.task)
+            audited = await audit_task(session.pool, setting, options.items)
+            questions.setdefault(setting.task, {})[setting.level] = [one.question for one in audited.problems]
+            check = ContractCheck(
+                pools,
+                setting,
+                _commands(setting.task, session, options),
+                is_isolated=session.settings.strict_rewards and setting.task in FACTS,
+            )
+            checked.extend(await check.run(audited.problems, attacks=is_first))
+            return replace(audited, problems=())
 
         names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks
         settings_to_audit = [
@@ -214,7 +244,36 @@ async def _audit(session: Session[Problem], options: argparse.Namespace) -> list
             if level is None or task in session.library.adjustable
         ]
         # Six at once keep all workers busy, and bound what is kept in memory.
-        return await map_with_progress("audit", settings_to_audit, audit, at_once=6)
+        audits = await map_with_progress("audit", settings_to_audit, audit, at_once=6)
+    for setting in settings_to_audit:
+        if setting.level is not None and same_questions(questions.pop(setting.task, {})):
+            checked.append(_level_finding(setting, options))
+    return audits, checked
+
+
+def _level_finding(setting: Setting, options: argparse.Namespace) -> Finding:
+    defect = Defect.LEVEL_CHANGES_NOTHING
+    detail = "the lowest and the highest level ask the same questions for the same seeds"
+    severity = MEANINGS[defect].severity
+    return Finding(
+        defect, setting.task, setting.level, detail, command=_rerun(setting.task, options), severity=severity
+    )
+
+
+def _rerun(task: str, options: argparse.Namespace) -> str:
+    """Return the command that audits a task again."""
+    words = ["audit", "--tasks", task, "--seed", str(options.seed), "--items", str(options.items)]
+    words += ["--levels", ",".join(DEFAULTS if level is None else f"{level:g}" for level in options.levels)]
+    return f"{program()} {shlex.join([*words, *_places(options)])}"
+
+
+def _places(options: argparse.Namespace) -> list[str]:
+    """Return the options that say where tasks come from, and how they are scored."""
+    words = ["--plain"] if options.plain else []
+    words += [word for file in options.config for word in ("--config", file)]
+    for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
+        words += [name, value] if value is not None else []
+    return words
 
 
 def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:

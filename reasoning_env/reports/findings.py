@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -21,8 +21,6 @@ from ..storage.reading import Name, Number, Share
 
 MAX_ANSWER = 200
 """Characters of an answer that a finding shows; the command that reproduces a finding has the whole answer."""
-MAX_LINE_ANSWER = 2_000
-"""Characters of the longest answer that fits into a command."""
 
 
 class Severity(StrEnum):
@@ -180,6 +178,22 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda one: (-one.severity.rank, one.defect, one.task, one.level or -1.0))
 
 
+def merge(findings: Iterable[Finding]) -> list[Finding]:
+    """Return one finding for each defect of a task: the most severe, which names the other levels with the defect."""
+    grouped: dict[tuple[str, Defect], list[Finding]] = {}
+    for finding in findings:
+        grouped.setdefault((finding.task, finding.defect), []).append(finding)
+    merged = []
+    for (_, _), same in grouped.items():
+        worst = max(same, key=lambda one: (one.severity.rank, one.score or 0.0))
+        levels = dict.fromkeys("the defaults" if one.level is None else f"level {one.level:g}" for one in same)
+        own = "the defaults" if worst.level is None else f"level {worst.level:g}"
+        others = [level for level in levels if level != own]
+        detail = f"{worst.detail}; also at {', '.join(others)}" if others else worst.detail
+        merged.append(replace(worst, detail=detail))
+    return merged
+
+
 def count_by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
     """Return the number of findings of each severity, the worst first."""
     severities = [finding.severity for finding in findings]
@@ -197,31 +211,89 @@ Reproduce = Callable[[Problem, str], str]
 """Returns the command that scores an answer to a problem."""
 
 
-def score_command_line(program: str, options: Sequence[str], params: Mapping[str, Any]) -> Reproduce:
-    """Return what makes the commands: `score` of this program, with the options under which the audit ran.
+@dataclass(frozen=True)
+class Commands:
+    """What makes the commands that show findings again.
+
+    `score` scores an answer as the audited rewards do, and `audit` repeats the audit of the task. The others are None
+    where only the audit can show the same: `bare` scores by the verifier alone, `after_json` does so after the entry
+    passed through JSON, and `two_hash_seeds` prints the question under two hash seeds.
+    """
+
+    score: Reproduce
+    audit: str
+    bare: Reproduce | None = None
+    after_json: Reproduce | None = None
+    two_hash_seeds: Reproduce | None = None
+
+    def of(self, defect: Defect, problem: Problem, answer: str) -> str:
+        """Return the command for a finding of watched workers."""
+        make = self.bare
+        if defect is Defect.GOLD_LOST_IN_JSON:
+            make = self.after_json
+        elif defect in (Defect.HASH_SEEDS_DIFFER, Defect.PROCESSES_DIFFER) and not answer:
+            make = self.two_hash_seeds
+        elif defect in (Defect.HASH_SEEDS_DIFFER, Defect.PROCESSES_DIFFER, Defect.CALLS_DIFFER):
+            make = None
+        return self.audit if make is None else make(problem, answer)
+
+
+def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any], audit: str) -> Commands:
+    """Return commands of this program, with the options under which the audit ran.
 
     `params` are the parameters that the user set for the task.
     """
 
-    def reproduce(problem: Problem, answer: str) -> str:
+    def score(problem: Problem, answer: str) -> str:
         spec = problem.spec
         words = ["score", spec.task, f"<answer>{answer}</answer>", "--seed", str(spec.seed)]
         if spec.level is not None:
             words += ["--level", f"{spec.level:g}"]
         if params:
             words += ["--params", json.dumps(dict(params), default=str)]
-        return f"{program} {shlex.join([*words, *options])}"
+        return f"{program} {' '.join(map(shell_word, [*words, *options]))}"
 
-    return reproduce
+    return Commands(score, audit)
 
 
-def library_line(problem: Problem, answer: str) -> str:
-    """Return a command that scores an answer with the library alone, for a problem at the library's own parameters."""
+def library_commands(audit: str) -> Commands:
+    """Return commands of the library alone, for problems as the library makes them."""
+
+    def score(problem: Problem, answer: str) -> str:
+        return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"
+
+    def after_json(problem: Problem, answer: str) -> str:
+        code = f"e = json.loads(json.dumps(d[0], default=str)); print(d.score_answer({answer!r}, e))"
+        return f"PYTHONHASHSEED=0 {_python(problem, code)}"
+
+    def two_hash_seeds(problem: Problem, answer: str) -> str:
+        line = _python(problem, "print(d[0])")
+        return f"for s in 0 1; do PYTHONHASHSEED=$s {line}; done"
+
+    return Commands(score, audit, score, after_json, two_hash_seeds)
+
+
+def _python(problem: Problem, code: str) -> str:
     spec = problem.spec
     config = {**problem.params, "seed": spec.seed, "size": 1}
     arguments = ", ".join(f"{name}={value!r}" for name, value in config.items())
-    code = (
-        f"import reasoning_gym; d = reasoning_gym.create_dataset({spec.task!r}, {arguments}); "
-        f"print(d.score_answer({answer!r}, d[0]))"
-    )
-    return f"PYTHONHASHSEED=0 python -c {shlex.quote(code)}"
+    made = f"import json, reasoning_gym; d = reasoning_gym.create_dataset({spec.task!r}, {arguments}); "
+    return f"python -c {shell_word(made + code)}"
+
+
+def shell_word(text: str) -> str:
+    """Return a text as one word of a command in bash, on one line."""
+    if not text.isprintable():
+        return _ansi_c_word(text)
+    if "'" in text and not set(text) & set('"$`\\!'):
+        return f'"{text}"'
+    return shlex.quote(text)
+
+
+def _ansi_c_word(text: str) -> str:
+    escapes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    shown = [
+        escapes.get(mark) or (mark if mark.isprintable() else "".join(f"\\x{byte:02x}" for byte in mark.encode()))
+        for mark in text
+    ]
+    return f"$'{''.join(shown)}'"

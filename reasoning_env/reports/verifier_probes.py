@@ -142,7 +142,7 @@ class TaskAudit:
     """A task's tallies over `items` problems at a level (None for the library's defaults), by kind of probe.
 
     `options` is the number of answers to choose from, 0 for free answers. `flawed` counts the rejected problems by
-    cause. `failures` has the error of each problem that is missing.
+    cause. `failures` has the error of each problem that is missing. `problems` are those of the first round.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
@@ -157,6 +157,7 @@ class TaskAudit:
     options: int = 0
     flawed: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = field(default=(), repr=False)
 
     @property
     def draws(self) -> float:
@@ -255,6 +256,7 @@ async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudi
     """
     audit = await _probe(workers, setting, range(items), None)
     failures = audit.failures
+    problems = audit.problems
     position = items
     rounds = ROUNDS[:1] if facts(setting.task).gives_away else ROUNDS
     for factor, share in rounds:
@@ -265,7 +267,7 @@ async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudi
         audit = await _probe(workers, setting, numbers, suspects)
         failures += audit.failures
         position = numbers.stop
-    return replace(audit, failures=failures)
+    return replace(audit, failures=failures, problems=problems)
 
 
 async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
@@ -305,7 +307,8 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
     flawed = Counter[str]()
     for problem in problems:
         flawed.update(problem.flawed)
-    return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
+    served = tuple(problems)
+    return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures), served)
 
 
 def _count_options(task: str, problems: Sequence[Problem]) -> int:

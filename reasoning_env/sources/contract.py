@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -101,6 +101,15 @@ class Source(ABC):
         `plainly` asks for the scores of the source's own evaluation. Raises any error, which is an infrastructure
         error and never a score.
         """
+
+    def bare_scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+    ) -> Callable[[str], object]:
+        """Return the verifier of a problem as its author wrote it, whatever it returns. For audits only.
+
+        A score outside of [0, 1] is a finding then. Raises errors as `scorer` does.
+        """
+        return self.scorer(task, params, entry, level, plainly=True).score
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
         """Return the fault in a user's parameters, in one line; None if they make a problem."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..records import ProblemRequest
@@ -39,6 +39,11 @@ class JoinedSources(Source):
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
         return self._source_of[task].scorer(task, params, entry, level, plainly=plainly)
+
+    def bare_scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+    ) -> Callable[[str], object]:
+        return self._source_of[task].bare_scorer(task, params, entry, level)
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
         return self._source_of[task].check(task, params, level)

@@ -104,6 +104,17 @@ class RlveSource(Source):
         pickle.loads(entry)  # here, an unreadable entry is an infrastructure error; later, it would be the answer's
         return RlveAnswers(self._environments[task.removeprefix(PREFIX)], entry)
 
+    def bare_scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+    ) -> Callable[[str], object]:
+        answers = self.scorer(task, params, entry, level, plainly=True)
+
+        def verify(answer: str) -> float:
+            reward = answers.reward(answer)
+            return answers.as_score(reward) if -1.0 <= reward <= 1.0 else reward
+
+        return verify
+
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
         known = self._parameters(task.removeprefix(PREFIX), 0, 0)
         unknown = [name for name in params if name not in known]
@@ -136,16 +147,25 @@ class RlveAnswers:
     entry: bytes
 
     def score(self, answer: str) -> float:
+        reward = self.reward(answer)
+        if not -1.0 <= reward <= 1.0:
+            raise ValueError(f"the verifier returned {reward}")
+        return self.as_score(reward)
+
+    def as_score(self, reward: float) -> float:
+        """Return the score of a reward in [-1, 1]."""
+        _, _, threshold = pickle.loads(self.entry)
+        return 1.0 if reward >= threshold - 1e-6 else max(0.0, reward)
+
+    def reward(self, answer: str) -> float:
+        """Return RLVE's own reward."""
         environment = self.environment()
         seed, environment.parameter, environment.passing_reward_threshold = pickle.loads(self.entry)
         environment.seed = seed
         # RLVE's own reader of answers looks for the tags, which are gone here.
         environment.processor = partial(_process, environment)
         _seed_generators(seed)
-        reward = float(environment.scorer(answer))
-        if not -1.0 <= reward <= 1.0:
-            raise ValueError(f"the verifier returned {reward}")
-        return 1.0 if reward >= environment.passing_reward_threshold - 1e-6 else max(0.0, reward)
+        return float(environment.scorer(answer))
 
 
 def _process(environment: Any, answer: str) -> Any:

@@ -73,6 +73,17 @@ class FunctionSource(Source):
     ) -> Answers:
         return ScoredRow(self._function, json.loads(entry))
 
+    def bare_scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+    ) -> Callable[[str], object]:
+        row = json.loads(entry)
+
+        def verify(answer: str) -> object:
+            returned = self._function(answer, **row)
+            return returned.get("score") if isinstance(returned, Mapping) else returned
+
+        return verify
+
 
 class ScoredRow(DetailedAnswers):
     """Scores the completions of a row. `parts` are the further numbers of the last score."""
@@ -91,7 +102,7 @@ class ScoredRow(DetailedAnswers):
                 raise ScoreError("the function returned a mapping without `score`")
             self.parts = _parts(returned)
             returned = returned["score"]
-        number = _number(returned)
+        number = as_number(returned)
         if number is None:
             raise ScoreError(f"the function returned {_short(returned)}, which is no number")
         if not 0.0 <= number <= 1.0:
@@ -126,7 +137,7 @@ def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
     for name, value in returned.items():
         if name == "score":
             continue
-        number = _number(value)
+        number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ScoreError(f"{_short(name)} of the mapping is {_short(value)}, which is no finite number")
         if not isinstance(name, str) or len(name) > MAX_NAME:
@@ -137,7 +148,7 @@ def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
     return parts
 
 
-def _number(value: Any) -> float | None:
+def as_number(value: Any) -> float | None:
     """Return a number, numpy's and truth values included, as a float; None for anything else."""
     if isinstance(value, (str, bytes, bytearray)) or value is None:
         return None

@@ -47,6 +47,7 @@ from reasoning_env.workers.sandbox import (
     no_sandbox,
     prepare,
 )
+from reasoning_env.workers.watch import Watch, WatchedAnswers
 
 
 def calm_garbage_collector() -> None:
@@ -86,14 +87,20 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(source: Source, sock: socket.socket) -> None:
-    """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer."""
+def serve_verifier(source: Source, sock: socket.socket, watch: Watch | None = None) -> None:
+    """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer.
+
+    With `watch`, bare verifiers score, and verdicts tell what was seen.
+    """
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            scorer = source.scorer(
-                header["task"], header["params"], request.blob, header["level"], plainly=header["plainly"]
-            )
+            problem = header["task"], header["params"], request.blob, header["level"]
+            scorer: Answers
+            if watch is None:
+                scorer = source.scorer(*problem, plainly=header["plainly"])
+            else:
+                scorer = WatchedAnswers(source.bare_scorer(*problem), watch)
         except MemoryError:
             _exit_out_of_memory()
         except BaseException as error:
@@ -148,6 +155,8 @@ class Forker:
         sandbox: Sandbox,
         directory: str,
         limits: WorkerLimits,
+        *,
+        is_watched: bool,
     ) -> None:
         self._orders = orders
         self._source = source
@@ -155,6 +164,7 @@ class Forker:
         self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
+        self._is_watched = is_watched
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
@@ -228,7 +238,7 @@ class Forker:
                 hello["sandbox"] = restrictions.describe()[:1000]
                 hello["lacks_a_filter"] = restrictions.lacks_a_filter
                 sock.sendall(encode_frame(hello))
-                serve_verifier(self._source, sock)
+                serve_verifier(self._source, sock, Watch() if self._is_watched else None)
             status = 0
         except ConnectionError:
             status = 0
@@ -272,7 +282,9 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     orders.sendall(encode_frame(loaded.hello))
     calm_garbage_collector()  # all workers share the present objects
     limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
-    forker = Forker(orders, loaded.source, loaded.faster, sandbox, start["directory"], limits)
+    forker = Forker(
+        orders, loaded.source, loaded.faster, sandbox, start["directory"], limits, is_watched=settings["watched"]
+    )
     try:
         forker.run()
     finally:
@@ -294,6 +306,7 @@ def load_library(library: Library, settings: dict[str, Any]) -> Loaded:
     """Return the library with the user's task modules. Raises TaskModuleError."""
     source = library.add_modules(settings["task_modules"], settings["folder"])
     library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
+    library.through_json = settings["watched"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
     hello = {
         "version": library.version,

@@ -69,6 +69,10 @@ class PoolSettings:
     """Modules that register further tasks with the library: names, or absolute paths of `.py` files."""
     score_function: ScoreFunction | None = None
     """A score function in place of the library: the pool then scores rows, and generates nothing."""
+    watched: bool = False
+    """Whether bare verifiers score, and verdicts tell what was seen (`watch.py`); entries pass through JSON."""
+    hash_seed: int = 0
+    """PYTHONHASHSEED of the workers. Some tasks make other problems under another one."""
 
     @classmethod
     def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
@@ -110,7 +114,7 @@ class ForkServer:
     STOP_TIMEOUT_S = 2.0
     """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 
-    def __init__(self, checkout: Path | None, score_function: ScoreFunction | None = None) -> None:
+    def __init__(self, checkout: Path | None, score_function: ScoreFunction | None = None, hash_seed: int = 0) -> None:
         self._channel: Channel | None = None
         self._timeout_s = 0.0
         self._answers = True
@@ -120,7 +124,7 @@ class ForkServer:
             self._orders, theirs = socket.socketpair()
             with theirs:
                 after_an_error.callback(self._orders.close)
-                self.process = self._launch(theirs, checkout, score_function)
+                self.process = self._launch(theirs, checkout, score_function, hash_seed)
             after_an_error.pop_all()
 
     @property
@@ -129,14 +133,14 @@ class ForkServer:
         return self._answers and self.process.poll() is None
 
     def _launch(
-        self, theirs: socket.socket, checkout: Path | None, function: ScoreFunction | None
+        self, theirs: socket.socket, checkout: Path | None, function: ScoreFunction | None, hash_seed: int
     ) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
         folder = self._directory
         # Some tasks generate other items under another hash seed, and threads make forking unsafe. Other variables of
         # this process (keys, tokens, proxies) are kept from workers.
         environment = {
-            "PYTHONHASHSEED": "0",
+            "PYTHONHASHSEED": str(hash_seed),
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
             "MPLBACKEND": "Agg",
@@ -343,14 +347,14 @@ def start_ahead() -> None:
     _started_ahead.append(ForkServer(None))
 
 
-def launch(checkout: Path | None, score_function: ScoreFunction | None = None) -> ForkServer:
+def launch(checkout: Path | None, score_function: ScoreFunction | None = None, hash_seed: int = 0) -> ForkServer:
     """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one.
 
     Raises WorkerError when the process cannot be started.
     """
-    if _started_ahead and checkout is None and score_function is None:
+    if _started_ahead and checkout is None and score_function is None and hash_seed == 0:
         return _started_ahead.pop()
     try:
-        return ForkServer(checkout, score_function)
+        return ForkServer(checkout, score_function, hash_seed)
     except OSError as error:
         raise WorkerError(f"the process that forks workers cannot be started: {error}") from error

@@ -13,7 +13,7 @@ import pickle
 import random
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -47,8 +47,8 @@ from .levels import DifficultyMap, Resolved
 class Library(Source):
     """The imported library with its caches, one per worker process: the first source of problems.
 
-    `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. Both may be
-    changed.
+    `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. `through_json`
+    writes entries to JSON and reads them again, as a file of problems would. All may be changed.
 
     Raises ImportError at construction if reasoning_gym cannot be imported.
     """
@@ -59,6 +59,7 @@ class Library(Source):
         self._from_checkout = checkout is not None
         self.strict = True
         self.lenient = True
+        self.through_json = False
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self._modules: dict[str, TaskModule] = {}
@@ -236,7 +237,7 @@ class Library(Source):
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
-            entry=pickle.dumps(entry),
+            entry=pickle.dumps(_plain(entry) if self.through_json else entry),
             seed=request.seed,
             params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,
@@ -265,6 +266,19 @@ class Library(Source):
         if strict and self._from_checkout and _denies_own_answer(scorer, whole):
             return replace(scorer, strict=False)
         return scorer
+
+    def bare_scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+    ) -> Callable[[str], object]:
+        """Return the library's or the module's own verifier; with `strict`, the corrected one of a task of the library.
+
+        All calls get the same entry: a verifier that writes into it is found out.
+        """
+        scorer = self.scorer(task, params, entry, level, plainly=not self.strict)
+        if self.strict and task not in self._modules:
+            return scorer.score
+        whole = pickle.loads(entry)
+        return lambda answer: scorer.dataset.score_answer(answer, whole)
 
     def _find_flaw(self, task: str, entry: Mapping[str, Any]) -> Flaw | None:
         """Return why an entry must not be served.

@@ -437,7 +437,8 @@ class WorkerPool:
         return await self._start_fork_server()
 
     async def _start_fork_server(self) -> LibraryInfo:
-        self._fork_server = launch(self._settings.checkout, self._settings.score_function)
+        settings = self._settings
+        self._fork_server = launch(settings.checkout, settings.score_function, settings.hash_seed)
         self.stats.fork_servers_started += 1
         try:
             self._library = await self._fork_server.start(self._settings)

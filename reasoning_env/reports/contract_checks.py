@@ -1,0 +1,300 @@
+"""Check the contract of a verifier on a few problems: by what it returns, and by what it does meanwhile.
+
+The scores come from watched workers (`workers/watch.py`), where bare verifiers score each answer twice. Three processes
+answer: one with the hash seed of ordinary workers, one with another, and, only where these two differ, a third, which
+tells whether the hash seed is the cause.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ..errors import GenerationError, ScoringError
+from ..problems.references import Reference
+from ..problems.stream import Generator
+from ..records import Problem, Reason, Verdict
+from ..verifiers.shortcuts import last_grid
+from ..workers.watch import CANARY, EXECUTED, Watched
+from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding
+from .probe_findings import FAILURES, GOLD_SCORE
+from .question_checks import Remark, contradictions, giveaways
+from .verifier_probes import Setting, perturb, reference_answer
+
+CHECKED = 2
+"""Problems of a task and level on which verifiers are watched."""
+MIN_CELLS = 4
+"""The fewest cells whose partial credit is checked."""
+ROUNDING = 1e-6
+"""Scores that differ by no more are equal."""
+CANARIES: Mapping[str, str] = {
+    "a name": CANARY,
+    "a file": f"open('{CANARY}', 'w')",
+    "a file, from sympy": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a socket": "__import__('socket').socket()",
+    "a process": f"__import__('os').system('{CANARY}')",
+    "an import": f"__import__('{CANARY}')",
+}
+"""Answers that are seen when they are executed, by what they do. The sandbox denies files, sockets and processes."""
+ATTACKS: Mapping[str, str] = {
+    "a tower of powers": "9**9**9**9",
+    "5,000 digits": "9" * 5_000,
+    "a huge exponent": "1e999999999",
+    "a huge factorial": "factorial(99999999)",
+    "3,000 brackets": "(" * 3_000,
+    "3,000 lists": "[" * 3_000,
+    "a long sum": "1" + "+1" * 3_000,
+    "5,000 letters and a sign": "a" * 5_000 + "!",
+    "5,000 blanks": "a" + " " * 5_000 + "a",
+    "a huge list": "[0] * 10**10",
+    "a trillion": "1000000000000",
+}
+"""Answers that are short, and take much time or memory where a verifier does not bound its work."""
+CELL = re.compile(r"[^\s,\[\]()\"'|]+")
+
+
+class Workers(Generator, Protocol):
+    """The part of a worker pool that the checks use."""
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
+
+
+@dataclass(frozen=True)
+class WatchedPools:
+    """Pools of watched workers: with the ordinary hash seed, with another, and what starts a third like the first."""
+
+    first: Workers
+    other_hash_seed: Workers
+    third: Callable[[], Awaitable[Workers]]
+
+
+@dataclass(frozen=True)
+class ContractCheck:
+    """A check of a task at a level.
+
+    - `commands` makes the commands that show findings again.
+    - `is_isolated`: neither another hash seed nor JSON reaches the task, since every process has the same hash seed and
+      entries pass as bytes. What depends on them is no defect then.
+    """
+
+    pools: WatchedPools
+    setting: Setting
+    commands: Commands
+    is_isolated: bool = False
+
+    async def run(self, problems: Sequence[Problem], *, attacks: bool) -> list[Finding]:
+        """Return the findings on a task's problems, one for each defect. `attacks` also tries hostile answers."""
+        found = await self._check_texts(problems)
+        for number, problem in enumerate(problems[:CHECKED]):
+            try:
+                found += await self._check(problem)
+                if attacks and number == 0:
+                    found += await self._attack(problem)
+            except (GenerationError, ScoringError) as error:
+                found.append(self._finding(Defect.NO_PROBLEM, f"a check failed: {error}", problem))
+        return [*{finding.defect: finding for finding in reversed(found)}.values()][::-1]
+
+    # ---- texts
+
+    async def _check_texts(self, problems: Sequence[Problem]) -> list[Finding]:
+        remarks = [(Defect.GIVES_ANSWER_AWAY, remark) for remark in giveaways(problems)]
+        for remark in contradictions(problems):
+            if not await self._is_right_too(remark):
+                remarks.append((Defect.CONTRADICTS_QUESTION, remark))
+        return [
+            self._finding(defect, remark.text, remark.problem, reference_answer(remark.problem) or "")
+            for defect, remark in remarks
+        ]
+
+    async def _is_right_too(self, remark: Remark) -> bool:
+        if remark.other is None:
+            return False
+        [verdict] = await self.pools.first.score(remark.problem, [remark.other])
+        return verdict.score >= GOLD_SCORE
+
+    # ---- one problem
+
+    async def _check(self, problem: Problem) -> list[Finding]:
+        gold = reference_answer(problem)
+        answers = {"junk": "qwxz", "a blank": " "}
+        chain: list[str] = []
+        if gold is not None:
+            chain = wrong_cells(gold)
+            answers |= {"the right answer": gold, "a changed answer": perturb(gold)}
+            answers |= {f"chain {number}": text for number, text in enumerate(chain)}
+        verdicts = dict(zip(answers.values(), await self.pools.first.score(problem, [*answers.values()]), strict=True))
+        found = [one for answer, verdict in verdicts.items() for one in self._look_at(problem, answer, verdict)]
+        if gold is not None:
+            found += self._compare(problem, gold, verdicts, chain)
+        found += await self._check_processes(problem, verdicts)
+        found += await self._check_generation(problem, gold, verdicts)
+        return found
+
+    def _look_at(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
+        """Yield what one watched verdict shows."""
+        parts = verdict.parts or {}
+        raw = parts.get(Watched.RAW)
+        again = parts.get(Watched.AGAIN)
+        if verdict.reason in FAILURES and verdict.reason is not Reason.VERIFIER_ERROR:
+            yield self._finding(FAILURES[verdict.reason], verdict.reason.value, problem, answer, 0.0)
+        if Watched.FAILED in parts:
+            yield self._finding(Defect.VERIFIER_FAILS, "the verifier raises an error", problem, answer, 0.0)
+        if Watched.NO_NUMBER in parts:
+            yield self._finding(Defect.SCORE_OUT_OF_RANGE, "the verifier returns no finite number", problem, answer)
+        if raw is not None and not 0.0 <= raw <= 1.0:
+            detail = f"the verifier returns {raw:g}"
+            yield self._finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer, raw)
+        if raw is not None and again is not None and abs(raw - again) > ROUNDING:
+            detail = f"two equal calls return {raw:g} and {again:g}"
+            yield self._finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
+
+    def _compare(
+        self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict], chain: Sequence[str]
+    ) -> Iterator[Finding]:
+        right = _raw(verdicts[gold])
+        if right is None:
+            return
+        for answer, verdict in verdicts.items():
+            raw = _raw(verdict)
+            if raw is not None and raw > right + ROUNDING:
+                detail = f"another answer earns {raw:g}, the right one {right:g}"
+                yield self._finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
+        before = right
+        for count, answer in enumerate(chain):
+            raw = _raw(verdicts[answer])
+            if raw is None or raw >= Verdict.CORRECT_SCORE:  # another right answer has no wrong cells
+                return
+            if raw > before + ROUNDING:
+                detail = f"step {count + 1} of wrong cells earns {raw:g}, the step before, with fewer, {before:g}"
+                yield self._finding(Defect.CREDIT_NOT_MONOTONE, detail, problem, answer, raw, before)
+            before = raw
+
+    async def _check_processes(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
+        """Score the same answers in a process with another hash seed."""
+        steady = {
+            answer: raw
+            for answer, verdict in verdicts.items()
+            if (raw := _raw(verdict)) is not None
+            and abs(raw - (verdict.parts or {}).get(Watched.AGAIN, raw)) <= ROUNDING
+        }
+        others = await self.pools.other_hash_seed.score(problem, [*steady])
+        for (answer, raw), verdict in zip(steady.items(), others, strict=True):
+            other = _raw(verdict)
+            if other is None or abs(other - raw) <= ROUNDING:
+                continue
+            [like] = await (await self.pools.third()).score(problem, [answer])
+            third = _raw(like)
+            if third is None or abs(third - raw) > ROUNDING:
+                detail = f"two processes score {raw:g} and {other if third is None else third:g}"
+                return [self._finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, third)]
+            if not self.is_isolated:
+                detail = f"processes with two hash seeds score {raw:g} and {other:g}"
+                return [self._finding(Defect.HASH_SEEDS_DIFFER, detail, problem, answer, raw, other)]
+        return []
+
+    async def _check_generation(
+        self, problem: Problem, gold: str | None, verdicts: Mapping[str, Verdict]
+    ) -> list[Finding]:
+        """Make the same problem in a process with another hash seed, and score its right answer after JSON."""
+        spec = Reference.parse(problem.reference).spec()
+        made = await self.pools.other_hash_seed.generate(spec, 20.0)
+        found = []
+        if (made.question, made.answer) != (problem.question, problem.answer):
+            again = await self.pools.first.generate(spec, 20.0)
+            differs = (again.question, again.answer) != (problem.question, problem.answer)
+            defect = Defect.PROCESSES_DIFFER if differs else Defect.HASH_SEEDS_DIFFER
+            if differs or not self.is_isolated:
+                words = "two processes make" if differs else "two hash seeds make"
+                found.append(self._finding(defect, f"{words} different problems of one seed", problem))
+            made = again
+            if differs:
+                return found
+        if gold is not None and not self.is_isolated and (_raw(verdicts[gold]) or 0.0) >= GOLD_SCORE:
+            [verdict] = await self.pools.first.score(made, [gold])
+            raw = _raw(verdict)
+            if raw is None or raw < GOLD_SCORE:
+                detail = f"the right answer earns {raw or 0.0:g} after the entry passed through JSON"
+                expected = _raw(verdicts[gold])
+                found.append(self._finding(Defect.GOLD_LOST_IN_JSON, detail, problem, gold, raw or 0.0, expected))
+        return found
+
+    async def _attack(self, problem: Problem) -> list[Finding]:
+        """Try hostile answers one by one, up to the first that ends a worker: others would end it like this."""
+        found: list[Finding] = []
+        for name, text in CANARIES.items():
+            [verdict] = await self.pools.first.score(problem, [text])
+            signs = [sign.value for sign in EXECUTED if (verdict.parts or {}).get(sign)]
+            if signs:
+                detail = f"the answer, {name}, was executed ({', '.join(signs)})"
+                found.append(self._finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
+                break
+        for name, text in ATTACKS.items():
+            [verdict] = await self.pools.first.score(problem, [text])
+            looked = [*self._look_at(problem, text, verdict)]
+            found += [replace(one, detail=f"{one.detail} at {name}") for one in looked]
+            if verdict.reason in FAILURES:
+                break
+        return found
+
+    def _finding(
+        self,
+        defect: Defect,
+        detail: str,
+        problem: Problem,
+        answer: str = "",
+        score: float | None = None,
+        expected: float | None = None,
+    ) -> Finding:
+        return Finding(
+            defect,
+            self.setting.task,
+            self.setting.level,
+            detail,
+            reference=problem.reference,
+            answer=answer[:MAX_ANSWER],
+            score=score,
+            expected=expected,
+            command=self.commands.of(defect, problem, answer),
+            severity=MEANINGS[defect].severity,
+        )
+
+
+def _raw(verdict: Verdict) -> float | None:
+    """Return the number that a bare verifier returned; None for none."""
+    return (verdict.parts or {}).get(Watched.RAW)
+
+
+def wrong_cells(answer: str) -> list[str]:
+    """Return a board or list with more and more wrong cells: each has the wrong cells of the one before, and others.
+
+    A wrong cell has the content of another cell, so that the form stays. Returns [] for answers that are no board and
+    no list of at least MIN_CELLS cells with different contents.
+    """
+    text = answer.strip()
+    lines = text.splitlines()
+    is_board = len(lines) >= 2 and len(last_grid(text)) == len(lines)
+    if not is_board and not (text.startswith("[") and text.endswith("]")):
+        return []
+    cells = [*CELL.finditer(answer)]
+    contents = sorted({cell[0] for cell in cells})
+    if len(cells) < MIN_CELLS or len(contents) < 2:
+        return []
+    order = list(range(len(cells)))
+    random.Random(len(cells)).shuffle(order)
+    steps = sorted({1, 2, len(cells) // 4, len(cells) // 2, len(cells)} - {0})
+    return [_with_wrong(answer, cells, contents, set(order[:count])) for count in steps]
+
+
+def _with_wrong(answer: str, cells: Sequence[re.Match[str]], contents: Sequence[str], wrong: set[int]) -> str:
+    pieces = []
+    end = 0
+    for number, cell in enumerate(cells):
+        content = cell[0]
+        if number in wrong:
+            content = contents[(contents.index(content) + 1) % len(contents)]
+        pieces += [answer[end : cell.start()], content]
+        end = cell.end()
+    return "".join([*pieces, answer[end:]])

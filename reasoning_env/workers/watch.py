@@ -1,0 +1,137 @@
+"""Watch what a verifier does with an answer. Runs in the verifier workers of an audit only.
+
+A watched scorer calls the bare verifier twice, and tells as numbers (`Verdict.parts`) what it returned and what was
+seen meanwhile, by Python's audit events. Nothing is denied here: the sandbox does that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from types import CodeType
+from typing import Any
+
+from ..sources.contract import DetailedAnswers
+from ..sources.score_function import as_number
+
+CANARY = "audit_canary"
+"""A word that no verifier uses. An answer that is executed uses it."""
+PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
+
+
+class Watched(StrEnum):
+    """What is told about an answer, by the names in `Verdict.parts`."""
+
+    RAW = "raw"
+    """The number that the verifier returned."""
+    AGAIN = "again"
+    """The number that the second, equal call returned."""
+    NO_NUMBER = "no number"
+    """1 if the verifier returned no finite number."""
+    FAILED = "failed"
+    """1 if the verifier raised an error."""
+    FILE = "file"
+    SOCKET = "socket"
+    PROCESS = "process"
+    IMPORT = "import"
+    CODE = "code"
+    """How often files, sockets, processes, imports and code of the answer's making were seen."""
+
+
+EXECUTED = (Watched.FILE, Watched.SOCKET, Watched.PROCESS, Watched.IMPORT, Watched.CODE)
+"""The signs that an answer was executed."""
+
+
+class Watch:
+    """Counts what code does with files, sockets, processes and imports, while armed.
+
+    An audit hook stays for the life of its process. Files and imports count only if their names have the CANARY in
+    them: verifiers may read data and import late.
+    """
+
+    def __init__(self) -> None:
+        self.seen: Counter[Watched] = Counter()
+        self._is_armed = False
+        self.listen()
+
+    def listen(self) -> None:
+        """Add the audit hook to this process."""
+        sys.addaudithook(self._hear)
+
+    @contextlib.contextmanager
+    def armed(self) -> Iterator[None]:
+        self.seen.clear()
+        self._is_armed = True
+        try:
+            yield
+        finally:
+            self._is_armed = False
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._is_armed:
+            kind = kind_of(event, arguments)
+            if kind is not None:
+                self.seen[kind] += 1
+
+
+def kind_of(event: str, arguments: tuple[Any, ...]) -> Watched | None:
+    """Return what an audit event shows; None for an event that verifiers may raise."""
+    if event == "exec":
+        return Watched.CODE if isinstance(arguments[0], CodeType) and _names_canary(arguments[0]) else None
+    if event == "open" or event.startswith(("os.mkdir", "os.rename", "os.remove")):
+        return Watched.FILE if CANARY in str(arguments[0]) else None
+    if event == "import":
+        return Watched.IMPORT if CANARY in str(arguments[0]) else None
+    if event.startswith("socket."):
+        return Watched.SOCKET
+    return Watched.PROCESS if event in PROCESS_EVENTS else None
+
+
+def _names_canary(code: CodeType) -> bool:
+    """Tell whether code uses the canary as a name, so that text became code; a text with the canary is none."""
+    return CANARY in code.co_names or any(
+        _names_canary(constant) for constant in code.co_consts if isinstance(constant, CodeType)
+    )
+
+
+class WatchedAnswers(DetailedAnswers):
+    """Scores by a bare verifier, and tells in `parts` what was seen, by the names of `Watched`.
+
+    The score is the verifier's, cut to [0, 1]; 0 for what is no number and for an error.
+    """
+
+    parts: Mapping[str, float]
+
+    def __init__(self, verify: Callable[[str], object], watch: Watch) -> None:
+        self._verify = verify
+        self._watch = watch
+        self.parts = {}
+
+    def score(self, answer: str) -> float:
+        parts: dict[Watched, float] = {}
+        with self._watch.armed():
+            number = self._call(answer, parts, Watched.RAW)
+            if Watched.RAW in parts:
+                self._call(answer, parts, Watched.AGAIN)
+        parts |= self._watch.seen
+        self.parts = {str(name): value for name, value in parts.items()}
+        return min(1.0, max(0.0, number))
+
+    def _call(self, answer: str, parts: dict[Watched, float], name: Watched) -> float:
+        try:
+            returned = self._verify(answer)
+        except MemoryError:
+            raise
+        except BaseException:  # an answer may make a verifier raise any error, even SystemExit
+            parts[Watched.FAILED] = 1.0
+            return 0.0
+        number = as_number(returned)
+        if number is None or not math.isfinite(number):
+            parts[Watched.NO_NUMBER] = 1.0
+            return 0.0
+        parts[name] = number
+        return number

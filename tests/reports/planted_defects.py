@@ -1,0 +1,247 @@
+"""Twenty small tasks with one defect each, and twenty clean twins, as a module of `task_modules`.
+
+`planted_NAME` has the defect NAME, as `reasoning_env/reports/findings.py` calls it; `clean_NAME` is the same task done
+right.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reasoning_gym.coaching import BaseCurriculum, RangeAttributeDefinition
+from reasoning_gym.factory import ProceduralDataset, register_dataset
+
+Entry = dict[str, Any]
+Make = Callable[[random.Random, "Config"], tuple[str, str, dict[str, Any]]]
+"""Returns the question, the answer and the metadata of a problem."""
+Score = Callable[[str, Entry], float]
+WORDS = ("quick", "brown", "fox", "jumps", "lazy", "dog")
+SALT = int.from_bytes(os.urandom(4), "big") / 2**32 / 20
+"""A number that every process draws anew."""
+
+
+@dataclass
+class Config:
+    min_size: int = 3
+    max_size: int = 5
+    seed: int | None = None
+    size: int = 500
+
+    def validate(self) -> None:
+        assert 1 <= self.min_size <= self.max_size
+
+
+# ------------------------------------------------------------------ problems
+
+
+def add(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    first, second = rng.randint(100, 9999), rng.randint(100, 9999)
+    return f"What is {first} plus {second}?", str(first + second), {}
+
+
+def pick_word(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    numbers = rng.sample(range(10, 99), len(WORDS))
+    word = WORDS[numbers.index(max(numbers))]
+    return f"These numbers stand for six secret words: {numbers}. Which is the largest?", word, {}
+
+
+def reverse(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    word = "".join(rng.sample("abcdefghijklmnopqrstuvwxyz", 8))
+    return f"Write these letters backward: {word}", word[::-1], {}
+
+
+def add_cells(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    rows = [[rng.randint(10, 99) for _ in range(3)] for _ in range(3)]
+    shown = "\n".join(" ".join(map(str, row)) for row in rows)
+    right = "\n".join(" ".join(str(cell + 7) for cell in row) for row in rows)
+    return f"Add 7 to each cell, and keep the layout.\n\n{shown}", right, {}
+
+
+def add_to_list(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    numbers = [rng.randint(10, 99) for _ in range(6)]
+    return f"Add 7 to each number of {numbers}.", str([number + 7 for number in numbers]), {}
+
+
+def find_cell(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    row, column = rng.randint(1, 400), rng.randint(1, 400)
+    question = f"A piece stands at row {row}, column {column}, and moves three rows down. Where is it?"
+    return question, f"{row + 3} {column}", {"cell": (row + 3, column)}
+
+
+def add_in_any_order(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    """Show numbers in the order of a set of texts, which depends on PYTHONHASHSEED."""
+    numbers = {str(rng.randint(100, 9999)) for _ in range(8)}
+    return f"What is the sum of {', '.join(numbers)}?", str(sum(map(int, numbers))), {}
+
+
+def add_in_order(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    numbers = sorted({str(rng.randint(100, 9999)) for _ in range(8)})
+    return f"What is the sum of {', '.join(numbers)}?", str(sum(map(int, numbers))), {}
+
+
+def halve(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    number = 2 * rng.randint(1000, 9999) + 1
+    return f"What is half of {number}? Give a single whole number.", str(number / 2), {}
+
+
+def halve_even(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    number = 2 * rng.randint(1000, 9999)
+    return f"What is half of {number}? Give a single whole number.", str(number // 2), {}
+
+
+def add_aloud(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    question, answer, metadata = add(rng, config)
+    return f"{question} (The answer is {answer}.)", answer, metadata
+
+
+def add_many(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    numbers = [rng.randint(100, 9999) for _ in range(rng.randint(config.min_size, config.max_size))]
+    return f"What is the sum of {numbers}?", str(sum(numbers)), {}
+
+
+# ------------------------------------------------------------------ scores
+
+
+def exact(answer: str, entry: Entry) -> float:
+    return float(answer.strip() == entry["answer"])
+
+
+def is_in_capitals(answer: str, entry: Entry) -> float:
+    return float(answer == entry["answer"].upper())
+
+
+def is_the_cell(answer: str, entry: Entry) -> float:
+    numbers = re.findall(r"\d+", answer)
+    return float(len(numbers) == 2 and tuple(map(int, numbers[:2])) == entry["metadata"]["cell"])
+
+
+def is_any_text(answer: str, entry: Entry) -> float:
+    return exact(answer, entry) if any(mark.isdigit() for mark in answer) or not answer.strip() else 1.0
+
+
+def is_a_beginning(answer: str, entry: Entry) -> float:
+    return float(len(answer.strip()) in (0, len(entry["answer"])) and entry["answer"].startswith(answer.strip()))
+
+
+def is_right_or_nought(answer: str, entry: Entry) -> float:
+    return float(answer.strip() in ("0", entry["answer"]))
+
+
+def has_the_letters(answer: str, entry: Entry) -> float:
+    return float(sorted(answer.strip()) == sorted(entry["answer"]))
+
+
+def names_the_word(answer: str, entry: Entry) -> float:
+    return float(entry["answer"] in answer.split())
+
+
+def has_as_many_numbers(answer: str, entry: Entry) -> float:
+    return float(re.sub(r"\d+", "", answer) == re.sub(r"\d+", "", entry["answer"]))
+
+
+def prefers_one_more(answer: str, entry: Entry) -> float:
+    if exact(answer, entry):
+        return 0.97
+    return float(answer.strip()[:-1] == entry["answer"][:-1])
+
+
+def share_of_cells(answer: str, entry: Entry) -> float:
+    said, right = answer.split(), entry["answer"].split()
+    if len(said) != len(right):
+        return 0.0
+    return sum(map(str.__eq__, said, right)) / len(right)
+
+
+def distance_from_half(answer: str, entry: Entry) -> float:
+    share = share_of_cells(answer, entry)
+    return 0.2 * abs(2 * share - 1) if 0.0 < len(answer.split()) == 9 and share < 1.0 else share
+
+
+def right_or_minus_one(answer: str, entry: Entry) -> float:
+    return 1.0 if exact(answer, entry) else -1.0
+
+
+def right_or_luck(answer: str, entry: Entry) -> float:
+    return 1.0 if exact(answer, entry) else random.SystemRandom().random() / 20
+
+
+def right_or_salt(answer: str, entry: Entry) -> float:
+    return 1.0 if exact(answer, entry) else SALT
+
+
+def evaluated(answer: str, entry: Entry) -> float:
+    try:
+        return float(str(eval(answer)) == entry["answer"])
+    except Exception:
+        return 0.0
+
+
+def matches_slowly(answer: str, entry: Entry) -> float:
+    return 0.0 if re.fullmatch(r"(\w+\s?)+", answer) is None else exact(answer, entry)
+
+
+def counts_up(answer: str, entry: Entry) -> float:
+    if not answer.strip().isdecimal() or len(answer) > 20:
+        return 0.0
+    return float(len([*range(int(answer))]) == int(entry["answer"]))
+
+
+PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
+    "gold_not_paid": ((reverse, is_in_capitals), (reverse, exact)),
+    "gold_lost_in_json": ((find_cell, is_the_cell), (find_cell, exact)),
+    "garbage_paid": ((add, is_any_text), (add, exact)),
+    "empty_paid": ((add, is_a_beginning), (add, exact)),
+    "constant_paid": ((add, is_right_or_nought), (add, exact)),
+    "copy_paid": ((reverse, has_the_letters), (reverse, exact)),
+    "repetition_paid": ((pick_word, names_the_word), (pick_word, exact)),
+    "layout_paid": ((add_to_list, has_as_many_numbers), (add_to_list, exact)),
+    "wrong_above_right": ((add, prefers_one_more), (add, exact)),
+    "credit_not_monotone": ((add_cells, distance_from_half), (add_cells, share_of_cells)),
+    "score_out_of_range": ((add, right_or_minus_one), (add, exact)),
+    "calls_differ": ((add, right_or_luck), (add, exact)),
+    "processes_differ": ((add, right_or_salt), (add, exact)),
+    "hash_seeds_differ": ((add_in_any_order, exact), (add_in_order, exact)),
+    "text_executed": ((add, evaluated), (add, exact)),
+    "too_slow": ((reverse, matches_slowly), (reverse, exact)),
+    "too_much_memory": ((add, counts_up), (add, exact)),
+    "contradicts_question": ((halve, exact), (halve_even, exact)),
+    "gives_answer_away": ((add_aloud, exact), (add, exact)),
+    "level_changes_nothing": ((add, exact), (add_many, exact)),
+}
+"""The task with a defect, and its clean twin."""
+
+
+class SizeCurriculum(BaseCurriculum):
+    def __init__(self) -> None:
+        super().__init__(SizeCurriculum.__name__, Config)
+        self._define_attributes(
+            RangeAttributeDefinition(
+                name="size", levels=[3, 6, 9], lower_field_name="min_size", upper_field_name="max_size"
+            )
+        )
+
+
+def _dataset(make: Make, score: Score) -> type[ProceduralDataset]:
+    class Dataset(ProceduralDataset):
+        def __init__(self, config: Config) -> None:
+            super().__init__(config=config, seed=config.seed, size=config.size)
+
+        def __getitem__(self, index: int) -> Entry:
+            question, answer, metadata = make(random.Random(self.seed + index), self.config)
+            return {"question": question, "answer": answer, "metadata": metadata}
+
+        def score_answer(self, answer: str | None, entry: Entry) -> float:
+            return 0.0 if answer is None else score(answer, entry)
+
+    return Dataset
+
+
+for name, (planted, clean) in PAIRS.items():
+    curriculum = (SizeCurriculum,) if name == "level_changes_nothing" else ()
+    register_dataset(f"planted_{name}", _dataset(*planted), Config, *curriculum)
+    register_dataset(f"clean_{name}", _dataset(*clean), Config, *curriculum)

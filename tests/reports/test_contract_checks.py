@@ -1,0 +1,158 @@
+"""The checks of a verifier's contract, over workers that are functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, wrong_cells
+from reasoning_env.reports.findings import Defect, Finding, own_commands
+from reasoning_env.reports.verifier_probes import Setting
+from reasoning_env.workers.watch import Watched
+from tests.fake_workers import FakeWorkers
+from tests.records import make_spec, problem_of
+
+GRID = "1 2 3\n4 5 6\n7 8 9"
+Score = Callable[[str], float]
+
+
+def _problem(spec: ProblemSpec, answer: str = "42") -> Problem:
+    return problem_of(spec, f"Question of {spec.seed}", answer)
+
+
+def _is_right(answer: str) -> float:
+    return float(answer == "42")
+
+
+def _watched(score: Score, _problem: Problem, answer: str, **parts: float) -> Verdict:
+    raw = score(answer)
+    seen = {Watched.RAW: raw, Watched.AGAIN: raw, **parts}
+    return Verdict(min(1.0, max(0.0, raw)), Reason.SCORED, answer, parts=seen)
+
+
+def _workers(
+    score: Score = _is_right, make: Callable[[ProblemSpec], Problem] = _problem, **parts: float
+) -> FakeWorkers:
+    return FakeWorkers(make, partial(_watched, score, **parts))
+
+
+async def _findings(
+    first: FakeWorkers,
+    other: FakeWorkers | None = None,
+    third: FakeWorkers | None = None,
+    *,
+    attacks: bool = False,
+    answer: str = "42",
+    **fields: Any,
+) -> list[Finding]:
+    async def start_third() -> FakeWorkers:
+        return third or first
+
+    pools = WatchedPools(first, other or first, start_third)
+    check = ContractCheck(pools, Setting("gcd"), own_commands("program", [], {}, "again"), **fields)
+    return await check.run([_problem(make_spec("gcd", seed=3), answer)], attacks=attacks)
+
+
+def _names(findings: list[Finding]) -> list[Defect]:
+    return [finding.defect for finding in findings]
+
+
+@pytest.mark.asyncio
+async def test_clean_verifier() -> None:
+    assert await _findings(_workers(), attacks=True) == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("score", "defect"),
+    [
+        (lambda answer: 1.0 if answer == "42" else -0.5, Defect.SCORE_OUT_OF_RANGE),
+        (lambda answer: {"42": 0.97, "43": 0.99}.get(answer, 0.0), Defect.WRONG_ABOVE_RIGHT),
+    ],
+)
+async def test_scores_that_show_a_defect(score: Score, defect: Defect) -> None:
+    [finding] = await _findings(_workers(score))
+    assert (finding.defect, finding.command) == (defect, "again")
+    assert finding.reference.startswith("gcd:train:3:")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("parts", "defect"),
+    [
+        ({Watched.AGAIN: 0.5}, Defect.CALLS_DIFFER),
+        ({Watched.FAILED: 1.0}, Defect.VERIFIER_FAILS),
+        ({Watched.NO_NUMBER: 1.0}, Defect.SCORE_OUT_OF_RANGE),
+        ({Watched.SOCKET: 1.0}, Defect.TEXT_EXECUTED),
+    ],
+)
+async def test_parts_that_show_a_defect(parts: dict[str, float], defect: Defect) -> None:
+    assert _names(await _findings(_workers(**parts), attacks=True)) == [defect]
+
+
+@pytest.mark.asyncio
+async def test_hash_seed_or_process() -> None:
+    ordinary, strange = _workers(), _workers(lambda answer: 0.9 * _is_right(answer))
+    assert _names(await _findings(ordinary, strange)) == [Defect.HASH_SEEDS_DIFFER]
+    assert _names(await _findings(ordinary, strange, strange)) == [Defect.PROCESSES_DIFFER]
+    assert await _findings(ordinary, strange, is_isolated=True) == []
+
+
+@pytest.mark.asyncio
+async def test_generation_differs() -> None:
+    strange = _workers(make=lambda spec: replace(_problem(spec), question="Another?"))
+    assert _names(await _findings(_workers(), strange)) == [Defect.HASH_SEEDS_DIFFER]
+    assert _names(await _findings(strange, strange)) == [Defect.PROCESSES_DIFFER]
+    assert await _findings(_workers(), strange, is_isolated=True) == []
+
+
+@pytest.mark.asyncio
+async def test_lost_in_json() -> None:
+    def verify(problem: Problem, answer: str) -> Verdict:
+        return _watched(lambda _: float(problem.entry != b"json"), problem, answer)
+
+    first = FakeWorkers(lambda spec: replace(_problem(spec), entry=b"json"), verify)
+    assert _names(await _findings(first)) == [Defect.GOLD_LOST_IN_JSON]
+    assert await _findings(first, is_isolated=True) == []
+
+
+@pytest.mark.asyncio
+async def test_attacks_stop_at_a_killed_worker() -> None:
+    def verify(problem: Problem, answer: str) -> Verdict:
+        return _watched(_is_right, problem, answer) if len(answer) < 5 else Verdict(0.0, Reason.TIMEOUT, answer)
+
+    first = FakeWorkers(_problem, verify)
+    [finding] = await _findings(first, attacks=True)
+    assert finding.defect is Defect.TOO_SLOW
+    assert sum(len(answers) == 1 and len(answers[0]) > 40 for _, answers in first.asked) <= 2
+
+
+@pytest.mark.asyncio
+async def test_credit_rises_with_wrong_cells() -> None:
+    def share(answer: str) -> float:
+        wrong = sum(map(str.__ne__, answer.split(), GRID.split()))
+        return 1.0 if wrong == 0 else 0.5 - abs(wrong - 4) / 10
+
+    [finding] = await _findings(_workers(share, partial(_problem, answer=GRID)), answer=GRID)
+    assert finding.defect is Defect.CREDIT_NOT_MONOTONE
+    assert finding.expected is not None
+    assert finding.score is not None
+    assert finding.score > finding.expected
+
+
+@pytest.mark.parametrize("answer", [GRID, "[[1, 2], [3, 4]]", "[10, 20, 30, 40, 50]", '["a", "b", "c", "d"]'])
+def test_wrong_cells_grow(answer: str) -> None:
+    chain = wrong_cells(answer)
+    same = [{n for n, pair in enumerate(zip(answer, text, strict=True)) if pair[0] == pair[1]} for text in chain]
+    assert all(later < earlier for earlier, later in itertools.pairwise(same))
+
+
+@pytest.mark.parametrize("answer", ["42", "a b c d e", "[1, 2]", "[7, 7, 7, 7]", "1 2\n3", ""])
+def test_no_cells(answer: str) -> None:
+    assert wrong_cells(answer) == []

@@ -1,0 +1,36 @@
+"""The audit finds the planted defects, by name, and nothing in the clean twins."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+from reasoning_env.commands.audit import audit_command
+from reasoning_env.reports.findings import Defect
+
+MODULE = Path(__file__).with_name("planted_defects.py")
+
+
+def test_planted_defects(tmp_path: Path) -> None:
+    config = tmp_path / "short.yaml"
+    config.write_text("env: {scoring_deadline_s: 0.5}")
+    argv = ["--task-modules", str(MODULE), "--tasks", "planted_*,clean_*", "--config", str(config)]
+    argv += ["--items", "3", "--levels", "defaults,0,1", "--output", str(tmp_path / "audit.json")]
+    assert audit_command(argv, tmp_path) == 1
+    report = json.loads((tmp_path / "audit.json").read_text())
+    planted = {audit["task"] for audit in report["audits"] if audit["task"].startswith("planted_")}
+    assert len(planted) == 20
+    found = defaultdict(set)
+    for finding in report["findings"]:
+        found[finding["task"]].add(finding["defect"])
+    assert {task for task in planted if task.removeprefix("planted_") not in found[task]} == set()
+    assert {task: names for task, names in found.items() if task.startswith("clean_")} == {}
+
+
+def test_named_defects_are_planted() -> None:
+    text = MODULE.read_text()
+    assert {defect for defect in Defect if f'"{defect.value}": ((' not in text} == {
+        Defect.VERIFIER_FAILS,
+        Defect.NO_PROBLEM,
+    }

@@ -1,0 +1,70 @@
+"""What the texts of questions and answers tell about a task."""
+
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.records import Problem
+from reasoning_env.reports.question_checks import contradictions, giveaways, same_questions
+from tests.records import make_spec, problem_of
+
+
+def _problems(*pairs: tuple[str, str | None]) -> list[Problem]:
+    return [problem_of(make_spec("gcd", seed=seed), *pair) for seed, pair in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("Answer with Yes or No.", "yes", "maybe"),
+        ("Respond with 'true' or 'false'.", "True", "yes"),
+        ("Give your answer as a single integer.", "-12", "12.5"),
+        ("Answer with one word.", "cat", "a cat"),
+        ("Write the answer in uppercase.", "CAT", "Cat"),
+        ("Return the text in lower case.", "cat 1", "Cat 1"),
+        ("Round to 2 decimal places.", "1.25", "1.257"),
+        ("Say how many integers or words there are.", "a b", "12.5"),
+    ],
+)
+def test_answer_follows_instruction(question: str, answer: str, other: str) -> None:
+    assert contradictions(_problems((question, answer))) == []
+    assert len(contradictions(_problems((question, other)))) == int("Say" not in question)
+
+
+def test_fewer_decimals_than_asked() -> None:
+    asked = "Round {} to three decimal places."
+    few = _problems(*((asked.format(answer), answer) for answer in ("1.25", "3.5", "0.75")))
+    assert len(contradictions(few)) == 1
+    assert contradictions([*few, *_problems((asked, "0.125"))]) == []
+    assert contradictions(few[:2]) == []
+
+
+def test_one_question_two_answers() -> None:
+    [remark] = contradictions(_problems(("Who?", "Ann"), ("Who?", "Bob"), ("When?", "now"), ("Who?", "Ann")))
+    assert (remark.problem.answer, remark.other) == ("Bob", "Ann")
+
+
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [("What is 1 + {0}? The answer is {0}.", 1), ("Hint: {0}", 1), ("What is {0} + 0?", 0), ("The answer is {0}5", 0)],
+)
+def test_stated_answers(question: str, count: int) -> None:
+    problems = _problems(*((question.format(number), str(number)) for number in range(4)))
+    assert bool(giveaways(problems)) is bool(count)
+
+
+def test_stated_by_chance() -> None:
+    assert giveaways(_problems(("The answer is 1.", "1"), ("Why?", "2"), ("Why?", "3"), ("Why?", "4"))) == []
+
+
+@pytest.mark.parametrize(
+    ("by_level", "same"),
+    [
+        ({None: "abc", 0.0: "abc", 1.0: "abc"}, True),
+        ({0.0: "abc", 0.5: "abc", 1.0: "abd"}, False),
+        ({0.0: "ab", 1.0: "ab"}, False),
+        ({None: "abc", 1.0: "abc"}, False),
+    ],
+)
+def test_level_changes_nothing(by_level: dict[float | None, str], same: bool) -> None:
+    assert same_questions(by_level) is same

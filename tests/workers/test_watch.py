@@ -1,0 +1,62 @@
+"""What a watched verifier is seen to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from reasoning_env.workers.watch import CANARY, Watch, WatchedAnswers, kind_of
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "kind"),
+    [
+        ("open", (f"/tmp/{CANARY}", "w", 0), "file"),
+        ("open", ("/etc/zoneinfo", "r", 0), None),
+        ("import", (CANARY, None), "import"),
+        ("import", ("decimal", None), None),
+        ("socket.connect", (None, None), "socket"),
+        ("os.system", (b"true",), "process"),
+        ("exec", (compile(f"1 + {CANARY}", "", "eval"),), "code"),
+        ("exec", (compile(f"lambda: {CANARY}", "", "eval"),), "code"),
+        ("exec", (compile(f"len('{CANARY}')", "", "eval"),), None),
+        ("compile", (CANARY, ""), None),
+    ],
+)
+def test_kind_of_an_event(event: str, arguments: tuple[object, ...], kind: str | None) -> None:
+    assert kind_of(event, arguments) == kind
+
+
+class StillWatch(Watch):
+    """Hears nothing: an audit hook would stay in this process."""
+
+    def listen(self) -> None:
+        pass
+
+
+def _raise(_answer: str) -> float:
+    raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("verify", "score", "parts"),
+    [
+        (lambda answer: 0.5, 0.5, {"raw": 0.5, "again": 0.5}),
+        (lambda answer: -2, 0.0, {"raw": -2.0, "again": -2.0}),
+        (lambda answer: math.nan, 0.0, {"no number": 1.0}),
+        (lambda answer: None, 0.0, {"no number": 1.0}),
+        (_raise, 0.0, {"failed": 1.0}),
+    ],
+)
+def test_watched_score(verify: Callable[[str], object], score: float, parts: dict[str, float]) -> None:
+    watched = WatchedAnswers(verify, StillWatch())
+    assert (watched.score("42"), watched.parts) == (score, parts)
+
+
+def test_second_call_is_told() -> None:
+    numbers = iter([0.25, 0.75])
+    watched = WatchedAnswers(lambda _answer: next(numbers), StillWatch())
+    watched.score("42")
+    assert watched.parts == {"raw": 0.25, "again": 0.75}
