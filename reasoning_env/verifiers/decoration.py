@@ -204,7 +204,7 @@ def _without_name(text: str) -> str | None:
 LABEL = r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution)|ans|\u7b54\u6848)"
 """A name that can only mean the answer. `The answer is` is a sentence, and no label."""
 LABELLED = re.compile(
-    rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}){LABEL}"
+    rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}|_{{1,2}})(?i:(?:the|my) )?{LABEL}"
     r"(?:(?P=mark)[^\S\n]*(?:[:\uff1a]=?|=(?!=)|(?=\n))|[^\S\n]*[:\uff1a][^\S\n]*(?P=mark))(?P<inner>.*)"
 )
 LABELLED_OBJECT = re.compile(rf"(?s)\{{\s*(?P<quote>[\"']?){LABEL}(?P=quote)\s*:\s*(?P<inner>.*\S)\s*\}}")
@@ -302,6 +302,18 @@ def _without_quotation(text: str) -> str | None:
     if len(lines) < 2 or not all(line.startswith("> ") for line in lines):
         return None
     return "\n".join(line.removeprefix("> ") for line in lines)
+
+
+RULE = re.compile(r"-{3,}|\*{3,}")
+"""A rule of Markdown. A line of underscores may be a row of a board."""
+
+
+def _without_rules(text: str) -> str | None:
+    """Return a text without the rules before its first and after its last line."""
+    lines = text.split("\n")
+    first = 1 if RULE.fullmatch(lines[0]) else 0
+    last = len(lines) - 1 if RULE.fullmatch(lines[-1]) else len(lines)
+    return "\n".join(lines[first:last]).strip("\n")
 
 
 EMPHASIS = re.compile(
@@ -485,7 +497,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     "parentheses": Decoration(_without_parentheses, "(16)", "16"),
     "HTML": Decoration(
         _around(
-            r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|center|font|big)(?:\s[^<>]{0,200})?>"
+            r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|ul|ol|center|font|big)(?:\s[^<>]{0,200})?>"
             r"(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"
         ),
         "<b>16</b>",
@@ -501,6 +513,9 @@ DECORATIONS: Mapping[str, Decoration] = {
     ),
     "an equals sign": Decoration(_around(r"=\s*(?P<inner>[^=\s][^=]*)"), "= 16", "16"),
     "a variable": Decoration(_without_name, "x = [1, 2]", "[1, 2]"),
+    "an arrow": Decoration(
+        _around(r"(?s)(?:->[^\S\n]|[\u2192\u27f6\u21d2\u279c])\s*(?P<inner>.*)"), "\N{RIGHTWARDS ARROW} 16", "16"
+    ),
     "an array of numpy": Decoration(
         _around(r"(?s)(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(].*[\])])(?:,\s?dtype=[\w.]{1,20})?\)"),
         "np.array([1, 2])",
@@ -515,6 +530,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     ),
     "a line break of LaTeX": Decoration(_around(r"(?s)(?P<inner>.*\S)\s*\\\\"), r"16 \\", "16"),
     FULL_STOP: Decoration(_without_full_stop, "16.", "16"),
+    "rules": Decoration(_without_rules, "---\n1 2\n3 4\n---", "1 2\n3 4"),
     "quoted lines": Decoration(_without_quotation, "> 1 2\n> 3 4", "1 2\n3 4"),
     "numbered lines": Decoration(_without_line_numbers, "1. up\n2. down", "up\ndown"),
     "bulleted lines": Decoration(_without_bullets, "- up\n- down", "up\ndown"),

@@ -77,11 +77,43 @@ PUSHES = re.compile(r"[UDLR][UDLR\s,;]*")
 """The moves of a player, with blanks and commas between them at most."""
 
 
+DIRECTIONS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
+
+
 def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse text beside the moves: the library passes over letters that are no moves."""
-    if score < 1.0 or PUSHES.fullmatch(answer.strip()):
+    """Refuse text beside the moves, moves that are blocked, and moves after the board is solved.
+
+    The library passes over the first two, and looks at the end alone: a second answer behind a solution was paid.
+    """
+    if score < 1.0:
         return score
-    return 0.0
+    moves = re.sub(r"[\s,;]", "", answer)
+    is_plan = PUSHES.fullmatch(answer.strip()) is not None and _is_solved_by_last(entry["metadata"]["gamestr"], moves)
+    return score if is_plan else 0.0
+
+
+def _is_solved_by_last(board: str, moves: str) -> bool:
+    """Tell whether each move is possible, and the last one is the first after which all boxes are on goals."""
+    rows = [line.replace(" ", "") for line in board.strip().split("\n")]
+    signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
+    walls = {cell for cell, sign in signs.items() if sign == "+"}
+    boxes = {cell for cell, sign in signs.items() if sign in "@$"}
+    goals = {cell for cell, sign in signs.items() if sign in "X$%"}
+    row, column = next(cell for cell, sign in signs.items() if sign in "*%")
+    for move in moves:
+        if boxes <= goals:
+            return False
+        down, right = DIRECTIONS[move]
+        row, column = row + down, column + right
+        if (row, column) in boxes:
+            behind = (row + down, column + right)
+            if behind in walls or behind in boxes:
+                return False
+            boxes.remove((row, column))
+            boxes.add(behind)
+        if (row, column) in walls:
+            return False
+    return boxes <= goals
 
 
 def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:

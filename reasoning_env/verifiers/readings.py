@@ -58,10 +58,11 @@ FRACTIONS = tuple(
         r"\\[cdt]?frac\s?\{UP\}\s?\{DOWN\}",
         r"\\[cdt]?frac\s?(?P<up>\d)\s?(?P<down>\d)",
         r"\\[cdt]?frac\s(?P<up>\d{1,60})\s(?P<down>\d{1,60})",
+        r"\(UP\)\s?/\s?\(DOWN\)",
         "(?P<brace>\\{)?UP(?:[/\u00f7\u2044\u2215]|\\\\div|\\\\over)DOWN(?(brace)\\})",
     )
 )
-r"""A fraction of whole numbers: `\frac{3}{4}`, `\frac34`, `3 / 4`, `3 \u00f7 4`."""
+r"""A fraction of whole numbers: `\frac{3}{4}`, `\frac34`, `(3)/(4)`, `3 / 4`, `3 \u00f7 4`."""
 LATEX_FRACTION = re.compile(r"\\[cdt]?frac\{([^{}]*)\}\{([^{}]*)\}")
 r"""A fraction of expressions: `\frac{8}{3 - 1}` becomes `((8)/(3 - 1))`."""
 EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
@@ -73,11 +74,13 @@ DIGITS_IN_BASE = re.compile(
 )
 """Digits with their base: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`."""
 GROUPED_DIGITS = re.compile(
-    r"-?(?:[0-9a-zA-Z]{1,3}(?P<three>[ ,_'~])[0-9a-zA-Z]{3}(?:(?P=three)[0-9a-zA-Z]{3}){0,100}"
-    r"|[0-9a-zA-Z]{1,4}(?P<four>[ ,_'~])[0-9a-zA-Z]{4}(?:(?P=four)[0-9a-zA-Z]{4}){0,100})",
+    r"-?(?:[0-9a-zA-Z]{1,3}(?P<three>[ ,_'~]|\{,\})[0-9a-zA-Z]{3}(?:(?P=three)[0-9a-zA-Z]{3}){0,100}"
+    r"|[0-9a-zA-Z]{1,4}(?P<four>[ ,_'~]|\{,\})[0-9a-zA-Z]{4}(?:(?P=four)[0-9a-zA-Z]{4}){0,100})",
     re.ASCII,
 )
-"""Digits in groups of three or four: `1,275`, `1010 0110`."""
+"""Digits in groups of three or four: `1,275`, `1{,}275`, `1010 0110`."""
+SIGNED_DIGITS = re.compile(r"\+(?P<digits>\d[0-9a-zA-Z]{0,400})", re.ASCII)
+"""Digits with a plus sign: `+1275`."""
 LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
@@ -294,11 +297,11 @@ def _plain_number(said: str, question: str) -> str | None:
     return match["sign"] + digits + (f"e{exponent}" if exponent else "")
 
 
-NEGATIVE_NOUGHT = re.compile(r"(?<![\w.)\]])-0+(?:\.0*)?(?:[eE][-+]?\d+)?(?![\w.])", re.ASCII)
+NEGATIVE_NOUGHT = re.compile(r"(?:(?<![\w.)\]])-|\A-\s)0+(?:\.0*)?(?:[eE][-+]?\d+)?(?![\w.])", re.ASCII)
 
 
 def has_negative_nought(text: str, task: str) -> bool:
-    """Tell whether a text has a nought with a minus sign, such as `-0.0`, which is no form of `0`.
+    """Tell whether a text has a nought with a minus sign, such as `-0.0` or `- 0`, which is no form of `0`.
 
     Expressions have none: there the sign is an operator.
     """
@@ -377,7 +380,10 @@ def _digits(said: str, right: str, question: str) -> str | None:
     match = DIGITS_IN_BASE.fullmatch(said)
     if match is None:
         if GROUPED_DIGITS.fullmatch(said):
-            return re.sub("[ ,_'~]", "", said)
+            return re.sub("[ ,_'~{}]", "", said)
+        signed = SIGNED_DIGITS.fullmatch(said)
+        if signed is not None:
+            return signed["digits"]
         return said[2:] if PREFIXES.get(said[:2]) == base and not prefix else None
     lowered = (match["lowered"] or "").translate(LOWERED)
     if base != (match["base"] or match["named"] or lowered):
@@ -505,6 +511,7 @@ def _solutions(said: str) -> str | None:
     if not parts[0]:
         return None
     values = [_unquoted(SOLUTION_NAME.sub("", part, count=1)) for part in parts if part]
+    values = [re.sub(r"^-\s(?=[\d.])", "-", value) for value in values]
     return ", ".join(values) if values and all(NUMBER.fullmatch(value) for value in values) else None
 
 

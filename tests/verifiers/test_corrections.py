@@ -452,7 +452,7 @@ CASES: Mapping[str, Case] = {
         params={"min_moves": 1, "max_moves": 8},
     ),
     "sokoban": Case(
-        nonsense=_forms("not {}", "{} and more", "{}x", "moves: {}"),
+        nonsense=_forms("not {}", "{} and more", "{}x", "moves: {}", "{}UDLR", "{0}{0}", "UUUUUUUUUUDDDDDDDDDD{0}"),
         right=lambda oracle, _: [oracle, ", ".join(oracle), " ".join(oracle)],
         partial=_texts("U", "LR", "none"),
         count=6,

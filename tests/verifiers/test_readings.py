@@ -248,6 +248,8 @@ def test_complex(said: str) -> None:
             ('["-0.04", "0.0"]', True),
             ("x = -0.04, 0.0", True),
             ("x \\in \\{-0.04, 0.0\\}", True),
+            ("- 0.04, 0.0", True),
+            ("x = - 0.04 or x = 0.0", True),
             ("-0.04, 0.0, none", False),
         ),
         *(("-0.04, not 0.0", False), ("-0.04 0.0", False), ("-0.04, 0.1", False), ("-0.04, 0.0 and 1", False)),
@@ -569,7 +571,14 @@ def test_negative_nought(task: str, right: str, said: str) -> None:
     assert right not in readings(said, task, entry(right))
 
 
-@pytest.mark.parametrize("said", ["1 275", "1\u2009275", "1,275", "1'275", "1~275", "**1 275**", "Answer: 1 275"])
+@pytest.mark.parametrize("said", ["- 0", "- 0.0", "$- 0$"])
+def test_negative_nought_with_blank(said: str) -> None:
+    assert "0" not in readings(said, "circuit_logic", entry("0"))
+
+
+@pytest.mark.parametrize(
+    "said", ["1 275", "1{,}275", "+1275", "1\u2009275", "1,275", "1'275", "1~275", "**1 275**", "Answer: 1 275"]
+)
 @pytest.mark.parametrize("task", ["chain_sum", "base_conversion"])
 def test_groups_of_three(said: str, task: str) -> None:
     assert is_read(said, task, "1275", "Convert the base-3 number 10 to base-8")
@@ -581,13 +590,13 @@ def test_other_groups(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["\\frac34", "\\cfrac{3}{4}", "\\frac 3 4", "Fraction(3, 4)", "$\\displaystyle \\frac{3}{4}$"]
+    "said", ["\\frac34", "(3)/(4)", "\\cfrac{3}{4}", "\\frac 3 4", "Fraction(3, 4)", "$\\displaystyle \\frac{3}{4}$"]
 )
 def test_fractions(said: str) -> None:
     assert is_read(said, "dice", "3/4")
 
 
-@pytest.mark.parametrize("said", ["{3/4", "3/4\\}", "$3/4", "Fraction(4, 3)", "Fraction(6, 8)", "3/4/1"])
+@pytest.mark.parametrize("said", ["{3/4", "(3)/4)", "3/4\\}", "$3/4", "Fraction(4, 3)", "Fraction(6, 8)", "3/4/1"])
 def test_other_fractions(said: str) -> None:
     assert not is_read(said, "dice", "3/4")
 
