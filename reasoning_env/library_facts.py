@@ -763,8 +763,9 @@ def facts(task: str) -> TaskFacts:
 
 
 def category(task: str) -> str:
-    """Return the library's category of a task; `other` for a task that is not in the table."""
-    return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
+    """Return the category of a task: the library's, of CATEGORY/NAME the first part, and `other` for any other task."""
+    of_source, slash, _ = task.partition("/")
+    return of_source if slash else next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
 
 
 def without_reasoning(task: str) -> str:

@@ -12,7 +12,9 @@ import pytest_asyncio
 
 from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
 from reasoning_env.commands.audit import audit_command
+from reasoning_env.evaluations.protocol import identify
 from reasoning_env.problems.own_tasks import check_own_tasks
+from reasoning_env.records import Sampling
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = str(ROOT / "examples" / "own_task.py")
@@ -71,6 +73,15 @@ async def test_reference_names_module(session: Session[Any]) -> None:
     assert release.startswith("own_task@")
     assert (await session.remake(problem.reference)).question == problem.question
     assert (await session.make("gcd", 3)).reference.split(":")[4] == session.library.version
+
+
+@on_module_loop
+async def test_results_name_module(session: Session[Any]) -> None:
+    problem = await session.make("last_letter", 3)
+    _, _, version = problem.reference.split(":")[4].partition("@")
+    sampling = Sampling(0.6, 1.0, token_limit=100, split="eval")
+    made_with = identify(session, sampling, model="m", server_type="openai", base_url="", step=None, version="1")
+    assert made_with["versions"]["module own_task"] == version
 
 
 @on_module_loop

@@ -278,6 +278,7 @@ def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | Non
         "tokenizer": None if chat is None else chat.name,
         "max_prompt_tokens": how.max_prompt_tokens,
         "reasoning_gym": session.library.version,
+        **session.library.modules,
     }
     return dict(json.loads(json.dumps(made_with)))
 
@@ -309,6 +310,7 @@ def _card(
             "reasoning_gym": session.library.version,
             "reasoning_gym_environment": __version__,
             "python": platform.python_version(),
+            **session.library.modules,
         },
         "made_with": made_with,
     }

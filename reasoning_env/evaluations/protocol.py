@@ -117,6 +117,7 @@ def identify(
             "reasoning_gym": session.library.version,
             "environment": version,
             "python": platform.python_version(),
+            **session.library.modules,
         },
     }
 

@@ -31,6 +31,12 @@ class LibraryInfo:
     releases: Mapping[str, str] = field(default_factory=dict)
     tried: frozenset[str] = frozenset()
 
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """The versions of what makes other tasks than the library's own, as `module NAME`."""
+        named = (release.rpartition("@") for release in sorted(set(self.releases.values())))
+        return {f"module {name}": version for name, _, version in named}
+
     def release(self, task: str) -> str:
         """Return the release that makes the problems of a task, as references name it."""
         return self.releases.get(task, self.version)

@@ -47,6 +47,13 @@ def without_release(reference: str) -> str:
     return ":".join([*fields[:4], *fields[5:]])
 
 
+def module_of(reference: str) -> str | None:
+    """Return the name of the module that made a problem; None for reasoning-gym's problems, and for another text."""
+    fields = reference.split(":", 6)
+    name, at, _ = fields[4].rpartition("@") if len(fields) == 7 else ("", "", "")
+    return name if at else None
+
+
 def maker(release: str) -> str:
     """Return a release in words: `reasoning-gym 0.1.25`, or the name and the version of a module."""
     return release if "@" in release else f"reasoning-gym {release}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
@@ -83,6 +83,8 @@ class Report(TypedDict):
     """Whose scores were probed, in words."""
     seed: Count
     library: LibraryNames
+    modules: NotRequired[dict[Name, Name]]
+    """The versions of what made the other tasks, as `module NAME`; missing in older reports."""
     failed: list[Name]
     findings: list[FindingRow]
     """The worst first."""
@@ -151,6 +153,7 @@ def make_report(
         "scores": scores,
         "seed": seed,
         "library": {"version": library.version, "path": library.path},
+        "modules": dict(library.modules),
         "failed": [name for name, result in results.items() if result is Result.FAILS],
         "findings": [finding_row(finding) for finding in worst_first(findings)],
         "audits": [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import InvalidReferenceError
-from reasoning_env.problems.references import Reference, hash_question, without_release
+from reasoning_env.problems.references import Reference, hash_question, module_of, without_release
 from reasoning_env.records import Split
 from tests.records import make_problem
 
@@ -107,3 +107,15 @@ def test_release_is_left_out() -> None:
     first, second = (without_release(str(Reference.of(problem, release))) for release in ("1", "2"))
     assert first == second
     assert first.endswith('{"a": "b:c"}')
+
+
+@pytest.mark.parametrize(
+    ("reference", "module"),
+    [
+        ("mine:train:1:-:my_tasks@1.2:0123456789abcdef:{}", "my_tasks"),
+        ('gcd:train:1:-:0.1.25:0123456789abcdef:{"a": "x@y:z"}', None),
+        ("no reference", None),
+    ],
+)
+def test_module_of_a_reference(reference: str, module: str | None) -> None:
+    assert module_of(reference) == module

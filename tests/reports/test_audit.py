@@ -39,6 +39,7 @@ def test_report_has_every_number() -> None:
     report = json.loads(json.dumps(made, allow_nan=False))
     assert (report["scores"], report["seed"]) == ("the scores of training", 42)
     assert report["library"] == {"version": "1.2", "path": "/library"}
+    assert report["modules"] == {}
     assert report["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in report["audits"]] == ["passes", "FAILS", "not probed"]
     maze = report["audits"][1]

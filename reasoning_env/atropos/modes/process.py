@@ -181,7 +181,8 @@ async def finish(config: ReasoningGymEnvConfig, models: Sequence[str], checkout:
 
 def _group_file(path: Path, config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> GroupFile:
     """Return the file of the settings, which is not open yet."""
-    versions = {"models": sorted(set(models)), "reasoning_gym": session.library.version}
+    library = session.library
+    versions = {"models": sorted(set(models)), "reasoning_gym": library.version, **library.modules}
     return GroupFile(_lines_path(path), {**made_with(config, session.plan), **versions})
 
 

@@ -17,7 +17,7 @@ from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
 from ...metrics.intervals import bootstrap_interval
 from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
-from ...problems.references import without_release
+from ...problems.references import module_of, without_release
 from ..comparison import ProblemScore
 
 OTHER = "other"
@@ -357,6 +357,8 @@ class Figures:
         self.problems_left_out = 0
         self.lacks_references = False
         """Whether a line of an evaluation has no reference, so that its problems cannot be compared."""
+        self.modules: dict[str, str | None] = {}
+        """The module of each task, as the reference of its first group tells; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
         self._accuracy = accuracy
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
@@ -375,6 +377,8 @@ class Figures:
     def add(self, group: DumpedGroup) -> None:
         """Count a group; a group without rollouts has failed completions alone."""
         self.tasks[group.item_id].add(group)
+        if group.item_id not in self.modules and group.reference is not None:
+            self.modules[group.item_id] = module_of(group.reference)
         if not group.rollouts:
             return
         self._cells[group.item_id, _level_bin(group.level)].append(fmean(group.scores))

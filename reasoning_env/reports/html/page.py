@@ -138,7 +138,8 @@ def collect(
         if figures.rollouts:
             read.append((run, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
-    categories = {task: category(task) for task in tasks}
+    modules = {task: module for _, figures in read for task, module in figures.modules.items() if module is not None}
+    categories = {task: modules.get(task) or category(task) for task in tasks}
     series = _name_series([run for run, _ in read])
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),

@@ -17,7 +17,7 @@ import pytest
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.comparison import compare, read_scores
 from reasoning_env.reports.html.page import make_page, write_page
-from tests.reports.lines import RESULTS, group, report, rollout, row, write, write_evaluation
+from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
 
 def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
@@ -29,6 +29,21 @@ def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
     folder = write_evaluation(tmp_path / "e", group(rollout()), group(rollout(), task="maze"), results=results)
     [run] = report(folder)["runs"]
     assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
+
+
+def test_categories_of_tasks_from_elsewhere(tmp_path: Path) -> None:
+    groups = [
+        group(rollout()),
+        group(rollout(), task="rlve/Sorting", reference=reference_of("rlve/Sorting", 0, release="rlve@0.0.1")),
+        group(rollout(), task="mine", reference=reference_of("mine", 0, release="my_tasks@1.2")),
+        group(rollout(), task="unknown"),
+    ]
+    assert dict(report(write_evaluation(tmp_path / "e", *groups))["tasks"]) == {
+        "gcd": "arithmetic",
+        "rlve/Sorting": "rlve",
+        "mine": "my_tasks",
+        "unknown": "other",
+    }
 
 
 def test_page_agrees_with_compare(tmp_path: Path) -> None:
