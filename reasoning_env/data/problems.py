@@ -29,11 +29,6 @@ from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
 from ..session import Session
 
-AHEAD = 4
-"""Draws of a level that are generated at a time."""
-TASKS_AT_ONCE = 8
-"""Tasks that are drawn at a time, so that a slow task does not keep the workers from the others."""
-
 Level = float | Literal["random"] | None
 """A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for the library's defaults."""
 
@@ -159,6 +154,8 @@ class ProblemRows:
         tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
         self._places = {task: place for place, task in enumerate(tasks)}
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
+        # Twice the workers: the next job waits when a worker is done, and a slow problem leaves work for the others.
+        self._at_once = 2 * session.settings.num_generators
         rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
         adjustable = session.plan.adjustable
         earlier = progress or {}
@@ -183,7 +180,7 @@ class ProblemRows:
                 if not open_sequences:
                     return
                 draws = min(open_sequences, key=lambda draws: draws.progress.rows)
-                problem = await draws.next_new(self._is_new)
+                problem = await draws.next_new(self._is_new, min(self._at_once, progress.wanted - progress.rows))
                 if problem is None:
                     continue
                 if hash_int(hash_words(problem.question)) % sharing == remainder:
@@ -201,7 +198,7 @@ class ProblemRows:
             self._seen.clear()  # questions are compared within a task
 
     async def make(self, keep: Callable[[Row], None]) -> None:
-        """Make the rows of TASKS_AT_ONCE tasks at a time.
+        """Make the rows, of several tasks at a time.
 
         `keep` is called with a row at the moment at which the row counts as made: progress and remembered questions
         agree with the rows that were kept, at whatever row the work ends.
@@ -211,7 +208,7 @@ class ProblemRows:
             async for row in self.of_task(task):
                 keep(row)
 
-        await map_concurrently(keep_all, self.progress, at_once=TASKS_AT_ONCE)
+        await map_concurrently(keep_all, self.progress, at_once=self._at_once)
 
     def _is_new_here(self, task: str, question: str) -> bool:
         before = len(self._seen)
@@ -230,13 +227,13 @@ class _Draws:
         self._seed = seed
         self._next_draw = progress.draws
 
-    async def next_new(self, is_new: Callable[[str, str], bool]) -> Problem | None:
-        """Return the next problem that gives a row; None if the level ends here."""
+    async def next_new(self, is_new: Callable[[str, str], bool], ahead: int) -> Problem | None:
+        """Return the next problem that gives a row; None if the level ends here. Generates `ahead` draws at a time."""
         progress = self.progress
         failures = 0
         while True:
             try:
-                drawn = await self._draw()
+                drawn = await self._draw(ahead)
             except GenerationError as error:
                 progress.draws += 1
                 progress.failures += 1
@@ -264,9 +261,9 @@ class _Draws:
                 progress.ended = f"{progress.without_row} draws in a row gave no other question that may be served"
                 return None
 
-    async def _draw(self) -> Problem | Rejection:
+    async def _draw(self, ahead: int) -> Problem | Rejection:
         """Return the outcome of the next draw. Raises GenerationError."""
-        while len(self.ahead) < AHEAD:
+        while len(self.ahead) < ahead:
             self.ahead.append(asyncio.create_task(self._generate(self._next_draw)))
             self._next_draw += 1
         return await self.ahead.popleft()

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +11,17 @@ import pyarrow.parquet
 import pytest
 import pytest_asyncio
 
-from reasoning_env import ConfigError, Session
+from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.problems import ProblemRows, Wanted, shares, tasks_of_part
 from reasoning_env.data.store import RowStore, card_path, finished_card, unfinished_path, write_card
 from reasoning_env.data.tables import Malformed, read_rows, write_rows
 from reasoning_env.problems.references import Reference, hash_words
-from tests.e2e.processes import REPOSITORY
+from reasoning_env.records import ProblemSpec
 from tests.lent_pool import lent_pool
-from tests.waiting import wait_until
+
+from .interrupted import finish, kill_in_the_middle
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -93,7 +88,7 @@ async def test_same_call_same_file(write: Write, tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("parts", [2, 5])
+@pytest.mark.parametrize("parts", [2, 16])
 @on_module_loop
 async def test_parts_make_up_one_call(write: Write, tmp_path: Path, parts: int) -> None:
     await write(tmp_path / "whole.jsonl", 70)
@@ -130,6 +125,29 @@ async def test_rows_from_python(workers: Any) -> None:
     async with Session(pool=workers, tasks=TASKS) as session:
         tasks = [row.problem.task async for row in ProblemRows(session, Wanted(6))]
     assert tasks == ["gcd"] * 3 + ["tower_of_hanoi"] * 3
+
+
+@on_module_loop
+async def test_generators_have_work(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws under way: twice the generators, and no more than rows are missing."""
+    generate, under_way, most = workers.generate, 0, 0
+
+    async def counted(spec: ProblemSpec, deadline_s: float) -> Problem:
+        nonlocal under_way, most
+        under_way, most = under_way + 1, max(most, under_way + 1)
+        try:
+            return await generate(spec, deadline_s)
+        finally:
+            under_way -= 1
+
+    async with Session(pool=workers, tasks=["gcd"], num_generators=6, num_eval_samples_per_task=1) as session:
+        await session.evaluation_set.problems()
+        monkeypatch.setattr(workers, "generate", counted)
+        assert len([row async for row in ProblemRows(session, Wanted(30))]) == 30
+        assert most == 12
+        most = 0
+        assert len([row async for row in ProblemRows(session, Wanted(2))]) == 2
+        assert most == 2
 
 
 # ---------------------------------------------------------------------------- after an earlier call
@@ -188,44 +206,15 @@ def test_rows_of_a_finished_call_are_removed(tmp_path: Path) -> None:
     assert not unfinished_path(out).exists()
 
 
-def rows_so_far(part: Path) -> int:
-    """Count the lasting rows of a call under way, in a copy: the call holds the lock."""
-    copy = part.with_name("copy.db")
-    for end in ("", "-wal"):
-        source = part.with_name(part.name + end)
-        if source.exists():
-            copy.with_name(copy.name + end).write_bytes(source.read_bytes())
-    try:
-        with closing(sqlite3.connect(copy)) as database:
-            return int(database.execute("SELECT COUNT(*) FROM rows").fetchone()[0])
-    except sqlite3.Error:
-        return 0
-
-
-SAVE_OFTEN = """
-import sys
-from pathlib import Path
-from reasoning_env.commands.main import main
-from reasoning_env.commands.problems import problems_command
-from reasoning_env.data import store
-store.COMMIT_S = 0.01
-problems_command(sys.argv[1:], Path.cwd())
-"""
-
-
 @pytest.mark.slow
 def test_killed_call_goes_on(tmp_path: Path) -> None:
-    out = tmp_path / "killed.jsonl"
-    words = ["--tasks", "gcd,tower_of_hanoi", "--count", "600", "--out"]
-    call = subprocess.Popen([sys.executable, "-c", SAVE_OFTEN, *words, str(out)], cwd=REPOSITORY)
-    wait_until(lambda: rows_so_far(unfinished_path(out)) > 0 or call.poll() is not None, "the first rows")
-    os.kill(call.pid, signal.SIGKILL)
-    call.wait()
-    assert 0 < rows_so_far(unfinished_path(out)) < 300
-    assert problems_command([*words, str(out)], REPOSITORY) == 0
+    out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
+    words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "600", "--out"]
+    assert kill_in_the_middle([*words, str(out)], out) < 300
+    finish([*words, str(out)])
+    finish([*words, str(whole)])
+    assert out.read_bytes() == whole.read_bytes()
     assert not unfinished_path(out).exists()
-    assert problems_command([*words, str(tmp_path / "whole.jsonl")], REPOSITORY) == 0
-    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert json.loads(card_path(out).read_text())["tasks"]["gcd"]["rows"] == 300
 
 

@@ -23,6 +23,8 @@ from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.reports.lines import group, rollout
 
+from .interrupted import finish, kill_in_the_middle
+
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 Rescore = Callable[..., Awaitable[dict[str, Any]]]
@@ -196,6 +198,18 @@ async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Probl
     store.close()
     await rescore(path, tmp_path / "b.jsonl")
     assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [0.75, 0.0]
+
+
+@pytest.mark.slow
+def test_killed_call_goes_on(problem: Problem, tmp_path: Path) -> None:
+    rows = [{"reference": problem.reference, "number": n, "completion": f"<answer>{n}</answer>"} for n in range(600)]
+    path = write(tmp_path / "a.jsonl", *rows)
+    out, whole = tmp_path / "killed.parquet", tmp_path / "whole.parquet"
+    assert kill_in_the_middle(["rescore", str(path), "--out", str(out)], out) < 600
+    for each in (out, whole):
+        finish(["rescore", str(path), "--out", str(each)])
+    assert out.read_bytes() == whole.read_bytes()
+    assert [row["number"] for row in read(out)] == list(range(600))
 
 
 @pytest.mark.parametrize(
