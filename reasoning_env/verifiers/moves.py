@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .entries import Dataset, Entry
@@ -169,39 +169,33 @@ def _is_boxnet_step(step: object) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay the floor for plans that move targets to the boxes, or sweep over the whole field."""
+    """Pay the floor for plans that move targets to the boxes; each move that is impossible costs as much as a box.
+
+    The library passes over impossible moves, so that a sweep over the whole field was paid.
+    """
     if score <= 0.05:
         return score
-    return score if _has_purpose(json.loads(answer), entry["metadata"]["initial_state"]) else 0.05
-
-
-def _has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, Sequence[str]]) -> bool:
-    """Tell whether a plan moves boxes only, and has at most as many idle moves as there are boxes.
-
-    The plan is simulated move by move, since the verifier ignores moves that do nothing.
-    """
-    state = {square: list(items) for square, items in initial_state.items()}
-    idle_moves_left = sum(item.startswith("box_") for items in state.values() for item in items)
-    for step in steps:
-        for agent, move in step.items():
-            match = re.match(r"move\((.*?),\s(.*?)\)", move)
-            if match is not None and match[1].startswith("target_"):
-                return False
-            if match is None or not _move(state, _square_of(agent), match[1], match[2]):
-                idle_moves_left -= 1
-            if idle_moves_left < 0:
-                return False
-    return True
+    state = {square: list(items) for square, items in entry["metadata"]["initial_state"].items()}
+    boxes: int = sum(item.startswith("box_") for items in state.values() for item in items)
+    moves = [move for step in json.loads(answer) for move in step.items()]
+    parts = [re.match(r"move\((.*?),\s(.*?)\)", text) for _, text in moves]
+    if any(part is not None and part[1].startswith("target_") for part in parts):
+        return 0.05
+    done = [
+        part is not None and _move(state, _square_of(agent), part[1], part[2])
+        for (agent, _), part in zip(moves, parts, strict=True)
+    ]
+    return max(0.05, score - done.count(False) / boxes)
 
 
 def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool:
-    """Carry out a move, and tell whether it changed the state. The verifier checks that squares are adjacent."""
+    """Carry out a move, and tell whether it is possible."""
     items = state.get(square, [])
     if box not in items:
         return False
     if "square" in goal:
         there = state.get(_square_of(goal))
-        if there is None:
+        if there is None or not _are_adjacent(square, _square_of(goal)):
             return False
         there.append(box)
     elif goal == f"target_{box.removeprefix('box_')}" and goal in items:
@@ -210,6 +204,11 @@ def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool
         return False
     items.remove(box)
     return True
+
+
+def _are_adjacent(square: str, other: str) -> bool:
+    places = zip(square.split("_"), other.split("_"), strict=True)
+    return sum(abs(float(here) - float(there)) for here, there in places) == 1.0
 
 
 def _square_of(text: str) -> str:

@@ -552,6 +552,21 @@ def test_honest_answers_keep_score(task: str) -> None:
     assert [scored for scored in (*right, *_scores(task, "partial")) if scored.strict != scored.library] == []
 
 
+def test_impossible_moves_of_boxes() -> None:
+    """A box that is matched already, and a box that jumps over squares."""
+    dataset = _dataset("boxnet")
+    for entry in _entries("boxnet")[:5]:
+        plan = json.loads(_carry(entry["metadata"], "box"))
+        boxes = json.dumps(entry["metadata"]["initial_state"]).count("box_")
+        jump = {
+            agent: re.sub(r"(target_\w+|square.*])\)", "square[9.5, 9.5])", move) for agent, move in plan[0].items()
+        }
+        for steps in ([*plan, plan[-1]], [jump, *plan]):
+            assert dataset.score_answer(json.dumps(steps), copy.deepcopy(entry)) == 1.0
+            scored = _score("boxnet", dataset, entry, json.dumps(steps))
+            assert scored.strict == pytest.approx(max(0.05, 1.0 - 1.0 / boxes))
+
+
 @pytest.mark.parametrize("task", ["codeio", "figlet_font"])
 def test_ordinary_entries_keep_score(task: str) -> None:
     """The cases of these tasks use entries of a rare kind."""
