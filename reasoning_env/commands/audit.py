@@ -7,10 +7,8 @@ oracle earns too little. So a machine can check a new release of the library.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE, FACTS
 from ..problems.selection import select_tasks
 from ..records import Problem
-from ..reports.audit import DEFAULTS, Result, findings_line, make_report, outcome_line, read_report, result_of
+from ..reports.audit import DEFAULTS, Result, read_report, result_of
 from ..reports.contract_checks import ContractCheck
 from ..reports.findings import (
     MEANINGS,
@@ -26,30 +24,25 @@ from ..reports.findings import (
     Defect,
     Finding,
     Severity,
-    is_at_least,
     library_commands,
     merge,
     own_commands,
-    worst_first,
 )
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
 from ..reports.probe_findings import findings_of
 from ..reports.question_checks import same_questions
-from ..reports.verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task
-from ..runtime.terminal import print_table
-from ..runtime.text import visible
+from ..reports.scored_rows import GOLD
+from ..reports.verifier_probes import ROUNDS, Setting, TaskAudit, audit_task
 from ..session import Session
-from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
 from ..workers.pool import PoolSettings
+from .audit_output import DEFAULT_OUTPUT, NEVER, finish, output_file
+from .audit_rows import audit_rows
 from .options import CommandParser, add_config_option, file_settings, program
 from .running import map_with_progress, run_to_end
 from .watched_pools import watched_pools
-
-DEFAULT_OUTPUT = "audit.json"
-NEVER = "never"
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
@@ -66,7 +59,9 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         write_page(options.html, _page_of_saved(options.saved))
         print(f"{options.html}: open it in a browser")
         return 0
-    output = _output_file(options.output)
+    output_file(options.output)  # refused first: an audit takes minutes
+    if options.score is not None:
+        return audit_rows(options)
     given: dict[str, object] = {"exclude_gameable": False}
     if not options.config:
         given["tasks"] = options.tasks
@@ -96,26 +91,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
             *checked,
         ]
     )
-    report = make_report(audits, results, library, findings, scores=scores, seed=options.seed)
-    text = json.dumps(report, indent=1)
-    replace_file(output, [f"{text}\n".encode()], mode=0o666)
-    if options.html is not None:
-        write_page(options.html, heat_map_page(report))
-    if options.json:
-        print(text)
-    else:
-        print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
-        _print_table(audits, results)
-        for audit in audits:
-            if audit.failures:
-                print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
-        _print_findings(findings)
-        print(f"\nall numbers are in {output}")
-        if options.html is not None:
-            print(f"the map of tasks and levels is {options.html}; open it in a browser")
-        print(findings_line(findings))
-        print(outcome_line(audits, results))
-    return int(options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on)))
+    return finish(audits, results, findings, library, options, scores=scores)
 
 
 def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Commands:
@@ -125,18 +101,6 @@ def _commands(task: str, session: Session[Problem], options: argparse.Namespace)
         return library_commands(again)
     params = {} if options.config else session.plan.all_params.get(task, {})
     return own_commands(program(), _places(options), params, again)
-
-
-def _print_findings(findings: Sequence[Finding]) -> None:
-    for finding in worst_first(findings):
-        print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {visible(finding.detail)}")
-        if finding.reference:
-            print(f"  problem   {visible(finding.reference)}")
-        if finding.score is not None:
-            compared = "" if finding.expected is None else f" (right answer: {finding.expected:g})"
-            print(f"  answer    {visible(finding.answer)}\n  score     {finding.score:g}{compared}")
-        if finding.command:
-            print(f"  again     {visible(finding.command)}")
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -166,6 +130,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
     parser.add_argument(
+        "--score",
+        metavar="MODULE:FUNCTION",
+        help="audit score(completion, **row) over the rows of --rows, and no task; MODULE is a name that Python can "
+        "import, or the path of a .py file",
+    )
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="rows for --score: .jsonl or .parquet")
+    parser.add_argument(
+        "--gold", metavar="COLUMN", help=f"the column of right answers in the rows of --rows (default: {GOLD})"
+    )
+    parser.add_argument(
         "--fail-on",
         choices=[*(severity.value for severity in Severity), NEVER],
         default=Severity.HIGH.value,
@@ -183,6 +157,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--levels must be numbers from 0 to 1, or {DEFAULTS}")
     if options.saved is not None and options.html is None:
         parser.error("--from FILE needs --html FILE, the page to write")
+    if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
+        parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
+    if options.score is not None and (options.tasks or options.task_modules or options.checkout or options.plain):
+        parser.error("--score goes with no --tasks, --task-modules, --checkout and --plain: it audits no task")
     options.tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
     return options
 
@@ -199,17 +177,6 @@ def _page_of_saved(path: Path) -> str:
             setting="--from",
             remedy="name a file that `audit --output` has written",
         ) from error
-
-
-def _output_file(text: str) -> Path:
-    path = Path(text)
-    if path.is_dir() or text.endswith(os.sep):
-        path = path / DEFAULT_OUTPUT
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"the folder {path.parent} cannot be made: {error.strerror}", setting="--output") from error
-    return path
 
 
 async def _audit(
@@ -274,38 +241,3 @@ def _places(options: argparse.Namespace) -> list[str]:
     for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
         words += [name, value] if value is not None else []
     return words
-
-
-def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:
-    rows = [_row(audit, results[audit.name]) for audit in audits]
-    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
-    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
-    print("""
-DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
-BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
-ESCAPED: answers at which the verifier failed
-gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
-
-
-def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
-    """Return the cells of a row, by heading."""
-    worst = audit.worst
-
-    def mean(probe: str | None) -> str:
-        return f"{audit.mean(probe):.2f}" if probe is not None and probe in audit.tallies else "-"
-
-    return {
-        "TASK": audit.task,
-        "LEVEL": DEFAULTS if audit.level is None else f"{audit.level:g}",
-        "ITEMS": str(audit.items),
-        "DRAWS": f"{audit.draws:.1f}",
-        "MOST REJECTED": max(audit.flawed, key=audit.flawed.__getitem__, default="-"),
-        "ORACLE": mean(Probe.ORACLE),
-        "PERTURBED": mean(Probe.PERTURBED),
-        "BEST SHORTCUT": worst or "-",
-        "MEAN": mean(worst),
-        "BOUND": f"{audit.bound:.2f}",
-        "MAX MS": f"{1000 * audit.slowest_s:.1f}",
-        "ESCAPED": ", ".join(f"{reason.value} {count}" for reason, count in audit.escaped.items() if count) or "-",
-        "RESULT": result.value,
-    }

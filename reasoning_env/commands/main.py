@@ -47,7 +47,7 @@ ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """The commands of an environment class, whose imports take seconds."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
-    "audit": {"tasks": "--tasks"},
+    "audit": {"tasks": "--tasks", "function": "--score", "score_function": "--score"},
     "demo": {"tasks": "--tasks"},
     "judge": {
         "num_generators": "--generators",

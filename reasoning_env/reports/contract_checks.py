@@ -76,6 +76,7 @@ class ContractCheck:
     """A check of a task at a level.
 
     - `commands` makes the commands that show findings again.
+    - `makes_problems`: workers can make the problems again. Rows of a file stay what they are.
     - `is_isolated`: neither another hash seed nor JSON reaches the task, since every process has the same hash seed and
       entries pass as bytes. What depends on them is no defect then.
     """
@@ -83,6 +84,7 @@ class ContractCheck:
     pools: WatchedPools
     setting: Setting
     commands: Commands
+    makes_problems: bool = True
     is_isolated: bool = False
 
     async def run(self, problems: Sequence[Problem], *, attacks: bool) -> list[Finding]:
@@ -130,7 +132,8 @@ class ContractCheck:
         if gold is not None:
             found += self._compare(problem, gold, verdicts, chain)
         found += await self._check_processes(problem, verdicts)
-        found += await self._check_generation(problem, gold, verdicts)
+        if self.makes_problems:
+            found += await self._check_generation(problem, gold, verdicts)
         return found
 
     def _look_at(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:

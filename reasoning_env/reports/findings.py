@@ -20,7 +20,9 @@ from ..records import Problem
 from ..storage.reading import Name, Number, Share
 
 MAX_ANSWER = 200
-"""Characters of an answer that a finding shows; the command that reproduces a finding has the whole answer."""
+"""Characters of an answer that a finding shows."""
+MAX_SCORED = 2_000
+"""Characters of the longest answer that stands in a command. For longer answers, the command repeats the audit."""
 
 
 class Severity(StrEnum):
@@ -253,7 +255,7 @@ def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any]
             words += ["--params", json.dumps(dict(params), default=str)]
         return f"{program} {' '.join(map(shell_word, [*words, *options]))}"
 
-    return Commands(score, audit)
+    return Commands(_short(score, audit), audit)
 
 
 def library_commands(audit: str) -> Commands:
@@ -270,7 +272,30 @@ def library_commands(audit: str) -> Commands:
         line = _python(problem, "print(d[0])")
         return f"for s in 0 1; do PYTHONHASHSEED=$s {line}; done"
 
-    return Commands(score, audit, score, after_json, two_hash_seeds)
+    return Commands(_short(score, audit), audit, _short(score, audit), _short(after_json, audit), two_hash_seeds)
+
+
+def function_commands(function: str, file: str, before: str, after: str, audit: str) -> Commands:
+    """Return commands that call a score function of the user, `MODULE:NAME`, with a row of a file of JSON lines.
+
+    `before` and `after` stand around the answer in a completion.
+    """
+    module, _, name = function.rpartition(":")
+    found = f"from {module} import {name} as score"
+    if module.endswith(".py"):
+        found = f"import runpy; score = runpy.run_path({module!r})[{name!r}]"
+
+    def score(problem: Problem, answer: str) -> str:
+        row = f"row = json.loads([line for line in open({file!r}) if line.strip()][{problem.spec.index}])"
+        code = f"import json; {found}; {row}; print(score({before + answer + after!r}, **row))"
+        return f"python -c {shell_word(code)}"
+
+    return Commands(_short(score, audit), audit, _short(score, audit))
+
+
+def _short(reproduce: Reproduce, audit: str) -> Reproduce:
+    """Return what makes the same commands, and the command `audit` for a long answer."""
+    return lambda problem, answer: reproduce(problem, answer) if len(answer) <= MAX_SCORED else audit
 
 
 def _python(problem: Problem, code: str) -> str:

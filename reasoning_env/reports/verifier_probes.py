@@ -49,6 +49,7 @@ CONSTANTS: Mapping[str, str] = {
     "junk": "qwxz",
     "20 kB of words": ("the quick brown fox jumps over the lazy dog " * LONG_BYTES)[:LONG_BYTES].strip(),
     "20 kB of digits": ("1234567890" * LONG_BYTES)[:LONG_BYTES],
+    "20 kB of numbers": " ".join(map(str, range(LONG_BYTES)))[:LONG_BYTES],
 }
 """Answers that are the same for every question, by the kind of probe."""
 GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk"})
@@ -248,7 +249,9 @@ class Setting:
         return spec.with_request(level=self.level)
 
 
-async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:
+async def audit_task(
+    workers: Workers, setting: Setting, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
+) -> TaskAudit:
     """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
 
     Returns the last round, with the failures of all rounds. A task that is known to give its answers away has one
@@ -258,7 +261,7 @@ async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudi
     failures = audit.failures
     problems = audit.problems
     position = items
-    rounds = ROUNDS[:1] if facts(setting.task).gives_away else ROUNDS
+    rounds = rounds[:1] if facts(setting.task).gives_away else rounds
     for factor, share in rounds:
         suspects = audit.suspects(share)
         if not suspects:

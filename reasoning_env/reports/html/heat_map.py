@@ -69,7 +69,7 @@ def heat_map_page(report: Report) -> str:
 <style>{style}</style>
 </head>
 <body>
-<header><div class="brand"><h1>Audit</h1><span class="muted">reasoning-gym {escape(report["library"]["version"])},
+<header><div class="brand"><h1>Audit</h1><span class="muted">{escape(_source(report))}
 {escape(report["scores"])}, seed {escape(str(report["seed"]))}</span></div></header>
 <main>
 <div class="card">
@@ -89,6 +89,12 @@ answer without reasoning</th></tr></thead><tbody>
 </body>
 </html>
 """
+
+
+def _source(report: Report) -> str:
+    """Return the library's name and version; nothing for a score function of the user."""
+    version = report["library"]["version"]
+    return f"reasoning-gym {version}, " if version else ""
 
 
 def _level(audit: AuditedTask) -> str:

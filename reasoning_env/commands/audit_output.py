@@ -1,0 +1,116 @@
+"""What `audit` prints and saves: the table of tasks, the findings, the file of numbers and the page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..metrics.stats import LibraryInfo
+from ..reports.audit import DEFAULTS, Result, findings_line, make_report, outcome_line
+from ..reports.findings import Finding, Severity, is_at_least, worst_first
+from ..reports.html.heat_map import heat_map_page
+from ..reports.html.page import write_page
+from ..reports.verifier_probes import Probe, TaskAudit
+from ..runtime.terminal import print_table
+from ..runtime.text import visible
+from ..storage.files import replace_file
+
+DEFAULT_OUTPUT = "audit.json"
+NEVER = "never"
+
+
+def output_file(text: str) -> Path:
+    """Return the file of numbers, in a folder that exists. Raises ConfigError."""
+    path = Path(text)
+    if path.is_dir() or text.endswith(os.sep):
+        path = path / DEFAULT_OUTPUT
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the folder {path.parent} cannot be made: {error.strerror}", setting="--output") from error
+    return path
+
+
+def finish(
+    audits: Sequence[TaskAudit],
+    results: Mapping[str, Result],
+    findings: Sequence[Finding],
+    library: LibraryInfo,
+    options: argparse.Namespace,
+    *,
+    scores: str,
+) -> int:
+    """Save the numbers, write the page, print, and return the exit status. Raises OSError."""
+    report = make_report(audits, results, library, findings, scores=scores, seed=options.seed)
+    text = json.dumps(report, indent=1)
+    output = output_file(options.output)
+    replace_file(output, [f"{text}\n".encode()], mode=0o666)
+    if options.html is not None:
+        write_page(options.html, heat_map_page(report))
+    if options.json:
+        print(text)
+    else:
+        source = f"reasoning-gym {library.version} from {library.path}; " if library.version else ""
+        print(f"{source}{scores}\n")
+        _print_table(audits, results)
+        for audit in audits:
+            if audit.failures:
+                print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
+        _print_findings(findings)
+        print(f"\nall numbers are in {output}")
+        if options.html is not None:
+            print(f"the map of tasks and levels is {options.html}; open it in a browser")
+        print(findings_line(findings))
+        print(outcome_line(audits, results))
+    return int(options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on)))
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    for finding in worst_first(findings):
+        print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {visible(finding.detail)}")
+        if finding.reference:
+            print(f"  problem   {visible(finding.reference)}")
+        if finding.score is not None:
+            compared = "" if finding.expected is None else f" (right answer: {finding.expected:g})"
+            print(f"  answer    {visible(finding.answer)}\n  score     {finding.score:g}{compared}")
+        if finding.command:
+            print(f"  again     {visible(finding.command)}")
+
+
+def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:
+    rows = [_row(audit, results[audit.name]) for audit in audits]
+    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
+    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
+    print("""
+DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
+BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
+ESCAPED: answers at which the verifier failed
+gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
+
+
+def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
+    """Return the cells of a row, by heading."""
+    worst = audit.worst
+
+    def mean(probe: str | None) -> str:
+        return f"{audit.mean(probe):.2f}" if probe is not None and probe in audit.tallies else "-"
+
+    return {
+        "TASK": audit.task,
+        "LEVEL": DEFAULTS if audit.level is None else f"{audit.level:g}",
+        "ITEMS": str(audit.items),
+        "DRAWS": f"{audit.draws:.1f}",
+        "MOST REJECTED": max(audit.flawed, key=audit.flawed.__getitem__, default="-"),
+        "ORACLE": mean(Probe.ORACLE),
+        "PERTURBED": mean(Probe.PERTURBED),
+        "BEST SHORTCUT": worst or "-",
+        "MEAN": mean(worst),
+        "BOUND": f"{audit.bound:.2f}",
+        "MAX MS": f"{1000 * audit.slowest_s:.1f}",
+        "ESCAPED": ", ".join(f"{reason.value} {count}" for reason, count in audit.escaped.items() if count) or "-",
+        "RESULT": result.value,
+    }

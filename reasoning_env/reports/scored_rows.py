@@ -1,0 +1,152 @@
+"""Rows with right answers as the problems of an audit, and workers that score such rows by a function of the user.
+
+A function reads whole completions, so a right answer has to be written as the function expects. The audit tries the
+FORMS that are in use, and takes the one in which most right answers are paid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import ConfigError, GenerationError
+from ..records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from ..runtime.text import visible
+
+MAX_ROWS = 200
+"""Rows of a file that are audited: as many as the last round of an audit draws, with some more."""
+TRIED_ROWS = 10
+"""Rows by which the form of completions is chosen."""
+GOLD = "answer"
+"""The column of right answers, unless the user names another."""
+QUESTIONS = ("question", "prompt", "problem", "query", "input")
+"""Columns that hold the question, in this order."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a completion states its answer."""
+
+    before: str = ""
+    after: str = ""
+
+    def completion(self, answer: str) -> str:
+        return f"{self.before}{answer}{self.after}"
+
+    def __str__(self) -> str:
+        return self.completion("ANSWER")
+
+
+FORMS = (
+    Form(),
+    Form("<answer>", "</answer>"),
+    Form("\\boxed{", "}"),
+    Form("#### "),
+    Form("The answer is ", "."),
+    Form("Answer: "),
+    Form("<think>So it is.</think>\n<answer>", "</answer>"),
+    Form("<think>So it is.</think>\n\\boxed{", "}"),
+)
+"""The forms that are tried. The first of equally good forms is taken."""
+
+
+class Pool(Protocol):
+    """The part of a worker pool that scores rows."""
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
+
+
+class RowWorkers:
+    """Hands out rows as problems, in order, and scores answers in a form."""
+
+    def __init__(self, pool: Pool, problems: Sequence[Problem], form: Form) -> None:
+        self._pool = pool
+        self._problems = problems
+        self._form = form
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+        """Return the row of a position. Raises GenerationError behind the last row."""
+        if spec.index >= len(self._problems):
+            raise GenerationError("there are no more rows")
+        return self._problems[spec.index]
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+        """Return a verdict on each answer, whose text is the answer without the form."""
+        verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
+        return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
+
+
+def row_problems(rows: Iterable[Any], file: Path, name: str, gold: str) -> list[Problem]:
+    """Return the first rows as problems of the task `name`. Raises ConfigError for a row that is none.
+
+    `gold` is the column of right answers, each a text or a number.
+    """
+    problems: list[Problem] = []
+    for number, row in enumerate(rows):
+        place = f"row {number + 1} of {visible(str(file))}"
+        if not isinstance(row, Mapping):
+            raise ConfigError(f"{place} cannot be used: {row.problem}", setting="--rows")
+        if len(problems) == MAX_ROWS:
+            break
+        spec = ProblemSpec(ProblemRequest(name, number), Split.EVAL, number)
+        answer = _gold(row, gold, place)
+        entry = json.dumps(dict(row), default=str).encode()
+        problems.append(Problem(spec, _question(row), answer, "{}", entry, reference=f"{file}:{number + 1}"))
+    if not problems:
+        raise ConfigError(f"{visible(str(file))} has no rows", setting="--rows")
+    return problems
+
+
+def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
+    if gold not in row or row[gold] is None:
+        columns = ", ".join(map(visible, row)) or "none at all"
+        raise ConfigError(
+            f"{place} has no right answer in the column {gold!r}; its columns are {columns}",
+            setting="--gold",
+            remedy="name the column of right answers",
+        )
+    answer = row[gold]
+    if isinstance(answer, bool) or not isinstance(answer, str | int | float):
+        raise ConfigError(
+            f"{place} has {type(answer).__name__} in the column {gold!r}, and not one text or number", setting="--gold"
+        )
+    return str(answer)
+
+
+def _question(row: Mapping[str, Any]) -> str:
+    """Return the question of a row: a text, or the last message of a conversation; "" without one."""
+    for column in QUESTIONS:
+        value = row.get(column)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and value and isinstance(value[-1], Mapping):
+            return str(value[-1].get("content", ""))
+    return ""
+
+
+async def choose_form(pool: Pool, problems: Sequence[Problem]) -> Form:
+    """Return the form in which the right answers of the first rows earn most.
+
+    Raises ConfigError where the function cannot be called with the row.
+    """
+    earned = dict.fromkeys(FORMS, 0.0)
+    for problem in problems[:TRIED_ROWS]:
+        assert problem.answer is not None
+        for form, verdict in zip(
+            FORMS, await pool.score(problem, [form.completion(problem.answer) for form in FORMS]), strict=True
+        ):
+            if verdict.reason is Reason.VERIFIER_ERROR and _cannot_be_called(verdict.error or ""):
+                raise ConfigError(
+                    f"the function cannot be called with {problem.reference}: {verdict.error}",
+                    setting="--score",
+                    remedy="it is called as score(completion, **row), with every column of the row",
+                )
+            earned[form] += verdict.score
+    return max(FORMS, key=earned.__getitem__)
+
+
+def _cannot_be_called(error: str) -> bool:
+    return error.startswith("TypeError") and "argument" in error

@@ -1,0 +1,110 @@
+"""The command `audit --score`, over a few rows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.commands.audit import audit_command
+from reasoning_env.errors import ConfigError
+
+FUNCTIONS = """
+import re
+
+
+def boxed(completion, answer, **row):
+    found = re.findall(r"\\\\boxed{(.*)}", completion, re.DOTALL)
+    return {"score": float(bool(found) and found[-1] == answer), "boxes": len(found)}
+
+
+def holds(completion, answer, **row):
+    return float(answer in completion)
+
+
+def doubles(completion, answer, **row):
+    return 2.0 * (answer in completion)
+
+
+def wants_level(completion, level, **row):
+    return 0.0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with functions and rows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_rewards.py").write_text(FUNCTIONS)
+    _write([{"question": f"What is 7 times {number}?", "answer": str(7 * number)} for number in range(100, 110)])
+    return tmp_path
+
+
+def _write(rows: Sequence[Any]) -> None:
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _run(function: str, *argv: str) -> int:
+    options = ["--score", f"my_rewards.py:{function}", "--rows", "rows.jsonl", "--output", "audit.json"]
+    return audit_command([*options, *argv], Path())
+
+
+def _findings() -> dict[str, Any]:
+    return {finding["defect"]: finding for finding in json.loads(Path("audit.json").read_text())["findings"]}
+
+
+@pytest.mark.usefixtures("folder")
+def test_clean_function(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("boxed", "--fail-on", "low") == 0
+    printed = capsys.readouterr().out
+    assert "of the form '\\\\boxed{ANSWER}'" in printed
+    assert "no findings" in printed
+
+
+@pytest.mark.usefixtures("folder")
+def test_substring_is_found() -> None:
+    assert _run("holds") == 1
+    assert "constant_paid" in _findings()
+
+
+def test_finding_is_shown_again(folder: Path) -> None:
+    assert _run("doubles") == 1
+    finding = _findings()["score_out_of_range"]
+    assert finding["reference"] == "rows.jsonl:1"
+    again = subprocess.run(["bash", "-c", finding["command"]], capture_output=True, text=True, cwd=folder, check=True)
+    assert float(again.stdout) == finding["score"] == 2.0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("rows", "argv", "message"),
+    [
+        ([], [], "--rows: .* has no rows"),
+        ([{"question": "?", "answer": "1"}, {"question": "?"}], [], "--gold: row 2 .* no right answer"),
+        ([{"answer": ["1", "2"]}], [], "--gold: row 1 .* has list"),
+        ([{"answer": "1"}], ["--gold", "label"], "no right answer in the column 'label'; its columns are answer"),
+        ([5], [], "--rows: row 1 .* no JSON object"),
+        ([{"answer": "1"}], ["--plain"], "--score goes with no"),
+        ([{"answer": "1"}], ["--tasks", "gcd"], "--score goes with no"),
+    ],
+)
+def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
+    _write(rows)
+    with pytest.raises(ConfigError, match=message):
+        _run("boxed", *argv)
+
+
+@pytest.mark.usefixtures("folder")
+def test_row_lacks_an_argument() -> None:
+    with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: TypeError: .*'level'"):
+        _run("wants_level")
+
+
+@pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
+def test_score_needs_rows(argv: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="go together"):
+        audit_command([*argv, "--output", str(tmp_path)], tmp_path)
