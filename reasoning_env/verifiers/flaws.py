@@ -321,15 +321,22 @@ def _is_cut_division(entry: Entry) -> bool:
 
 
 def _has_accents(entry: Entry) -> bool:
-    """Find letters outside A to Z, which the library enciphers as letters of A to Z."""
-    return any(letter.isalpha() and not letter.isascii() for letter in str(entry["answer"]))
+    """Find letters outside A to Z that are enciphered as letters of A to Z, as the library does with all letters.
+
+    A fork in another language may have an alphabet of its own, whose letters stand in the cipher text.
+    """
+    return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
+
+
+def _has_foreign_letter(text: str) -> bool:
+    return any(letter.isalpha() and not letter.isascii() for letter in text)
 
 
 def _names_several(entry: Entry) -> bool:
-    """Find haystacks in which another person does the same."""
-    text, _, asked = str(entry["question"]).rpartition("Who ")
+    """Find haystacks in which another person does the same. Haystacks in another language are not read."""
+    text, who, asked = str(entry["question"]).rpartition("Who ")
     activity = asked.split("?")[0]
-    return text.count(f" {activity}.") != 1
+    return bool(who) and text.count(f" {activity}.") != 1
 
 
 def _ends_before_start(entry: Entry) -> bool:

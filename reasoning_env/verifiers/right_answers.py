@@ -164,8 +164,11 @@ def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
 def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
     """Return the exact duration.
 
-    The library drops time and zone after a weekday in parentheses, and cuts milliseconds instead of rounding them.
+    The library drops time and zone after a weekday in parentheses, and cuts milliseconds instead of rounding them. An
+    answer in another language than the library's stays as it is.
     """
+    if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
+        return str(entry["answer"]), {}
     start, end = moments(entry)
     layout = str(entry["metadata"]["expected_format"])
     return write_duration(end - start, layout), {"start_time": str(start), "end_time": str(end)}
