@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from ..errors import ConfigError, did_you_mean
 from ..runtime.terminal import Table, print_json
-from .options import settings_parser
+from .options import SHORT, SHORT_IN, settings_parser
 
 FILE = Path(__file__).with_name("settings.json")
 
@@ -41,7 +41,10 @@ def settings_command(argv: Sequence[str], program: str, page: SettingsPage | Non
     options = settings_parser(program).read(argv)
     shown = read_page() if page is None else page
     words = options["words"]
-    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in shown["rows"].items()}
+    all_rows = shown["rows"]
+    if not options["markdown"] and not options["json"]:
+        all_rows = {title: [_with_short_names(row) for row in rows] for title, rows in all_rows.items()}
+    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in all_rows.items()}
     matching = {title: rows for title, rows in matching.items() if rows}
     if not matching:
         names = [name for rows in shown["rows"].values() for name, *_ in rows]
@@ -83,6 +86,18 @@ def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
     """Tell whether all words stand in a setting's name, its choices or its meaning."""
     name, _default, choices, meaning = row
     return all(word.lower() in f"{name} {choices} {meaning}".lower() for word in words)
+
+
+def _with_short_names(row: SettingRow) -> SettingRow:
+    """Return the row with the short options of the setting behind its meaning: `Written short: evaluate --limit.`"""
+    name, default, choices, meaning = row
+    texts = [
+        f"{command} {option}".strip()
+        for command, short in (("", SHORT), *SHORT_IN.items())
+        for option, setting in short.items()
+        if setting.partition(".")[2] == name
+    ]
+    return name, default, choices, f"{meaning.rstrip('.')}. Written short: {', '.join(texts)}." if texts else meaning
 
 
 def _markdown(rows: Sequence[SettingRow]) -> str:

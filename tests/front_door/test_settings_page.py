@@ -16,6 +16,12 @@ def test_file_agrees_with_class() -> None:
     assert FILE.read_text() == write_page(describe_settings(ReasoningGymEnv)), "run `python -m tools.settings_page`"
 
 
+@pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])
+def test_short_names_are_found(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert settings_command([word], "program") == 0
+    assert f"Written short: {told}." in " ".join(capsys.readouterr().out.split())
+
+
 def test_schema_of_some_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert settings_command(["curriculum_target", "--json"], "program") == 0
     schema: dict[str, Any] = json.loads(capsys.readouterr().out)

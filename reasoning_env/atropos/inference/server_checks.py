@@ -213,6 +213,8 @@ def _remedy(server: APIServer, server_type: ServerType, failure: Failure) -> str
         return f"check {{openai.base_url}}: most servers want {where}/v1"
     if "openai.server_type" not in failure.remedy:
         return failure.remedy
+    if server_type.reply_kind is ReplyKind.CHAT:
+        return f"{failure.remedy} ({{openai.server_type}} is 'chat')"
     return (
         f"{failure.remedy} ({{openai.server_type}} is {named_type(server.config).name!r}; 'openai' works with any "
         "OpenAI-compatible server, and 'chat' where it has chat completions only)"
