@@ -9,6 +9,7 @@ from typing import Any
 
 from ..records import Verdict
 from ..storage.files import replace_file
+from .reader import model_of
 
 RolloutJson = Mapping[str, Any]
 
@@ -40,15 +41,17 @@ def write_chat(groups: Path, keep: str) -> int:
 
     Each line has `messages` and the facts of its completion and its group: `pass_rate` is the share of correct
     completions among the `group_size` completions of the problem. A column has the same type in every line, since
-    readers take the types from the first lines: a missing answer is "", a missing level -1, and parameters are JSON.
+    readers take the types from the first lines: a missing answer or model is "", a missing level -1, and parameters are
+    JSON.
     """
     count = 0
+    model = model_of(groups) or ""
 
     def rows() -> Iterator[bytes]:
         nonlocal count
         with open(groups, encoding="ascii") as lines:
             for line in lines:
-                for row in _rows(json.loads(line), keep):
+                for row in _rows(json.loads(line), keep, model):
                     count += 1
                     yield json.dumps(row).encode("ascii") + b"\n"
 
@@ -56,7 +59,7 @@ def write_chat(groups: Path, keep: str) -> int:
     return count
 
 
-def _rows(group: Mapping[str, Any], keep: str) -> Iterator[dict[str, Any]]:
+def _rows(group: Mapping[str, Any], keep: str, model: str) -> Iterator[dict[str, Any]]:
     level = group["level"]
     rollouts = group["rollouts"]
     pass_rate = len(_correct(rollouts)) / len(rollouts)
@@ -70,6 +73,7 @@ def _rows(group: Mapping[str, Any], keep: str) -> Iterator[dict[str, Any]]:
             "params": json.dumps(group["params"]),
             "pass_rate": pass_rate,
             "group_size": len(rollouts),
+            "model": model,
             "level": -1.0 if level is None else float(level),
             "score": float(rollout["score"]),
             "thinking": rollout.get("thinking", ""),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps.chat import chat_path, write_chat
-from reasoning_env.dumps.format import encode_group
+from reasoning_env.dumps.format import encode_group, header_path
 from reasoning_env.records import Reason
 from tests.records import make_group, make_rollout
 
@@ -50,7 +50,8 @@ def test_columns_have_one_type(groups: Path) -> None:
 
 
 def test_facts_of_group(groups: Path) -> None:
+    header_path(groups).write_text('{"made_with": {"models": ["a", "b"]}}')
     write_chat(groups, "best")
     [row] = [json.loads(line) for line in chat_path(groups, "best").read_text().splitlines()]
-    assert (row["pass_rate"], row["group_size"]) == (0.5, 4)
+    assert (row["pass_rate"], row["group_size"], row["model"]) == (0.5, 4, "a,b")
     assert (row["reference"], json.loads(row["params"])) == (GROUPS[1].problem.reference, GROUPS[1].problem.params)
