@@ -522,6 +522,11 @@ def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], se
         if name not in fields:
             remedy = did_you_mean(str(name), fields)
             raise ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
+        types = _alternatives(fields[name])
+        if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):
+            # pydantic would read 0 or 1.
+            kind = "a whole number" if int in types else "a number"
+            raise ConfigError(f"must be {kind}", setting=f"{section}{name}", got=values[name])
     read = {name: _read_text(value, fields[name]) for name, value in values.items()}
     try:
         return settings_cls(**read)

@@ -37,7 +37,7 @@ from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, 
 from .environment import EnvironmentClass
 from .evaluations import preview
 from .inference.evaluated_model import choose_model
-from .inference.servers import needs_tokenizer
+from .inference.servers import complete_servers, needs_tokenizer
 from .launch import Launch, build_launch, server_class
 from .modes.group_file import check_path
 from .modes.mode import PATIENCE_S
@@ -174,8 +174,9 @@ async def check_first(launch: Launch, command: str) -> Launch:
 
 
 async def check_settings(launch: Launch, command: str) -> None:
-    """Raise ConfigError for names of tasks, files and folders that cannot be, and for missing folders of tokenizers."""
+    """Raise ConfigError for names of tasks, files, folders, keys and tokenizers that cannot be used."""
     config = launch.config
+    complete_servers(launch.servers, config.tokenizer_name)  # only for its errors
     if command == "process":
         check_path(config.data_path_to_save_groups)
     if command == "evaluate":

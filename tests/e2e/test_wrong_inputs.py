@@ -130,6 +130,8 @@ FILES = [
     ("serve --config text_env.yaml", "text_env.yaml: env: must be a mapping of names to values; got 'gcd'"),
     ("serve --config text_params.yaml", "env.task_params: entry 'gcd' must be a mapping of names to values; got 3"),
     ("serve --config weights.yaml", "env.task_weights: entry 'gcd' must be a number; got 'x'"),
+    ("serve --config boolean.yaml", "env.seed: must be a whole number; got True"),
+    ("process --config key.yaml", "openai.api_key: the environment variable NO_SUCH_KEY is not set"),
     ("serve --config tasks.yaml", "env.tasks: entry 1 must be a text; got 3"),
     ("process --env.tokenizer_name /nope/tok", "--env.tokenizer_name: there is no folder /nope/tok; name the folder"),
     ("process --env.tokenizer_name folder", "--env.tokenizer_name: the folder folder holds no tokenizer; name"),
@@ -184,6 +186,8 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "text_env.yaml").write_text("env: gcd\n")
     (tmp_path / "text_params.yaml").write_text("env: {task_params: {gcd: 3}}\n")
     (tmp_path / "weights.yaml").write_text("env: {task_sampling: weighted, task_weights: {gcd: x}}\n")
+    (tmp_path / "boolean.yaml").write_text("env: {seed: true}\n")
+    (tmp_path / "key.yaml").write_text("openai: [{api_key: $NO_SUCH_KEY}]\n")
     (tmp_path / "tasks.yaml").write_text("env: {tasks: [gcd, 3]}\n")
     (tmp_path / "torn.jsonl").write_text('{"item_id": "gcd", "roll')
 
