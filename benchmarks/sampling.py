@@ -12,8 +12,10 @@ ahead of the scored group: 128 ready problems and 64 groups in flight, which end
 Figures of each way: the share of groups with unequal scores, in the whole run and in its second half; in the second
 half, `pass_rate`, the mean chance of a right answer; `least_share`, the draws of the rarest task divided by its even
 share; `effective_tasks`, the number of uniformly drawn tasks of the same variety (the inverse of the chance that two
-draws have the same task). Learners of `constant` do not change; the best level of each learner of `learning` rises by
-0.4 over the run.
+draws have the same task); `new_signal_share`, the share of groups with unequal scores in the whole run whose question
+had not been asked before: the simulated tasks have as few different questions as the library's, and `blind` is `both`
+without the numbers of questions. Learners of `constant` do not change; the best level of each learner of `learning`
+rises by 0.4 over the run.
 
 Prints one line of JSON.
 """
@@ -30,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from reasoning_env.library_facts import COMPOSITE, FACTS, questions
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import Problem, ProblemSpec
@@ -42,13 +45,14 @@ READY = 128
 IN_FLIGHT = 64
 RISE = 0.4
 CORRELATION = 0.1
-MODES = ("uniform", "tasks", "levels", "both")
+MODES = ("uniform", "tasks", "levels", "both", "blind")
 
 
 @dataclass(frozen=True)
 class Learner:
     """A simulated policy on one task; at `best_level` its pass rate is TARGET, above it is lower.
 
+    The task has the different questions of the task `like` of the library.
     Rollouts of one problem correlate by CORRELATION: the pass rate of each problem is drawn from a beta distribution
     around the learner's pass rate.
     """
@@ -56,6 +60,7 @@ class Learner:
     task: str
     best_level: float
     slope: float
+    like: str
 
     def chance(self, level: float, risen: float) -> float:
         """Return the chance of a right answer after the best level has risen by this much."""
@@ -77,6 +82,7 @@ def make_bank(count: int, random_state: random.Random) -> tuple[Learner, ...]:
     lies between 4 and 12; a tenth reacts hardly at all (slope 0.5).
     """
     learners = []
+    likenesses = random.Random("likenesses").sample(sorted(set(FACTS) - {COMPOSITE}), count)
     for number in range(count):
         if number < count // 3:
             at_default = random_state.uniform(0.002, 0.03)
@@ -86,30 +92,35 @@ def make_bank(count: int, random_state: random.Random) -> tuple[Learner, ...]:
             at_default = random_state.uniform(0.05, 0.95)
         slope = 0.5 if number % 10 == 9 else random_state.uniform(4.0, 12.0)
         best_level = DEFAULT_LEVEL + (_logit(at_default) - _logit(TARGET)) / slope
-        learners.append(Learner(f"task_{number:03d}", best_level, slope))
+        learners.append(Learner(f"task_{number:03d}", best_level, slope, likenesses[number]))
     random_state.shuffle(learners)
     return tuple(learners)
 
 
-def make_sampler(mode: str, tasks: Sequence[str], size: int, seed: int) -> TaskSampler:
+def make_sampler(mode: str, learners: Mapping[str, Learner], size: int, seed: int) -> TaskSampler:
     """Return a sampler that draws as the mode says."""
+    tasks = sorted(learners)
     adjustable = [task for number, task in enumerate(tasks) if number % WITHOUT_LEVELS_EVERY]
     estimator = SignalEstimator(
-        adjustable=adjustable if mode in ("levels", "both") else (), group_size=size, target=TARGET
+        adjustable=adjustable if mode in ("levels", "both", "blind") else (),
+        group_size=size,
+        target=TARGET,
+        questions=lambda task, level: math.inf if mode == "blind" else questions(learners[task].like, level),
     )
-    return TaskSampler(
-        dict.fromkeys(tasks, 1.0), run_seed=seed, estimator=estimator, adaptive=mode in ("tasks", "both")
-    )
+    adaptive = mode in ("tasks", "both", "blind")
+    return TaskSampler(dict.fromkeys(tasks, 1.0), run_seed=seed, estimator=estimator, adaptive=adaptive)
 
 
 def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int, rise: float) -> dict[str, float]:
     """Return the figures of one way of drawing; see the module's docstring."""
     learners = {learner.task: learner for learner in bank}
-    sampler = make_sampler(mode, sorted(learners), size, seed)
+    sampler = make_sampler(mode, learners, size, seed)
     random_state = random.Random(f"{size}/{seed}")
     ahead: list[ProblemSpec] = []
     drawn: Counter[str] = Counter()
+    asked: set[tuple[str, float | None, float]] = set()
     signals: list[bool] = []
+    new_signals = 0
     chances: list[float] = []
     for index in range(groups + READY + IN_FLIGHT):
         ahead.append(sampler.draw(index, 0))
@@ -121,10 +132,15 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int,
         risen = rise * len(signals) / groups
         right = learner.successes(level, risen, size, random_state)
         signals.append(0 < right < size)
+        count = questions(learner.like, spec.level)
+        question = (spec.task, spec.level, index if math.isinf(count) else random_state.randrange(int(count)))
+        new_signals += signals[-1] and question not in asked
+        asked.add(question)
         chances.append(learner.chance(level, risen))
         sampler.observe(Problem(spec, "", None, "{}", b"", level=spec.level), [1.0] * right + [0.0] * (size - right))
     return {
         "signal_share": fmean(signals),
+        "new_signal_share": new_signals / len(signals),
         "later_signal_share": fmean(signals[groups // 2 :]),
         "pass_rate": fmean(chances[groups // 2 :]),
         "least_share": min(drawn[task] for task in learners) * len(learners) / drawn.total(),

@@ -7,6 +7,7 @@ library, or of a user) gets UNMEASURED: slower treatment that is right for any t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -753,6 +754,30 @@ CATEGORIES: Mapping[str, str] = {
 }
 """The tasks of each category of the library, for readers of results without the library."""
 
+MANY_QUESTIONS = 10_000
+"""From so many different questions on, a task counts as one that has enough."""
+QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Levels at which the different questions of a task were counted."""
+QUESTIONS: Mapping[str, tuple[int | None, ...]] = {
+    "aiw": (8300, 1900, 6600, None, None, None),
+    "basic_arithmetic": (None, 1900, None, None, None, None),
+    "caesar_cipher": (8400, 2500, 1800, 1300, 1300, 990),
+    "chain_sum": (None, 200, None, None, None, None),
+    "coin_flip": (270, 70, 100, 140, 170, 160),
+    "count_bits": (None, 970, None, None, None, None),
+    "lcm": (5100, 5100, None, None, None, None),
+    "prime_factorization": (1100, 1100, 2600, 4100, 4200, 4500),
+    "products": (None, 100, None, None, None, None),
+    "self_reference": (2000,),
+    "string_synthesis": (220, 1400, None, None, None, None),
+    "tower_of_hanoi": (90, 250, 250, 250, 310, 310),
+}
+"""Different questions of a task at its defaults and at each of QUESTION_LEVELS; None for MANY_QUESTIONS or more.
+
+Measured by `python -m tools.pools`. A task that is not in this table has MANY_QUESTIONS everywhere, or is one of those
+that take long to make problems and were not measured.
+"""
+
 UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)
 """Facts that are safe for any task."""
 
@@ -760,6 +785,17 @@ UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)
 def facts(task: str) -> TaskFacts:
     """Return the facts of a task, UNMEASURED for a task that is not in the table."""
     return FACTS.get(task, UNMEASURED)
+
+
+def questions(task: str, level: float | None) -> float:
+    """Return about how many different questions a task has at a level, None for its defaults.
+
+    Infinity for MANY_QUESTIONS or more, and for a task that is not in the table. Between two levels that were
+    measured, the nearer one counts.
+    """
+    row = QUESTIONS.get(task, (None,))
+    place = 0 if level is None or len(row) == 1 else 1 + round(level * (len(QUESTION_LEVELS) - 1))
+    return row[place] or math.inf
 
 
 def category(task: str) -> str:

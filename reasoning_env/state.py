@@ -24,8 +24,8 @@ Groups = Annotated[Number, Field(ge=0)]
 """A decaying count of groups."""
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or drawn ahead."""
-ArmState = tuple[Share | None, Groups, Groups, Groups]
-"""Level, groups, sum of mean scores and groups with a signal of an arm of the estimator."""
+ArmState = tuple[Share | None, Groups, Groups, Groups, Count]
+"""Level, groups, sum of mean scores, groups with a signal, and all groups ever, of an arm of the estimator."""
 
 
 class StreamState(TypedDict):

@@ -157,8 +157,8 @@ async def test_sampler_learns_scores_before_penalty(make_session: MakeSession) -
     rollouts = [make_rollout(1.0), make_rollout(1.0, reward=0.5)]
     verdicts = [Verdict(1.0, Reason.SCORED), Verdict(1.0, Reason.SCORED)]
     session.observe(await session.next(), verdicts, rollouts=rollouts)
-    (_, groups, right_share, signals) = session.state()["sampler"]["chain_sum"][0]
-    assert (groups, right_share, signals) == (1.0, 1.0, 0.0)
+    (_, *counts) = session.state()["sampler"]["chain_sum"][0]
+    assert counts == [1.0, 1.0, 0.0, 1]
 
 
 @on_module_loop

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
-from ..library_facts import without_reasoning
+from ..library_facts import MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, without_reasoning
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import build_messages, system_prompt
@@ -82,10 +82,17 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     if not options.names:
         _print_listing(samples, as_json=options.json)
     elif options.json:
-        print_json({"parameters": parameters, "samples": [_describe(sample, chat) for sample in samples]})
+        print_json(
+            {
+                "parameters": parameters,
+                "different_questions": _different_questions(parameters),
+                "samples": [_describe(sample, chat) for sample in samples],
+            }
+        )
     else:
         if not options.prompt:
             _print_parameters(parameters)
+            _print_different_questions(parameters)
         print("\n".join(_show(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
     return 0
 
@@ -206,6 +213,22 @@ def _print_parameters(parameters: Parameters) -> None:
             print(f"=== {task}: parameters (`task_params`), and the values at levels")
             Table(PARAMETER_COLUMNS, rows).print()
             print()
+
+
+def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
+    """Return how many different questions tasks have at their defaults and levels; None for MANY_QUESTIONS or more.
+
+    Tasks that were not measured are left out.
+    """
+    names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
+    return {task: dict(zip(names, QUESTIONS[task], strict=False)) for task in tasks if task in QUESTIONS}
+
+
+def _print_different_questions(tasks: Iterable[str]) -> None:
+    for task, counts in _different_questions(tasks).items():
+        few = [f"about {count} at {name}" for name, count in counts.items() if count is not None]
+        elsewhere = [f"{MANY_QUESTIONS} or more elsewhere"] if len(few) < len(counts) else []
+        print(f"=== {task}: different questions\n{', '.join(few + elsewhere)}\n")
 
 
 def _value_at(at_levels: Mapping[str, Any], level: float) -> str:

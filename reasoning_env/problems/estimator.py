@@ -9,6 +9,9 @@ give, for each arm,
   of the task under the curve (Bayes' rule on a grid). A few groups suffice for estimates at every level.
 - a *chance of a signal*: the share of groups with a signal, mixed with the chance that follows from the pass rate.
 - a *weight* among the arms of the task: the larger, the nearer the pass rate is to the target.
+- the *value of a new draw*, by which chances and weights count: an arm whose questions were served k times each has
+  1 / (1 + k). An arm with few questions is no better for being drawn twice as often. It is never worthless: a learner
+  that is right at this level alone keeps the level.
 
 Groups may be observed late and in any order, because each group names its arm. See docs/curriculum.md.
 """
@@ -16,7 +19,7 @@ Groups may be observed late and in any order, because each group names its arm. 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
@@ -32,11 +35,15 @@ START_LEVEL = 0.3
 
 @dataclass
 class ArmCounts:
-    """Decaying counts of an arm: groups, the sum of their mean scores, and groups with a signal."""
+    """Decaying counts of an arm: groups, the sum of their mean scores, and groups with a signal.
+
+    `served` counts the groups without decay.
+    """
 
     groups: float = 0.0
     right: float = 0.0
     signals: float = 0.0
+    served: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates of a task, by arm. `weights` are the shares of draws of the arms, and sum to 1."""
+    """Estimates of a task, by arm. `weights` are the shares of draws of the arms, and sum to 1.
+
+    `draw_values`, in (0, 1], fall as the questions of an arm come again.
+    """
 
     levels: Sequence[float | None]
     pass_rates: Sequence[float]
     signal_chances: Sequence[float]
+    draw_values: Sequence[float]
     weights: Sequence[float]
 
     @property
@@ -79,6 +90,7 @@ class Estimate:
             levels=[self.levels[arm] for arm in arms],
             pass_rates=[self.pass_rates[arm] for arm in arms],
             signal_chances=[self.signal_chances[arm] for arm in arms],
+            draw_values=[self.draw_values[arm] for arm in arms],
             weights=_shares([self.weights[arm] for arm in arms]),
         )
 
@@ -90,6 +102,11 @@ class Estimate:
     def signal_chance(self) -> float:
         return self._mean(self.signal_chances)
 
+    @cached_property
+    def value(self) -> float:
+        """Mean chance of a signal, each by the value of a new draw."""
+        return self._mean([chance * value for chance, value in zip(self.signal_chances, self.draw_values, strict=True)])
+
     def _mean(self, values: Sequence[float]) -> float:
         return math.fsum(weight * value for weight, value in zip(self.weights, values, strict=True))
 
@@ -98,7 +115,8 @@ class SignalEstimator:
     """Estimates of every task, for groups of `group_size` rollouts.
 
     Tasks in `adjustable` have an arm for each of LEVELS, other tasks a single arm. Levels are chosen for pass rates
-    near `target`, in (0, 1). `state` is the value of `state()` in an earlier run.
+    near `target`, in (0, 1). `questions` returns how many different questions a task has at an arm's level; infinity
+    where that is not known. `state` is the value of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
@@ -114,11 +132,13 @@ class SignalEstimator:
         adjustable: Collection[str],
         group_size: int,
         target: float,
+        questions: Callable[[str, float | None], float] = lambda task, level: math.inf,
         state: Mapping[str, Sequence[Sequence[Any]]] | None = None,
     ) -> None:
         self._adjustable = frozenset(adjustable)
         self._group_size = group_size
         self._target = target
+        self._questions = questions
         self._curves = {levels: _curves(levels, target) for levels in (LEVELS, NO_LEVELS)}
         self._counts = {task: self._restore(task, rows) for task, rows in (state or {}).items()}
         self._estimates: dict[str, Estimate] = {}
@@ -134,6 +154,7 @@ class SignalEstimator:
         nearest = round((level or 0.0) * (len(self._levels(task)) - 1))
         counts = arms.setdefault(nearest, ArmCounts())
         counts.groups += 1.0
+        counts.served += 1
         counts.right += math.fsum(scores) / len(scores)
         if max(scores) > min(scores):
             counts.signals += 1.0
@@ -172,8 +193,13 @@ class SignalEstimator:
             for arm in range(len(levels))
         ]
         chances = [self._signal_chance(rate, counts.get(arm, ArmCounts())) for arm, rate in enumerate(rates)]
-        weights = _shares([math.exp(-self.FOCUS * _divergence(self._target, rate)) for rate in rates])
-        return Estimate(levels, rates, chances, weights)
+        values = [
+            1.0 / (1.0 + counts.get(arm, ArmCounts()).served / self._questions(task, level))
+            for arm, level in enumerate(levels)
+        ]
+        near_target = [math.exp(-self.FOCUS * _divergence(self._target, rate)) for rate in rates]
+        weights = _shares([near * value for near, value in zip(near_target, values, strict=True)])
+        return Estimate(levels, rates, chances, values, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
         """Return the chance that the scores of an arm's next group differ."""

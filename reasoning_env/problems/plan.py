@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import ConfigError, InvalidReferenceError
-from ..library_facts import COMPOSITE, gameable_tasks
+from ..library_facts import COMPOSITE, gameable_tasks, questions
 from ..metrics.stats import LibraryInfo
 from ..records import Split, TaskInfo
 from ..settings import ReasoningSettings, fingerprint
@@ -217,10 +218,17 @@ def make_sampler(
     """Return the sampler of a stream of problems. `state` is the state of an earlier run's sampler."""
     curriculum = settings.complexity_mode == "curriculum"
     adaptive = settings.task_sampling == "adaptive"
+
+    def questions_of(task: str, level: float | None) -> float:
+        if task in plan.params or settings.complexity_mode == "random":
+            return math.inf  # not measured
+        return questions(task, settings.complexity_level if level is None else level)
+
     estimator = SignalEstimator(
         adjustable=plan.adjustable if curriculum else (),
         group_size=group_size,
         target=settings.curriculum_target_accuracy,
+        questions=questions_of,
         state=state,
     )
     return TaskSampler(

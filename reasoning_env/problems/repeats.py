@@ -32,11 +32,14 @@ class RepeatCounter:
         self._served[task] += 1
         if self._was_seen(task, question):
             self._repeated[task] += 1
-        is_many = self._served[task] >= self.ENOUGH and self.share(task) > self.MANY
-        if not is_many or task in self._named:
+        if task in self._named or not self._is_often(task):
             return False
         self._named.add(task)
         return True
+
+    def often(self) -> dict[str, float]:
+        """Return the tasks that are to be named by now, in name order, with their shares of repeated questions."""
+        return {task: self.share(task) for task in sorted(self._served) if self._is_often(task)}
 
     def share(self, task: str) -> float:
         """Return the share of a task's questions that were repeated."""
@@ -46,6 +49,9 @@ class RepeatCounter:
     def repeated(self) -> Mapping[str, int]:
         """Counts of repeated questions, by task."""
         return dict(self._repeated)
+
+    def _is_often(self, task: str) -> bool:
+        return self._served[task] >= self.ENOUGH and self.share(task) > self.MANY
 
     def _was_seen(self, task: str, question: str) -> bool:
         """Tell whether the question was added before, and add it."""

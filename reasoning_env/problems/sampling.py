@@ -113,8 +113,8 @@ class TaskSampler:
         """Return the shares of draws of the tasks that are left; they sum to 1."""
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
-        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the even part.
-        above = _normalize({task: self._estimate(task).signal_chance ** 2 for task in self._weights})
+        # Squared, so that a task with half the value gets a quarter of the draws above the even part.
+        above = _normalize({task: self._estimate(task).value ** 2 for task in self._weights})
         return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:

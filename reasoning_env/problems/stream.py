@@ -216,8 +216,9 @@ class ProblemStream(Generic[T]):
     def _count_repeat(self, problem: Problem) -> None:
         if self._repeats.add(problem.task, problem.question):
             logger.warning(
-                "%.0f %% of the questions of %s came before: the task has few questions at these levels",
+                "%.0f %% of the questions of %s came before: the task has few questions; `tasks %s` tells how many",
                 100 * self._repeats.share(problem.task),
+                problem.task,
                 problem.task,
             )
 

@@ -182,6 +182,14 @@ def test_parameters_are_a_table(show: Show) -> None:
     assert "=== exact (family), seed 42, level 0.5\n" in output
 
 
+def test_different_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tasks_command(["coin_flip", "chain_sum", "gcd"], tmp_path) == 0
+    told = [part.splitlines()[1] for part in capsys.readouterr().out.split("=== ") if "different questions" in part]
+    few, chain_sum = told  # a line for each task of the table
+    assert few.count("about") == 6
+    assert chain_sum.endswith(", 10000 or more elsewhere")
+
+
 def test_parameters_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tasks_command(["chain_sum", "--json"], tmp_path) == 0
     parameters = json.loads(capsys.readouterr().out)["parameters"]["chain_sum"]

@@ -213,3 +213,33 @@ def test_ceiling_is_left_out() -> None:
     estimate = SignalEstimator(adjustable={"a"}, group_size=4, target=0.7).estimate("a").below(0.5)
     assert max(level or 0.0 for level in estimate.levels) == 0.5 - LEVEL_STEP
     assert math.fsum(estimate.weights) == pytest.approx(1.0)
+
+
+def test_few_questions_lower_a_level() -> None:
+    few = make_estimator(questions=lambda task, level: 10 if level == 0.5 else math.inf)
+    many = make_estimator()
+    for estimator in (few, many):
+        for _ in range(30):
+            estimator.observe("task", 0.5, scores_of(5))
+    lowered, whole = few.estimate("task"), many.estimate("task")
+    arm = whole.levels.index(0.5)
+    assert lowered.draw_values[arm] == pytest.approx(1 / 4)
+    odds = lowered.weights[arm] / lowered.weights[arm + 1]
+    assert odds == pytest.approx(whole.weights[arm] / whole.weights[arm + 1] / 4)
+    assert lowered.pass_rates == whole.pass_rates
+
+
+def test_level_with_few_questions_stays_for_a_weak_learner() -> None:
+    """A learner that is right at level 0 alone is not sent to levels that it cannot do."""
+    estimator = make_estimator(questions=lambda task, level: 68 if level == 0.0 else math.inf)
+    serve(estimator, logistic(0.0, slope=20.0), 1_000)
+    assert (estimator.estimate("task").level or 0.0) < 0.2
+
+
+def test_served_groups_are_restored() -> None:
+    few = {"questions": lambda task, level: 10}
+    estimator = make_estimator(**few)
+    for _ in range(30):
+        estimator.observe("task", 0.5, scores_of(5))
+    restored = make_estimator(state=json.loads(json.dumps(estimator.state())), **few)
+    assert restored.estimate("task") == estimator.estimate("task")

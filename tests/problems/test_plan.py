@@ -304,3 +304,17 @@ async def test_equal_selections_are_equal_runs() -> None:
 
 async def _described(settings: ReasoningSettings) -> dict[str, Any]:
     return describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
+
+
+@pytest.mark.parametrize(("params", "is_lower"), [({}, True), ({"coin_flip": {"max_trials": 50}}, False)])
+async def test_few_questions_lower_the_share(params: Mapping[str, Any], is_lower: bool) -> None:
+    """How many questions a task has is known at its own parameters alone."""
+    settings = ReasoningSettings(tasks=["coin_flip", "gcd"], task_sampling="adaptive", task_params=params)
+    planned = await plan_tasks(settings, LIBRARY, LibraryChecker())
+    sampler = make_sampler(planned, settings, instance=0, group_size=2)
+    for index in range(400):
+        spec = sampler.draw(index, 0)
+        for task in ("coin_flip", "gcd"):
+            sampler.observe(problem_of(spec.with_request(task=task)), [0.0, 1.0])
+    report = sampler.report()
+    assert (report["coin_flip"].share < report["gcd"].share / 2) is is_lower

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -277,3 +278,14 @@ def test_redraw_leaves_an_excluded_level() -> None:
     assert sampler.redraw(spec).level == spec.level
     sampler.exclude_levels("a", 0.5)
     assert (sampler.redraw(spec).level or 0.0) < 0.5
+
+
+def test_task_with_few_questions_is_drawn_less() -> None:
+    estimator = SignalEstimator(
+        adjustable=(), group_size=SIZE, target=0.7, questions=lambda task, level: 20 if task == "maze" else math.inf
+    )
+    sampler = make_sampler(random_levels=False, estimator=estimator, adaptive=True)
+    serve(sampler, range(1_000), luck)
+    shares = {task: report.share for task, report in sampler.report().items()}
+    others = [share for task, share in shares.items() if task != "maze"]
+    assert TaskSampler.EVEN_PART / len(TASKS) < shares["maze"] < min(others) / 3

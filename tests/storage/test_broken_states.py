@@ -31,7 +31,7 @@ STATE: dict[str, Any] = {
         "quarantined": ["lcm"],
         "ceilings": {"gcd": 0.5},
     },
-    "sampler": {"gcd": [[0.25, 1.0, 0.5, 1.0]]},
+    "sampler": {"gcd": [[0.25, 1.0, 0.5, 1.0, 1]]},
     "made_with": {"seed": 1},
     "registration": 0,
     "data": {},

@@ -18,6 +18,7 @@ from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
 from ...metrics.intervals import bootstrap_interval
 from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
 from ...problems.references import module_of, without_release
+from ...problems.repeats import RepeatCounter
 from ..comparison import ProblemScore
 
 OTHER = "other"
@@ -364,6 +365,7 @@ class Figures:
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
+        self._repeats = RepeatCounter()
         self._groups = 0
         self._scores = [0] * 21
         """Rollouts by score, in steps of a twentieth."""
@@ -373,6 +375,11 @@ class Figures:
     @property
     def rollouts(self) -> int:
         return sum(tally.completions for tally in self.tasks.values())
+
+    @property
+    def often_repeated(self) -> Mapping[str, float]:
+        """Tasks that asked many questions twice, with the share; none of an evaluation, which asks none twice."""
+        return self._repeats.often()
 
     def add(self, group: DumpedGroup) -> None:
         """Count a group; a group without rollouts has failed completions alone."""
@@ -384,6 +391,8 @@ class Figures:
         self._cells[group.item_id, _level_bin(group.level)].append(fmean(group.scores))
         if not self._keep_problems:  # the problems of an evaluation have no order
             self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
+            if prompt := group.rollouts[0].conversation[:-1]:
+                self._repeats.add(group.item_id, prompt[-1]["content"])
         self._groups += 1
         for rollout in group.rollouts:
             self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1

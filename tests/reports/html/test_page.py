@@ -67,6 +67,19 @@ def test_missing_references_are_noted(tmp_path: Path) -> None:
     assert [note for note in data["notes"] if "no references" in note and str(folders[0]) in note] == data["notes"]
 
 
+def test_repeated_questions_are_noted(tmp_path: Path) -> None:
+    lines = []
+    for index in range(200):
+        one = rollout()
+        one["conversation"][0]["content"] = f"question {index % 50}"
+        new = rollout()
+        new["conversation"][0]["content"] = f"question {index}"
+        lines += [group(one, task="coin_flip", index=2 * index), group(new, index=2 * index + 1)]
+    data = report(write(tmp_path / "groups.jsonl", *lines))
+    [note] = data["notes"]
+    assert "75% of the questions of coin_flip came before" in note
+
+
 @pytest.mark.parametrize(
     ("facts", "words"),
     [

@@ -1,0 +1,37 @@
+"""The number of different questions, estimated from draws."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from reasoning_env.library_facts import FACTS, MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, questions
+from tools.pools import estimate, rounded
+
+
+@pytest.mark.parametrize("size", [50, 1_000, 9_000])
+def test_estimate_is_near(size: int) -> None:
+    numbers = random.Random(1)
+    counts = Counter(numbers.randrange(size) for _ in range(1_000))
+    assert estimate(counts.values()) == pytest.approx(size, rel=0.25)
+
+
+def test_rounded() -> None:
+    assert [rounded(number) for number in (7.0, 68.4, 1_049.0, 1_251.0)] == [7, 68, 1_000, 1_300]
+
+
+def test_questions_at_a_level() -> None:
+    row = QUESTIONS["coin_flip"]
+    assert [questions("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(row)
+    assert questions("coin_flip", 0.1) == row[1]
+    assert questions("no such task", 0.5) == float("inf")
+
+
+def test_rows_are_of_tasks_with_few_questions() -> None:
+    for task, row in QUESTIONS.items():
+        assert len(row) in (1, 1 + len(QUESTION_LEVELS)), task
+        assert any(count is not None for count in row), task
+        assert all(count is None or 0 < count < MANY_QUESTIONS for count in row), task
+        assert row[0] is None or FACTS[task].few_questions, task
