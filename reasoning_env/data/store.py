@@ -44,14 +44,14 @@ class RowStore:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
+        except (sqlite3.Error, OSError) as error:
+            raise _unusable(self.path, error, setting) from error
+        try:
             self._begin()
             earlier = self.progress("made_with")
-        except (sqlite3.Error, OSError) as error:
-            raise ConfigError(
-                f"{visible(str(self.path))} cannot be used ({error})",
-                setting=setting,
-                remedy="wait for the call that is at work there, or remove the file",
-            ) from error
+        except (sqlite3.Error, ValueError) as error:  # ValueError: progress that is no JSON
+            self._database.close()
+            raise _unusable(self.path, error, setting) from error
         if earlier is None:
             self.note("made_with", made_with)
         elif earlier != made_with:
@@ -163,6 +163,15 @@ def finished_card(out: Path, made_with: Mapping[str, Any], setting: str = "--out
 def write_card(out: Path, card: Mapping[str, Any]) -> None:
     """Write the card of an output. Raises OSError."""
     replace_file(card_path(out), [json.dumps(card, indent=2).encode() + b"\n"], mode=0o666)
+
+
+def _unusable(path: Path, error: Exception, setting: str) -> ConfigError:
+    """Return the error of a file that is no database, or that another call has locked."""
+    return ConfigError(
+        f"{visible(str(path))} cannot be used ({error})",
+        setting=setting,
+        remedy="wait for the call that is at work there, or remove the file",
+    )
 
 
 def other_settings(path: Path, earlier: object, now: Mapping[str, Any], setting: str) -> ConfigError:

@@ -275,7 +275,9 @@ def test_wrong_option_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("curriculum.yaml").write_text("env: {complexity_mode: curriculum}")
-    words = ["problems", "--count", "1", "--out", "a.jsonl", *options]
+    words = ["problems", "--count", "1", *options]
+    if "--out" not in options:
+        words += ["--out", "a.jsonl"]
     assert main(words, {}, environment_file=tmp_path / "environment.py") == 2
     assert line in capsys.readouterr().err
     assert not Path("a.jsonl").exists()

@@ -38,7 +38,8 @@ def test_failure_is_named(cli: Cli, argv: list[str], status: int, words: list[st
 def test_evaluate_shows_no_key(cli: Cli, tmp_path: Path) -> None:
     with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
         flags = [*server_flags(server.url), "--env.use_wandb=False", "--env.startup_timeout_s=600"]
-        flags += ["--openai.api_key", KEY, "--env.debug_logging=true"]
+        flags[flags.index("--openai.api_key") + 1] = KEY
+        flags += ["--env.debug_logging=true"]
         result = cli("evaluate", *flags, "--env.tasks=chain_sum,gcd", "--env.num_eval_samples_per_task=10")
     assert result.status == 0
     rows = {cells[0] for cells in map(str.split, result.stdout.splitlines()) if cells[1:2] in (["10"], ["TASKS"])}

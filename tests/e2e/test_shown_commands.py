@@ -99,6 +99,7 @@ AUDIT = {
     "audit --from audit.json --html audit.html": "audit.html",
     AUDIT_JSON: '"gcd"',
     "audit --plain": "gcd",
+    "audit --fail-on medium": "gcd",
 }
 ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
@@ -299,7 +300,9 @@ def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) 
     replaced = {
         there: here for there, here in {**addresses, MODEL: TOKENIZER, "$n": "0"}.items() if there in command.split()
     }
-    more = [] if "--config" in command else ["--env.rollout_server_url", run_api.url, "--env.use_wandb", "false"]
+    more = [] if "--config" in command else ["--env.use_wandb", "false"]
+    if "--config" not in command and "--env.rollout_server_url" not in command:
+        more += ["--env.rollout_server_url", run_api.url]
     with Trainer(run_api.url, max_batches=1) as trainer:
         serve = newcomer.start(command, replaced, *more)
         wait_until(lambda: trainer.batches or not serve.check(), "a batch")

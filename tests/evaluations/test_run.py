@@ -116,7 +116,7 @@ async def test_dropped_problem_has_no_score(question: str, dropped: DropReason) 
 
 async def test_failures_in_a_row_end_the_run() -> None:
     with pytest.raises(ServerError, match=r"\b3\b"):
-        await evaluate("1.0", "gone", "fault", "gone", *["1.0"] * 50, max_failed_groups_in_a_row=3)
+        await evaluate("1.0", *["gone", "fault"] * 3, *["1.0"] * 50, max_failed_groups_in_a_row=3)
 
 
 async def test_hopeless_failure_ends_the_run() -> None:
