@@ -101,6 +101,7 @@ AUDIT = {
     "audit --plain": "gcd",
     "audit --fail-on medium": "gcd",
 }
+AUDIT_SCORES = "audit --score my_rewards:score --rows rows.jsonl --gold answer"
 ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
 
@@ -201,6 +202,7 @@ def test_every_shown_command_is_tested() -> None:
         *COMPARE,
         *LOOK,
         *AUDIT,
+        AUDIT_SCORES,
         *SERVE,
         BY_HAND,
     }
@@ -276,6 +278,15 @@ def test_audit(newcomer: Newcomer, command: str, said: str) -> None:
         (newcomer.folder / "audit.json").write_text(newcomer.run(AUDIT_JSON, None, *ONE_TASK))
     more = [] if "--tasks" in command or "--from" in command else ONE_TASK
     assert said in newcomer.run(command, None, *more)
+
+
+def test_audit_of_score_function(newcomer: Newcomer) -> None:
+    (newcomer.folder / "my_rewards.py").write_text(
+        "def score(completion, answer, question):\n    return float(completion == answer)\n"
+    )
+    rows = [{"question": f"Which number is {number}?", "answer": str(number)} for number in range(20)]
+    (newcomer.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "my_rewards:score" in newcomer.run(AUDIT_SCORES)
 
 
 def test_judge_runs_until_stopped(newcomer: Newcomer) -> None:
