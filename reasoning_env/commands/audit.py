@@ -128,7 +128,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the page of an earlier audit's JSON file, and probe nothing",
     )
-    parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
+    parser.add_argument(
+        "--plain", action="store_true", help="audit the library's own problems and scores, not those of training"
+    )
     parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
@@ -204,7 +206,7 @@ async def _audit(
 
         names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks
         settings_to_audit = [
-            Setting(task, level, session.plan.all_params.get(task, {}), options.seed)
+            Setting(task, level, session.plan.all_params.get(task, {}), options.seed, as_is=options.plain)
             for task in names
             if options.tasks or task != COMPOSITE
             for level in options.levels

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from ..audit import AuditedTask, Report
+from ..findings import FindingRow
 
 OWN_STYLE = """
 .heat { max-width: none; width: 100%; }
@@ -24,6 +25,11 @@ OWN_STYLE = """
 .heat td.over { outline: 2px solid var(--wrong); font-weight: 700; }
 .heat td.away { outline: 2px dashed var(--fault); }
 .heat td.none { background: none; color: var(--muted); }
+.findings td { vertical-align: top; text-align: left; overflow-wrap: anywhere; }
+.findings th { text-align: left; }
+.findings td.why { min-width: 180px; max-width: 420px; white-space: pre-wrap; }
+.findings td small { display: block; color: var(--muted); }
+.findings td.high { color: var(--wrong); font-weight: 700; }
 .key { display: inline-block; color: var(--text); padding: 1px 8px; border-radius: 4px; margin-right: 4px; }
 .key.over { outline: 2px solid var(--wrong); }
 .key.away { outline: 2px dashed var(--fault); }
@@ -85,10 +91,45 @@ answer without reasoning</th></tr></thead><tbody>
 {chr(10).join(rows)}
 </tbody></table></div>
 </div>
+{_findings(report)}
 </main>
 </body>
 </html>
 """
+
+
+def _findings(report: Report) -> str:
+    """Return the card of findings, the worst first."""
+    if not report["findings"]:
+        return '<div class="card"><h2>Findings</h2><p class="note">There are none.</p></div>'
+    rows = [
+        "<tr>"
+        f'<td class="{escape(row["severity"])}">{escape(row["severity"])}</td>'
+        f"<td>{escape(row['defect']).replace('_', '_<wbr>')}</td>"
+        f"<td>{escape(_place(row))}</td>"
+        f'<td class="why">{escape(row["detail"])}<small>{escape(row["reference"])}</small></td>'
+        f'<td class="why">{escape(row["answer"])}</td>'
+        f"<td>{_number(row['score'])}</td><td>{_number(row['expected'])}</td>"
+        f'<td class="why"><code>{escape(row["command"])}</code></td></tr>'
+        for row in report["findings"]
+    ]
+    return f"""<div class="card">
+<h2>Findings</h2>
+<p class="note">{len(rows)} findings, the worst first. The right score is that of the right answer, or of the same
+answer in the other call, process or form. The command shows the finding again.</p>
+<div class="scroll"><table class="findings"><thead><tr><th>severity</th><th>defect</th><th>task</th><th>what was
+seen</th><th>answer</th><th>score</th><th>right score</th><th>command</th></tr></thead><tbody>
+{chr(10).join(rows)}
+</tbody></table></div>
+</div>"""
+
+
+def _place(row: FindingRow) -> str:
+    return row["task"] if row["level"] is None else f"{row['task']} at {row['level']:g}"
+
+
+def _number(score: float | None) -> str:
+    return "" if score is None else f"{score:.3g}"
 
 
 def _source(report: Report) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reasoning_env.reports.audit import Result, make_report
+from reasoning_env.reports.findings import Defect, Finding, Severity
 from reasoning_env.reports.html.heat_map import heat_map_page
 from reasoning_env.reports.verifier_probes import TaskAudit
 from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS
@@ -24,3 +25,29 @@ def test_names_are_escaped() -> None:
     page = heat_map_page(report)
     assert "<script>" not in page
     assert "<th><b>" not in page
+
+
+def test_findings_are_shown() -> None:
+    finding = Finding(
+        Defect.COPY_PAID,
+        "maze",
+        0.5,
+        "<i>paid</i>",
+        reference="maze:train:1",
+        answer="<b>",
+        score=0.75,
+        expected=1.0,
+        command="score maze '<answer>'",
+        severity=Severity.HIGH,
+    )
+    report = make_report([GOOD], RESULTS, LIBRARY, [finding], scores="x", seed=1)
+    page = heat_map_page(report)
+    assert "1 findings, the worst first" in page
+    assert "<td>maze at 0.5</td>" in page
+    assert "&lt;i&gt;paid&lt;/i&gt;<small>maze:train:1</small>" in page
+    assert "<td>0.75</td><td>1</td>" in page
+    assert "<i>" not in page
+
+
+def test_page_without_findings() -> None:
+    assert "There are none." in heat_map_page(make_report([GOOD], RESULTS, LIBRARY, scores="x", seed=1))
