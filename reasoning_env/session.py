@@ -55,6 +55,7 @@ from .records import (
 from .rewards import check_problem, read_verdicts, score_texts
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
+from .storage.folders import check_checkout
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -128,6 +129,7 @@ class Session(Generic[T]):
     ) -> None:
         check_whole_number("group_size", group_size, least=1)
         settings = read_settings(Session, settings, fields)
+        check_checkout(settings.checkout)
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
@@ -493,6 +495,7 @@ async def check_selection(settings: ReasoningSettings, checkout: Path | None) ->
     The library takes seconds to load, and is loaded for parameters, for a preset, and where the tasks of
     `library_facts` do not suffice.
     """
+    check_checkout(settings.checkout)
     known = [TaskInfo(task, category(task)) for task in FACTS]
     with suppress(ConfigError):
         SelectedTasks.of(settings, known)

@@ -24,9 +24,8 @@ def keep_command(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
     parser.add_argument(
         "--format",
-        type=Form,
-        choices=list(Form),
-        default=Form.MESSAGES,
+        choices=[form.value for form in Form],
+        default=Form.MESSAGES.value,
         help="messages: a row for each completion; pairs: a correct completion and another of the same group, for "
         "preference training (default: %(default)s)",
     )
@@ -37,7 +36,7 @@ def keep_command(argv: Sequence[str]) -> int:
     parser.add_argument("--max-per-problem", type=at_least_one, metavar="N", help="rows of one question at most")
     options = parser.parse_args(argv)
     selection = Selection(options.pass_rate, options.correct, options.max_per_problem)
-    card = keep_rows(options.paths, options.out, options.format, selection, command="keep " + shlex.join(argv))
+    card = keep_rows(options.paths, options.out, Form(options.format), selection, command="keep " + shlex.join(argv))
     if card["skipped"]["lines"]:
         print(f"skipped: {card['skipped']['lines']} lines or files, the first: {visible(card['skipped']['first'])}")
     print(

@@ -46,6 +46,8 @@ HELP = {
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """The commands of an environment class, whose imports take seconds."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
+COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout": "--checkout"}
+"""The options of `add_config_option` that are settings."""
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {"tasks": "--tasks", "function": "--score", "score_function": "--score"},
     "demo": {"tasks": "--tasks"},
@@ -136,8 +138,8 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout when it ends
         return 1
     except ReasoningEnvError as error:
-        if name in SETTING_NAMES:
-            error.text = error.describe(SETTING_NAMES[name])
+        if name not in ENVIRONMENT_COMMANDS:
+            error.text = error.describe({**COMMON_NAMES, **SETTING_NAMES.get(name, {})})
         _complain(environment_file, name, str(error))
         return error.exit_code
     except OSError as error:

@@ -207,7 +207,10 @@ class CommandParser(argparse.ArgumentParser):
         """Return the error for a word that is no option and no value."""
         name = word.partition("=")[0]
         if not name.startswith("--"):
-            return ConfigError(f"{word!r} is not an option", remedy="options begin with --, as in --NAME VALUE")
+            return ConfigError(
+                f"{word!r} is not an option",
+                remedy="options begin with --, as in --NAME VALUE; a value with blanks stands in quotes",
+            )
         return ConfigError(f"there is no option {name}", remedy=did_you_mean(name, self._option_string_actions))
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:

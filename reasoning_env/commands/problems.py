@@ -24,7 +24,7 @@ from ..data.problems import (
     describe_row,
 )
 from ..data.store import RowStore, finished_card, write_card
-from ..data.tables import check_name, write_rows
+from ..data.tables import check_output, write_rows
 from ..errors import ConfigError
 from ..problems.plan import describe_run
 from ..prompts.chat_format import ChatFormat
@@ -48,7 +48,7 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
     settings.
     """
     options = _parse(argv)
-    check_name(options.out, "--out")
+    check_output(options.out, "--out")
     given: dict[str, object] = {}
     if options.seed is not None:
         given["seed"] = options.seed
@@ -99,9 +99,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--format",
         dest="form",
-        type=Form,
-        choices=list(Form),
-        default=Form.ROWS,
+        choices=[form.value for form in Form],
+        default=Form.ROWS.value,
         help="columns of a row: `verl` for verl and SkyRL (default: %(default)s)",
     )
     parser.add_argument(
@@ -113,6 +112,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add_config_option(parser)
     options = parser.parse_args(argv)
+    options.form = Form(options.form)
     if options.max_prompt_tokens is not None and options.tokenizer is None:
         parser.error("--max-prompt-tokens goes with --tokenizer")
     if options.form is Form.VERL and options.tokenizer is not None and options.max_prompt_tokens is None:
@@ -136,7 +136,12 @@ def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
 def _levels(text: str) -> list[Level]:
     if text.strip() == "random":
         return ["random"]
-    levels: list[Level] = [level(part.strip()) for part in text.split(",")]
+    try:
+        levels: list[Level] = [level(part.strip()) for part in text.split(",")]
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"must be levels from 0 to 1, joined by commas, or random; got {text!r}"
+        ) from None
     if len(set(levels)) < len(levels):
         raise argparse.ArgumentTypeError(f"names a level twice; got {text!r}")
     return levels

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..runtime.text import visible
 from ..storage.files import replace_file
+from ..storage.folders import check_writable
 from ..storage.reading import describe, open_regular, parse_json, read_lines
 
 Row = Mapping[str, Any]
@@ -32,6 +33,12 @@ def check_name(path: Path, setting: str) -> None:
         raise ConfigError(f"must end in {JSON_LINES} or {PARQUET}", setting=setting, got=str(path))
     if path.suffix == PARQUET:
         _pyarrow(setting)
+
+
+def check_output(path: Path, setting: str) -> None:
+    """Raise ConfigError unless a file of rows of this name can be made."""
+    check_name(path, setting)
+    check_writable(path.absolute().parent, setting)
 
 
 @dataclass(frozen=True)

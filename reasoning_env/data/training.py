@@ -17,7 +17,7 @@ from ..dumps.reader import DumpedGroup, DumpedRollout, DumpFormatError, list_fil
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
 from .store import RowStore, finished_card, write_card
-from .tables import check_name, write_rows
+from .tables import check_output, write_rows
 from .verdicts import PassRates
 
 
@@ -72,7 +72,7 @@ def keep_rows(
 
     Raises ConfigError for files that cannot be used: no group, or an output of other settings.
     """
-    check_name(out, "--out")
+    check_output(out, "--out")
     # An earlier call's output may lie in a folder that is read.
     files = [file for path in paths for file in list_files(path) if file.resolve() != out.resolve()]
     made_with = {

@@ -27,7 +27,7 @@ from ..session import Session
 from ..settings import fingerprint
 from ..storage.reading import describe
 from .store import RowStore, finished_card, write_card
-from .tables import Malformed, Row, check_name, columns, read_rows, write_rows
+from .tables import Malformed, Row, check_name, check_output, columns, read_rows, write_rows
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ async def judge_rows(
     Raises ConfigError for files that cannot be used: without the columns, or of other settings.
     """
     check_name(path, "PATH")
-    check_name(out, "--out")
+    check_output(out, "--out")
     _check_columns(path)
     made_with = _made_with(session, path, keep)
     finished = finished_card(out, made_with)

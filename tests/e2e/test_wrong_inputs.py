@@ -37,6 +37,8 @@ TASKS = [
         "serve --env.task_sampling weighted --env.task_weights gcd=-1",
         "--env.task_weights: entry 'gcd' must be at least 0; got '-1'",
     ),
+    ("evaluate --checkout folder", "--checkout: folder holds no package reasoning_gym; name the folder in which"),
+    ("tasks gcd --checkout missing", "--checkout: missing holds no package reasoning_gym"),
     ("evaluate --tasks nope", "--tasks: there is no task 'nope' (`tasks` lists all"),
     ("evaluate --tasks zz*", "--tasks: there is no task that matches 'zz*'"),
     ("evaluate --tasks gmaes/*", "--tasks: there is no task that matches 'gmaes/*'; did you mean games/*"),
@@ -162,6 +164,12 @@ FILES = [
     ("audit --items 0", "--items must be between 1 and 10000 and --seed at least 0"),
     ("audit --levels 9", "--levels must be numbers from 0 to 1, or defaults"),
     ("demo --skill 7", "--skill"),
+    ("problems --count 4 --out /proc/a.jsonl", "--out: /proc cannot be written to"),
+    ("problems --count 4 --out a.jsonl --format verll", "--format: must be one of 'rows', 'verl'; got 'verll'"),
+    ("problems --count 4 --out a.jsonl --levels easy", "--levels: must be levels from 0 to 1, joined by commas, or"),
+    ("keep empty --out a.jsonl --format pair", "--format: must be one of 'messages', 'pairs'; got 'pair'"),
+    ("keep empty --out /proc/a.jsonl", "--out: /proc cannot be written to"),
+    ("score gcd two words", "'words' is not an option; options begin with --, as in --NAME VALUE; a value with blanks"),
 ]
 
 
