@@ -30,7 +30,7 @@ def check_url(setting: str, url: str | None) -> None:
     if not url:
         return
     if len(url.split()) != 1 or "," in url:
-        remedy = "list several servers in a file, under `openai`"
+        remedy = "list several servers in a file, under `openai`" if setting.lower().startswith("openai") else None
         raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
     try:
         parts = urlsplit(url)

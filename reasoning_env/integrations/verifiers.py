@@ -74,4 +74,4 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
 @cache
 def _judge() -> Bridge:
     """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
-    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)
+    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL") or None, start=False)

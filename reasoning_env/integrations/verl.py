@@ -43,13 +43,13 @@ RETRY_PAUSES_S = (1.0, 5.0, 30.0)
 @cache
 def judge() -> Bridge:
     """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
-    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)
+    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL") or None, start=False)
 
 
 @cache
 def row_judge(*options: tuple[str, Any]) -> ScoreBridge:
     """Return this process's bridge to a score function. The bridge starts its workers at the first call."""
-    return ScoreBridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False, **dict(options))
+    return ScoreBridge(judge_url=os.environ.get("REASONING_JUDGE_URL") or None, start=False, **dict(options))
 
 
 async def compute_score(

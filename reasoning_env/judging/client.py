@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
+from ..inference.addresses import check_url
 from ..records import Reason, Verdict
 from ..runtime.retries import pauses
 
@@ -32,7 +33,10 @@ class JudgeClient:
     """Sends groups to the server at `url`. A group has its verdicts after `timeout_s` seconds, or has none."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        """Raises ConfigError for a token that HTTP cannot carry."""
+        """Raises ConfigError for an address that is none, and for a token that HTTP cannot carry."""
+        if not url:
+            raise ConfigError("must be the address of a `judge` server", setting="judge_url", got=url)
+        check_url("judge_url", url)
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
         token = judge_token()

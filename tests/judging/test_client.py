@@ -57,6 +57,12 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "pauses", lambda: iter([0.01] * 100_000))
 
 
+@pytest.mark.parametrize("url", ["localhost:8400", "", "http://a http://b"])
+def test_address_that_is_none(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"^judge_url: must be"):
+        Bridge(judge_url=url)
+
+
 async def test_verdicts_in_order() -> None:
     async with client_of(Foreign((200, SOUND, None))) as client:
         verdicts = await client.judge("x", TEXTS)
