@@ -152,6 +152,26 @@ SEVERAL_PREMISES = (
 ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
 
+STORY_WORDS = (
+    (re.compile(r"\bin one month\?"), "in one month of 30 days?"),
+    (re.compile(r"\bspent (\S+) and got\b"), r"started with \1, got"),
+    (
+        re.compile(r"There are (\d+) girls (.*) If there are (\d+) times the number of boys"),
+        r"There are \1 girls \2 If there are \3 times as many boys as girls",
+    ),
+    (re.compile(r"\b(exercise for \d+|slew \d+) (the amount|as many)"), r"\1 times \2"),
+    (re.compile(r"\b(get to ride the [^.]* \d+|writes it in full \d+)(?=[.,])"), r"\1 times"),
+)
+"""Words of stories that say nothing, or another thing than is meant, and the words that are meant."""
+
+
+def _tell_story_clearly(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    for words, meant in STORY_WORDS:
+        question = words.sub(meant, question)
+    return question
+
+
 CLARIFICATIONS: Mapping[str, Clarification] = {
     "aiw": Clarification(
         "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
@@ -171,6 +191,11 @@ CLARIFICATIONS: Mapping[str, Clarification] = {
         "whether a second code point of the emoji is a part of the sentence",
         "encoded_sentence[{2}:]",
         _fit_hint_to_emoji,
+    ),
+    "gsm_symbolic": Clarification(
+        "how long a month is; whether a sum is had or spent; of what there are more; what a number counts",
+        "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times",
+        _tell_story_clearly,
     ),
     "knight_swap": Clarification(
         "whether more moves than needed are right",

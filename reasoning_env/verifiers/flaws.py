@@ -344,6 +344,35 @@ def _ends_before_start(entry: Entry) -> bool:
     return end < start
 
 
+STORY_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+CUT_STORIES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
+    "leave early": lambda n: n[0] * (n[1] + (100 - n[1]) * n[2] / 100) / 100,
+    "a pen pal": lambda n: (n[0] - n[1]) * n[2] * n[3] * n[4] / 60,
+    "can decorate": lambda n: n[0] * n[1] / n[2],
+    "all mentioned colors": lambda n: n[0] * (400 + 2 * n[1]) / 100,
+    "vending machines": lambda n: (n[2] * (100 - n[4]) - n[3] * n[0]) / n[1],
+    "walking trail": lambda n: n[3] + n[2] * n[3] / n[1] / 2,
+    "tubes of paint": lambda n: n[0] / 2 + 3 * n[1],
+    "left after paying": lambda n: n[0] - n[1] * n[2],
+}
+"""Stories of `gsm_symbolic` whose answer the library cuts to a whole number: words of the story, and the exact answer
+from the numbers in its text."""
+
+
+def _is_cut_story(entry: Entry) -> bool:
+    question = str(entry["question"])
+    exact = next((answer for words, answer in CUT_STORIES.items() if words in question), None)
+    if exact is None:
+        return False
+    numbers = [Fraction(number) for number in STORY_NUMBER.findall(question)]
+    return exact(numbers) != Fraction(str(entry["answer"]))
+
+
+def _rounds_half_a_dollar(entry: Entry) -> bool:
+    question = str(entry["question"])
+    return "to the nearest dollar" in question and re.search(r"\d\.50? per", question) is not None
+
+
 UNISEX_NAMES = frozenset({"Nova", "Phoenix", "Rain", "River", "Sage", "Sky", "Winter"})
 """Names of the library's men and women that do not tell which of the two a person is."""
 
@@ -435,6 +464,10 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "family_relationships": (_wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
     "graph_color": (_easy("colours in turn or by blocks are right", _is_coloured_blindly),),
     "group_anagrams": (_easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
+    "gsm_symbolic": (
+        _wrong("its answer is no whole number, and the library cuts it", _is_cut_story),
+        _wrong("it rounds half a dollar", _rounds_half_a_dollar),
+    ),
     "intermediate_integration": (
         _wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import algebra, arithmetic, games, grids, induction, logic, programs, words
+from . import algebra, arithmetic, games, grids, induction, logic, programs, stories, words
 from .contract import Solution
 
 
@@ -58,7 +58,7 @@ TABLE: dict[str, SecondOpinion] = {
     "gcd": SecondOpinion(arithmetic.greatest_common_divisor),
     "graph_color": SecondOpinion(games.graph_color),
     "group_anagrams": SecondOpinion(words.group_anagrams),
-    "gsm_symbolic": SecondOpinion(why="word problems of a hundred kinds"),
+    "gsm_symbolic": SecondOpinion(stories.gsm_symbolic),
     "intermediate_integration": SecondOpinion(algebra.integration),
     "isomorphic_strings": SecondOpinion(words.isomorphic_strings),
     "jugs": SecondOpinion(games.jugs),

@@ -27,6 +27,7 @@ SHOWN = {
     "month first": (4, {"tasks": ["weekday_of_date"]}, "/2022 (month/day/year). "),
     "color_cube_rotation": (2, {"min_rotations": 20, "max_rotations": 20}, "is a half turn that leaves the left and"),
     "emoji_mystery": (170, {}, "encoded_sentence[2:]"),
+    "gsm_symbolic": (32, {}, "If there are 2 times as many boys as girls in the park"),
     "knight_swap": (1, {}, "If yes, list the fewest moves that do it."),
     "leg_counting": (1, {"min_animals": 37, "max_animals": 37}, "a list of animals. Count the arms of a starfish"),
     "letter_counting": (1, {}, '"? Count capital and small letters alike.'),

@@ -181,6 +181,19 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         ],
         [_syllogism("Some A are not B", "No B are C", "Some A are C", "No")],
     ),
+    "story whose answer is cut": (
+        "gsm_symbolic",
+        [
+            _entry("Al has £77.60 and buys 60 nails. Each costs £0.81. What has he left after paying?", "28"),
+            _entry("Al has 3 tubes of paint and 1 of red paint. How many tubes of paint does Bo have?", "4"),
+        ],
+        [_entry("Al has £77.60 and buys 60 nails. Each costs £0.81. What has he left after paying?", "29")],
+    ),
+    "story that rounds a half": (
+        "gsm_symbolic",
+        [_entry("He sells lilies for $2.5 per bunch, and rounds to the nearest dollar.", "3")],
+        [_entry("He sells lilies for $2.51 per bunch, and rounds to the nearest dollar.", "3")],
+    ),
     "maze with the least distance": (
         "maze",
         [_entry("How far?", "5", difficulty={"dist": (5, 10)})],
