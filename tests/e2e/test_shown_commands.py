@@ -284,7 +284,7 @@ def test_audit_of_score_function(newcomer: Newcomer) -> None:
     (newcomer.folder / "my_rewards.py").write_text(
         "def score(completion, answer, question):\n    return float(completion == answer)\n"
     )
-    rows = [{"question": f"Which number is {number}?", "answer": str(number)} for number in range(20)]
+    rows = [{"question": "Which number?", "answer": str(number)} for number in range(20)]
     (newcomer.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert "my_rewards:score" in newcomer.run(AUDIT_SCORES)
 
