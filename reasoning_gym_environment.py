@@ -47,7 +47,7 @@ except ModuleNotFoundError as error:
     needed = f"the environment for Atropos needs the extra: {command_line.install_extra(Path(__file__).resolve())}"
     if __name__ == "__main__":
         raise SystemExit(f"{Path(__file__).stem}: {needed}") from None
-    raise ImportError(f"{needed}; `from reasoning_env.commands.evaluate import evaluate` needs none") from error
+    raise ImportError(f"{needed}; `from reasoning_env.commands.evaluate import evaluate` needs none") from None
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 if TYPE_CHECKING or not __package__:
