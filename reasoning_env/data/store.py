@@ -7,17 +7,20 @@ has lost at most COMMIT_S of work, and neither repeats nor misses a row.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
+from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.text import visible
 from ..storage.files import replace_file
-from ..storage.reading import read_json
+from ..storage.reading import parse_json, read_json
+
+logger = logging.getLogger(__name__)
 
 COMMIT_S = 1.0
 """Seconds of work that a killed call loses at most. A transaction takes some milliseconds."""
@@ -33,10 +36,15 @@ def card_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.card.json")
 
 
+class StoreError(ReasoningEnvError):
+    """The file of a call under way cannot be read or written: it is damaged, or the disk is full."""
+
+
 class RowStore:
     """Rows by position, progress by name, and questions that were seen. For one thread.
 
-    Raises ConfigError when another call is at work, or when rows were made with other settings.
+    Raises ConfigError when another call is at work, or when rows were made with other settings. Every method raises
+    StoreError.
     """
 
     def __init__(self, out: Path, made_with: Mapping[str, Any], setting: str = "--out") -> None:
@@ -49,9 +57,9 @@ class RowStore:
         try:
             self._begin()
             earlier = self.progress("made_with")
-        except (sqlite3.Error, ValueError) as error:  # ValueError: progress that is no JSON
+        except (sqlite3.Error, StoreError) as error:
             self._database.close()
-            raise _unusable(self.path, error, setting) from error
+            raise _unusable(self.path, error.__cause__ or error, setting) from error
         if earlier is None:
             self.note("made_with", made_with)
         elif earlier != made_with:
@@ -73,28 +81,46 @@ class RowStore:
             self._database.execute(line)
         self._committed = time.monotonic()
 
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Raise StoreError for an error of the database, and for content that no call has written."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError) as error:
+            raise StoreError(
+                f"{visible(str(self.path))} cannot be used ({visible(str(error))})",
+                remedy="free space on the disk, or remove the file to begin anew",
+            ) from error
+
+    def _execute(self, line: str, values: Sequence[object] = ()) -> list[Any]:
+        """Do one statement, and return what it finds."""
+        with self._named_errors():
+            return self._database.execute(line, values).fetchall()
+
     def add(self, position: int, row: Mapping[str, Any]) -> None:
         """Add a row. A row at the same position is replaced."""
-        self._database.execute("INSERT OR REPLACE INTO rows VALUES (?, ?)", (position, json.dumps(row)))
+        self._execute("INSERT OR REPLACE INTO rows VALUES (?, ?)", (position, json.dumps(row)))
 
     def is_new(self, task: str, question: str) -> bool:
         """Tell whether a task's question, given by its hash, comes for the first time, and remember it."""
-        cursor = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (task, question))
-        return cursor.rowcount == 1
+        with self._named_errors():
+            cursor = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (task, question))
+            return cursor.rowcount == 1
 
     def note(self, name: str, value: object) -> None:
         """Set the progress of a name: a JSON value."""
-        self._database.execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (name, json.dumps(value)))
+        self._execute("INSERT OR REPLACE INTO progress VALUES (?, ?)", (name, json.dumps(value)))
 
     def progress(self, name: str) -> Any:
         """Return the progress of a name; None without any."""
-        found = self._database.execute("SELECT value FROM progress WHERE name = ?", (name,)).fetchone()
-        return None if found is None else json.loads(found[0])
+        found = self._execute("SELECT value FROM progress WHERE name = ?", (name,))
+        with self._named_errors():
+            return parse_json(found[0][0].encode()) if found else None
 
     def clear(self) -> None:
         """Remove all rows and questions."""
         for table in ("rows", "seen"):
-            self._database.execute(f"DELETE FROM {table}")
+            self._execute(f"DELETE FROM {table}")
 
     def commit_in_time(self) -> None:
         """Make everything lasting, if the last time is COMMIT_S ago."""
@@ -103,27 +129,35 @@ class RowStore:
 
     def commit(self) -> None:
         """Make everything lasting."""
-        self._database.execute("COMMIT")
-        self._database.execute("BEGIN IMMEDIATE")
+        self._execute("COMMIT")
+        self._execute("BEGIN IMMEDIATE")
         self._committed = time.monotonic()
 
     def __len__(self) -> int:
-        return int(self._database.execute("SELECT COUNT(*) FROM rows").fetchone()[0])
+        return int(self._execute("SELECT COUNT(*) FROM rows")[0][0])
 
     def has(self, position: int) -> bool:
         """Tell whether there is a row at a position."""
-        return self._database.execute("SELECT 1 FROM rows WHERE position = ?", (position,)).fetchone() is not None
+        return bool(self._execute("SELECT 1 FROM rows WHERE position = ?", (position,)))
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield positions and rows, in the order of their positions."""
-        for position, row in self._database.execute("SELECT position, row FROM rows ORDER BY position"):
-            yield position, json.loads(row)
+        with self._named_errors():
+            for position, text in self._database.execute("SELECT position, row FROM rows ORDER BY position"):
+                row = parse_json(text.encode())
+                if not isinstance(row, dict):
+                    raise ValueError(f"row {position} is no JSON object")
+                yield position, row
 
     def close(self) -> None:
         """Make everything lasting and close the file. Safe to call twice."""
-        with suppress(sqlite3.ProgrammingError):
+        try:
             self._database.execute("COMMIT")
-            self._database.close()
+        except sqlite3.ProgrammingError:  # it is closed
+            pass
+        except sqlite3.Error as error:  # what went wrong before is raised, or the caller has all rows elsewhere
+            logger.warning("%s: the last rows are not stored (%s)", visible(str(self.path)), visible(str(error)))
+        self._database.close()
 
     def remove(self) -> None:
         """Close and remove the file: its rows are written elsewhere."""
@@ -165,7 +199,7 @@ def write_card(out: Path, card: Mapping[str, Any]) -> None:
     replace_file(card_path(out), [json.dumps(card, indent=2).encode() + b"\n"], mode=0o666)
 
 
-def _unusable(path: Path, error: Exception, setting: str) -> ConfigError:
+def _unusable(path: Path, error: BaseException, setting: str) -> ConfigError:
     """Return the error of a file that is no database, or that another call has locked."""
     return ConfigError(
         f"{visible(str(path))} cannot be used ({error})",

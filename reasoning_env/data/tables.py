@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -124,20 +124,41 @@ def _pyarrow(setting: str) -> Any:
 
 
 def _parquet(path: Path, setting: str) -> Any:
-    """Return an open file of Parquet. Raises ConfigError for other content, and OSError."""
+    """Return an open file of Parquet. Raises ConfigError for other content."""
     arrow = _pyarrow(setting)
     reader = importlib.import_module("pyarrow.parquet")
     try:
         return reader.ParquetFile(path)
-    except arrow.ArrowException as error:
+    except (arrow.ArrowException, OSError) as error:
         raise ConfigError(f"{visible(str(path))} is no file of Parquet", setting=setting) from error
 
 
-def _read_parquet(path: Path, setting: str) -> Iterator[Row]:
+def _read_parquet(path: Path, setting: str) -> Iterator[Row | Malformed]:
+    arrow = _pyarrow(setting)
     with open_regular(path):  # pyarrow would wait for a FIFO
         pass
-    for batch in _parquet(path, setting).iter_batches(batch_size=BLOCK):
-        yield from batch.to_pylist()
+    batches = _parquet(path, setting).iter_batches(batch_size=BLOCK)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (arrow.ArrowException, OSError) as error:
+            reason = visible(str(error), limit=300)
+            raise ConfigError(f"{visible(str(path))} is damaged ({reason})", setting=setting) from error
+        if batch is None:
+            return
+        yield from _rows_of_batch(arrow, batch)
+
+
+def _rows_of_batch(arrow: Any, batch: Any) -> Sequence[Row | Malformed]:
+    """Return the rows of a block. A row with text that is no UTF-8, or a time that Python has not, is Malformed."""
+    try:
+        rows: list[Row | Malformed] = batch.to_pylist()
+    except (ValueError, OverflowError, arrow.ArrowException) as error:
+        if batch.num_rows == 1:
+            return [Malformed(visible(str(error), limit=300))]
+        one_by_one = (batch.slice(number, 1) for number in range(batch.num_rows))
+        return [row for single in one_by_one for row in _rows_of_batch(arrow, single)]
+    return rows
 
 
 def _types(arrow: Any) -> dict[str, Any]:
@@ -168,6 +189,7 @@ def _write_parquet(
     else:
         schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
     part = path.with_name(f"{path.name}.writing")
+    part.unlink(missing_ok=True)  # pyarrow would wait for a FIFO, and write where a link leads
     try:
         with parquet.ParquetWriter(part, schema) as writer:
             for block in _blocks(rows()):

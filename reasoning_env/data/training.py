@@ -7,6 +7,7 @@ they are in.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,7 +75,7 @@ def keep_rows(
     """
     check_output(out, "--out")
     # An earlier call's output may lie in a folder that is read.
-    files = [file for path in paths for file in list_files(path) if file.resolve() != out.resolve()]
+    files = [file for path in paths for file in list_files(path) if os.path.realpath(file) != os.path.realpath(out)]
     made_with = {
         "files": [[file.name, file.stat().st_size] for file in files],
         "form": form.value,

@@ -221,6 +221,7 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> N
     error of `pieces`.
     """
     part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)  # a FIFO would never open, and a link would be followed
     try:
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(pieces)

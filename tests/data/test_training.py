@@ -111,3 +111,8 @@ def test_no_group(tmp_path: Path) -> None:
 def test_wrong_option(tmp_path: Path, options: str) -> None:
     with pytest.raises(ConfigError, match=options.split()[0]):
         keep_command([str(tmp_path), "--out", str(tmp_path / "out.jsonl"), *options.split()])
+
+
+def test_out_that_is_a_link_to_itself(keep: Keep, tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").symlink_to("out.jsonl")
+    assert texts(keep(line(RIGHT, WRONG), options="--correct")) == ["right"]
