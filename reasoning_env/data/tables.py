@@ -161,6 +161,13 @@ def _rows_of_batch(arrow: Any, batch: Any) -> Sequence[Row | Malformed]:
     return rows
 
 
+def arrow_schema(types: Mapping[str, str]) -> Any:
+    """Return the schema of columns with these types, by name: see `_types`."""
+    arrow = importlib.import_module("pyarrow")
+    named = _types(arrow)
+    return arrow.schema([(name, named[kind]) for name, kind in types.items()])
+
+
 def _types(arrow: Any) -> dict[str, Any]:
     message = arrow.struct([("role", arrow.string()), ("content", arrow.string())])
     return {
@@ -182,12 +189,11 @@ def _write_parquet(
 ) -> None:
     arrow = _pyarrow(str(path))
     parquet = importlib.import_module("pyarrow.parquet")
-    named = _types(arrow)
     if types is None:
         known = _parquet(like, "PATH").schema_arrow if like is not None and like.suffix == PARQUET else []
         schema = _infer(arrow, rows(), {field.name: field.type for field in known}, path)
     else:
-        schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
+        schema = arrow_schema(types)
     part = path.with_name(f"{path.name}.writing")
     part.unlink(missing_ok=True)  # pyarrow would wait for a FIFO, and write where a link leads
     try:

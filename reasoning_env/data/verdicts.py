@@ -36,6 +36,11 @@ ROWS_AT_ONCE = 32
 RETRY_PAUSES_S = (1.0, 5.0)
 """Pauses before a row is judged again after a fault of ours."""
 SINGLE, SEVERAL = "completion", "completions"
+ADDED: Mapping[str, Mapping[str, str]] = {
+    SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
+    SEVERAL: {"scores": "numbers", "reasons": "texts", "pass_rate": "number"},
+}
+"""The columns that rows get, by their column of completions, each with its type in Parquet: see `tables`."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,180 @@
+"""Measure `problems` and `rescore` beside a plain loop over the library that writes the same Parquet.
+
+The loop takes items 0, 1, 2 ... of a dataset of each task, writes them, and scores answers with `score_answer`. There
+are 20 tasks, the library's slowest among them. Prints one line of JSON:
+
+- `rows_s` and `verdicts_s` of each, workers' start included. A row is judged with the right answer and a wrong one.
+- `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served because its
+  answer is wrong or cannot be told (`flawed`), or whose answer is corrected (`corrected`)
+- with `--memory 10000,100000`: the most memory in megabytes of the main process of `rescore`, by rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from reasoning_env import ReasoningSettings, Session
+from reasoning_env.commands.problems import write_problems
+from reasoning_env.data.problems import Wanted
+from reasoning_env.data.tables import write_rows
+from reasoning_env.data.verdicts import judge_rows
+from reasoning_env.problems.references import hash_words
+
+TASKS = (
+    "ab",
+    "basic_arithmetic",
+    "caesar_cipher",
+    "chain_sum",
+    "coin_flip",
+    "countdown",
+    "family_relationships",
+    "futoshiki",
+    "gcd",
+    "knight_swap",
+    "letter_counting",
+    "maze",
+    "prime_factorization",
+    "propositional_logic",
+    "puzzle24",
+    "quantum_lock",
+    "sokoban",
+    "spell_backward",
+    "tower_of_hanoi",
+    "zebra_puzzles",
+)
+LOOP_SEED = 42
+RESCORE = """
+import resource, sys
+from pathlib import Path
+from reasoning_env.commands.main import main
+assert main(["rescore", sys.argv[1], "--out", sys.argv[2]], {}, environment_file=Path("environment.py")) == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def settings() -> ReasoningSettings:
+    return ReasoningSettings(tasks=list(TASKS), num_eval_samples_per_task=20, worker_niceness=0)
+
+
+def write_ours(folder: Path, count: int) -> float:
+    started = time.perf_counter()
+    asyncio.run(write_problems(Session(settings()), Wanted(count * len(TASKS)), folder / "ours.parquet"))
+    return time.perf_counter() - started
+
+
+def write_loop(folder: Path, count: int) -> tuple[float, list[dict[str, Any]], dict[str, Any]]:
+    """Write the rows of the plain loop; return the seconds, the rows, and the datasets."""
+    started = time.perf_counter()
+    library = importlib.import_module("reasoning_gym")
+    datasets = {task: library.create_dataset(task, seed=LOOP_SEED, size=count) for task in TASKS}
+    rows = []
+    for task, dataset in datasets.items():
+        for item in dataset:
+            question, answer = item["question"], item["answer"]
+            rows.append({"task": task, "question": question, "answer": answer, "metadata": repr(item["metadata"])})
+    types = dict.fromkeys(("task", "question", "answer", "metadata"), "text")
+    write_rows(folder / "loop.parquet", lambda: rows, types)
+    return time.perf_counter() - started, rows, datasets
+
+
+def judge_ours(folder: Path) -> tuple[int, float]:
+    """Judge two completions of each row; return their number and the seconds."""
+    from reasoning_env.data.tables import Malformed, read_rows
+
+    rows = [row for row in read_rows(folder / "ours.parquet", "FILE") if not isinstance(row, Malformed)]
+    answered = [{**row, "completions": [f"<answer>{row['answer']}</answer>", "<answer>7</answer>"]} for row in rows]
+    write_rows(folder / "answered.jsonl", lambda: answered)
+    started = time.perf_counter()
+    asyncio.run(judge_rows(Session(settings()), folder / "answered.jsonl", folder / "judged.parquet"))
+    return 2 * len(rows), time.perf_counter() - started
+
+
+def judge_loop(folder: Path, rows: Sequence[dict[str, Any]], datasets: dict[str, Any], count: int) -> float:
+    """Score as many answers with the library, make each problem again from its number, and write the scores."""
+    started = time.perf_counter()
+    scored = []
+    for number, row in enumerate(rows):
+        dataset = datasets[row["task"]]
+        item = dataset[number % count]
+        scored.append({**row, "scores": [dataset.score_answer(answer, item) for answer in (item["answer"], "7")]})
+    write_rows(folder / "scored.parquet", lambda: scored)
+    return time.perf_counter() - started
+
+
+async def faults_of_loop(rows: Sequence[dict[str, Any]], count: int) -> dict[str, float]:
+    """Return the shares of the loop's rows that are repeated, in the evaluation set, flawed or corrected."""
+    seen: set[tuple[str, str]] = set()
+    faults = dict.fromkeys(("repeated", "in_evaluation", "flawed", "corrected"), 0)
+    async with Session(settings()) as session:
+        held_out = {(each.task, hash_words(each.question)) for each in await session.evaluation_set.problems()}
+        for number, row in enumerate(rows):
+            key = (row["task"], hash_words(row["question"]))
+            faults["repeated"] += key in seen
+            faults["in_evaluation"] += key in held_out
+            seen.add(key)
+            as_served = await session.pool.generate(
+                (await session.make(row["task"], LOOP_SEED + number % count)).spec.with_request(as_is=False), 60.0
+            )
+            faults["flawed"] += bool(as_served.flawed)
+            faults["corrected"] += not as_served.flawed and as_served.answer != row["answer"]
+    return {name: round(number / len(rows), 4) for name, number in faults.items()}
+
+
+def memory_of_rescore(folder: Path, rows: int) -> float:
+    """Return the most megabytes of the main process that judges so many rows."""
+    path = folder / f"{rows}.jsonl"
+
+    async def reference() -> str:
+        async with Session(tasks=["gcd"]) as session:
+            return (await session.make("gcd", 7)).reference
+
+    reference_text = asyncio.run(reference())
+    with path.open("w") as file:
+        for number in range(rows):
+            row = {"reference": reference_text, "number": number, "completion": f"<answer>{number}</answer>"}
+            file.write(json.dumps(row) + "\n")
+    out = folder / f"{rows}-scored.parquet"
+    ended = subprocess.run([sys.executable, "-c", RESCORE, str(path), str(out)], capture_output=True, text=True)
+    ended.check_returncode()
+    return float(ended.stdout.split()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=100, help="rows of each task (default: %(default)s)")
+    parser.add_argument("--memory", default="", metavar="ROWS,ROWS", help="measure memory at so many rows instead")
+    options = parser.parse_args()
+    result: dict[str, Any] = {"benchmark": "data"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.memory:
+            result["memory_mb"] = {rows: memory_of_rescore(folder, int(rows)) for rows in options.memory.split(",")}
+        else:
+            ours_s = write_ours(folder, options.count)
+            loop_s, rows, datasets = write_loop(folder, options.count)
+            verdicts, judged_s = judge_ours(folder)
+            scored_s = judge_loop(folder, rows, datasets, options.count)
+            ours_rows = json.loads((folder / "ours.parquet.card.json").read_text())["rows"]
+            result |= {
+                "rows_s": {"problems": round(ours_rows / ours_s, 1), "loop": round(len(rows) / loop_s, 1)},
+                "verdicts_s": {
+                    "rescore": round(verdicts / judged_s, 1),
+                    "loop": round(2 * len(rows) / scored_s, 1),
+                },
+                "loop": asyncio.run(faults_of_loop(rows, options.count)),
+            }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Problems and verdicts of Ray Data on a real cluster of two nodes on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="needs the extra `ray`: make integrations")
+
+import pyarrow
+import pyarrow.parquet
+from ray.cluster_utils import Cluster
+
+import reasoning_env
+from reasoning_env import ReasoningSettings, Session
+from reasoning_env.data.problems import Wanted, problems
+from reasoning_env.data.verdicts import verdicts
+from reasoning_env.integrations.ray_data import JudgeRows, problem_rows
+from reasoning_gym_testing import InferenceServer
+from tests.waiting import PATIENCE_S
+
+# The packages' own warnings are not this project's.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1, worker_niceness=0)
+WANTED = Wanted(count=200, levels=(0.25, 0.5))
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A head and a second node, which a test may kill."""
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster.second = cluster.add_node(num_cpus=2)
+    cluster.connect()
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def complete(row: dict[str, Any]) -> list[str]:
+    return [f"<answer>{row['answer']}</answer>", "<answer>5</answer>", "no answer"]
+
+
+def complete_slowly(batch: pyarrow.Table) -> pyarrow.Table:
+    time.sleep(0.5)
+    completions = pyarrow.array([complete(row) for row in batch.to_pylist()])
+    return batch.append_column("completions", completions)
+
+
+async def judged_here() -> list[dict[str, Any]]:
+    """The rows of one process, in the order of the file."""
+    async with Session(SETTINGS) as session:
+        rows = [{**row, "completions": complete(row)} async for row in problems(session, WANTED)]
+        return sorted([row async for row in verdicts(session, rows)], key=lambda row: row["index"])
+
+
+def test_killed_node_loses_no_row(cluster: Any) -> None:
+    made = problem_rows(SETTINGS, WANTED, parts=2, concurrency=2, num_cpus=0.5)
+    sampled = made.map_batches(complete_slowly, batch_size=5, batch_format="pyarrow", num_cpus=0.5)
+    judged = sampled.map_batches(
+        JudgeRows, fn_constructor_args=(SETTINGS,), batch_size=5, batch_format="pyarrow", concurrency=2, num_cpus=0.5
+    )
+    rows = iter(judged.iter_rows())
+    found = [next(rows)]
+    cluster.remove_node(cluster.second, allow_graceful=False)
+    found += rows
+    assert sorted(found, key=lambda row: row["index"]) == asyncio.run(judged_here())
+
+
+def test_example_writes_parquet(tmp_path: Path) -> None:
+    with InferenceServer() as server:
+        words = [sys.executable, "-m", "examples.ray_data", f"{server.url}/v1", "model", str(tmp_path / "rows")]
+        subprocess.run(words, cwd=ROOT, check=True, timeout=PATIENCE_S)
+    rows = pyarrow.parquet.read_table(tmp_path / "rows").to_pylist()
+    assert len({row["question"] for row in rows}) == len(rows) == 100
+    assert all(len(row["scores"]) == 4 for row in rows)
