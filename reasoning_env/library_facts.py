@@ -769,6 +769,8 @@ QUESTIONS: Mapping[str, tuple[int | None, ...]] = {
     "prime_factorization": (1100, 1100, 2600, 4100, 4200, 4500),
     "products": (None, 100, None, None, None, None),
     "self_reference": (2000,),
+    "spell_backward": (None, 1500, None, None, None, None),
+    "string_splitting": (210, 1500, None, None, None, None),
     "string_synthesis": (220, 1400, None, None, None, None),
     "tower_of_hanoi": (90, 250, 250, 250, 310, 310),
 }
