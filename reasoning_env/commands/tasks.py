@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from ..prompts.messages import build_messages, system_prompt
 from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, TaskInfo
 from ..runtime.terminal import Table, print_json
+from ..runtime.text import visible
 from ..session import Session
 from ..settings import SYSTEM_PROMPT
 from ..storage.folders import find_checkout
@@ -162,6 +165,10 @@ def read_chat_format(name: str, *, setting: str = "--tokenizer_name", **chat_opt
         from transformers import AutoTokenizer  # takes seconds to import, and only tokens need it
     except ImportError as error:
         raise ConfigError("needs transformers", setting=setting, remedy="pip install transformers") from error
+    if not Path(name).exists():
+        # Without a network this takes a minute and a half to fail, with two warnings of the hub's client for each try.
+        print(f"loading the tokenizer {visible(name)}", file=sys.stderr)
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(name)
     except Exception as error:  # tokenizers raise many kinds of errors for unreadable files

@@ -83,7 +83,7 @@ COMPARE = {
 }
 LOOK = {
     "tasks": "gcd",
-    "tasks gcd,games": "Greatest Common Divisor",
+    "tasks gcd": "Greatest Common Divisor",
     "tasks chain_sum --prompt": "<answer>",
     "tasks chain_sum --prompt --tokenizer_name Qwen/Qwen3-8B": "<|im_start|>",
     "score gcd --seed 7 <answer>3</answer>": "reason    wrong",
