@@ -17,7 +17,7 @@ from typing import Any
 import reasoning_gym
 
 from reasoning_env.library_facts import COMPOSITE, FACTS, facts
-from reasoning_env.verifiers import Scorer
+from reasoning_env.verifiers import Scorer, find_failure
 from tests.solvers.table import TABLE
 
 from .honest_forms import FormClass, honest_forms
@@ -73,10 +73,26 @@ def answered_problems(task: str, seed: int, count: int) -> list[Answered]:
     """Return a few entries with a right answer; a third of `count` of a task whose entries take long."""
     with _own_folder():
         dataset = reasoning_gym.create_dataset(task, seed=seed, size=5 * count)
-        found = (Answered(dataset, entry, answer) for entry in dataset if (answer := _right_answer(task, entry)))
+        found = (
+            Answered(dataset, entry, answer)
+            for entry in _entries(task, dataset)
+            if (answer := _right_answer(task, entry))
+        )
         if task == "codeio":
             found = (problem for problem in found if len(problem.answer) <= MAX_TREE_CHARACTERS)
         return list(islice(found, max(1, count // 3) if task in SLOW else count))
+
+
+def _entries(task: str, dataset: Any) -> Iterator[Any]:
+    """Yield the entries of a dataset, but those that the library fails to make."""
+    for index in range(len(dataset)):
+        try:
+            entry = dataset[index]
+        except Exception as error:
+            if find_failure(task, error) is None:
+                raise
+        else:
+            yield entry
 
 
 def _right_answer(task: str, entry: Any) -> str:

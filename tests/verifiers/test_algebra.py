@@ -370,3 +370,18 @@ NEAR = st.text(alphabet="xC0123456789.e+-*/(), EIpisnlogqrt_", max_size=40)
 @settings(max_examples=200, derandomize=True)
 def test_any_text(check: str, text: str) -> None:
     ask(CHECKS[check], text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "integrand", "right"),
+    [
+        ("x**2/2 + C", "x", True),
+        ("abs(x**2/2 + C)", "x", False),
+        ("abs(x**2/2)", "x", True),
+        ("log(abs(x)) + C", "1/x", True),
+        ("log(C*x)", "1/x", True),
+        ("exp(x) + C + K", "exp(x)", True),
+    ],
+)
+def test_constants_below_zero(answer: str, integrand: str, right: bool) -> None:
+    assert is_antiderivative(answer, integrand, "x") is right

@@ -61,6 +61,8 @@ ENOUGH_POINTS = 4
 """Elementary functions that agree within TOLERANCE at this many points are the same."""
 OTHER_VALUE = "0.5772"
 """The value of names other than the variable."""
+NEGATIVE_VALUES: Mapping[str, str] = {"0.7351": "-97.5772"}
+"""By point, their values where these are far below zero: in `abs(x**2 + C)` the constant decides the slope."""
 DIGITS = 140
 """Digits of the numbers from which slopes are calculated."""
 STEP = "1e-40"
@@ -295,8 +297,9 @@ def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | N
             x = mpmath.mpf(point)
             step = mpmath.mpf(STEP)
             expected = _value(target, variable, x, mpmath.mp)
-            low = _value(said, variable, x - step, mpmath.mp)
-            high = _value(said, variable, x + step, mpmath.mp)
+            others = NEGATIVE_VALUES.get(point, OTHER_VALUE)
+            low = _value(said, variable, x - step, mpmath.mp, others)
+            high = _value(said, variable, x + step, mpmath.mp, others)
             if expected is None or low is None or high is None:
                 return None
             slope = (high - low) / (2 * step)
@@ -358,10 +361,13 @@ class _Constants:
         return value
 
 
-def _value(tree: ast.expr, variable: str, point: Number, context: Context) -> Number | None:
-    """Return a tree's value in one of mpmath's contexts; None where the value is no finite number."""
+def _value(tree: ast.expr, variable: str, point: Number, context: Context, others: str = OTHER_VALUE) -> Number | None:
+    """Return a tree's value in one of mpmath's contexts; None where the value is no finite number.
+
+    `others` is the value of names other than the variable.
+    """
     try:
-        value = _evaluate(tree, _Numeric(variable, point, context))
+        value = _evaluate(tree, _Numeric(variable, point, context, others))
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None
@@ -370,15 +376,16 @@ def _value(tree: ast.expr, variable: str, point: Number, context: Context) -> Nu
 class _Numeric:
     """Numbers of one of mpmath's contexts, with the variable at one point."""
 
-    def __init__(self, variable: str, point: Number, context: Context) -> None:
+    def __init__(self, variable: str, point: Number, context: Context, others: str) -> None:
         self._context = context
+        self._others = others
         self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
 
     def number(self, digits: str) -> Number:
         return self._context.mpf(digits)
 
     def name(self, name: str) -> Number:
-        return self._values.get(name, self._context.mpf(OTHER_VALUE))
+        return self._values.get(name, self._context.mpf(self._others))
 
     def operate(self, sign: type[ast.AST], operands: list[Number]) -> Number:
         return OPERATIONS[sign](*operands)
