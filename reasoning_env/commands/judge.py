@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import errno
 import ipaddress
+import logging
+import math
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +30,8 @@ from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
+
+logger = logging.getLogger(__name__)
 
 OPTIONS = {
     "num_generators": "--generators",
@@ -159,6 +165,8 @@ def _option(name: str) -> str:
 
 
 READY_POLL_S = 0.05
+ACCEPT_WARNING_S = 60.0
+"""Seconds between two warnings that connections cannot be accepted."""
 MAX_PORT = 65_535
 
 
@@ -189,6 +197,7 @@ async def _serve(
     runner = JudgeServer(cluster or local, token=token, limits=limits, rows=isinstance(local, ScoreJudge)).runner()
 
     async def work() -> None:
+        _calm_accept_errors(asyncio.get_running_loop())
         if cluster is None:
             await local.start()
         await runner.setup()
@@ -213,6 +222,26 @@ async def _serve(
         await local.close()
 
     await run_until_signal(work, close)
+
+
+def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
+    """Warn once a minute that connections cannot be accepted, because no file descriptor is left.
+
+    asyncio logs 128 tracebacks a second meanwhile, and as many at the end, when it goes on with a closed socket.
+    """
+    warned = -math.inf
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal warned
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            if time.monotonic() - warned >= ACCEPT_WARNING_S:
+                warned = time.monotonic()
+                logger.warning("further connections wait: %s; raise the limit with ulimit -n", error.strerror)
+        elif not (isinstance(error, ValueError) and "_start_serving" in context["message"]):
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
 
 
 def _join_cluster(address: str, make: Callable[[], Session[Problem] | ScoreJudge]) -> Judge | RowJudge:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 import signal
 import subprocess
@@ -161,3 +163,16 @@ def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: s
 def test_error_of_a_score_function_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "--score", "nowhere:score", "--port", "0"], {}, environment_file=tmp_path / "x.py") == 2
     assert capsys.readouterr().err.startswith("x judge: --score: there is no module nowhere:")
+
+
+async def test_no_descriptor_for_connections(caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.get_running_loop()
+    judge._calm_accept_errors(loop)
+    for _ in range(3):
+        error = OSError(errno.EMFILE, "Too many open files")
+        loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": error})
+    closed = "Exception in callback BaseSelectorEventLoop._start_serving(...)"
+    loop.call_exception_handler({"message": closed, "exception": ValueError("Invalid file descriptor: -1")})
+    assert caplog.messages == ["further connections wait: Too many open files; raise the limit with ulimit -n"]
+    loop.call_exception_handler({"message": "another error", "exception": ValueError("odd")})
+    assert caplog.messages[1:] == ["another error"]
