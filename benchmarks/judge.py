@@ -7,6 +7,8 @@ Then one answer in a hundred keeps the library's verifier busy for seconds (`9**
 well write); all other answers are right. `judge` is compared with two kinds of handlers that call `score_answer`: on
 the event loop, and in a thread with a time limit, after which the answer scores 0. Prints one line of JSON: rollouts/s
 by format; for each way verdicts/s, right answers that scored 0, and the longest wait for `/health` in seconds.
+
+`--score` measures any score function instead (`_score.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from aiohttp import web
 from reasoning_env import Problem, ReasoningSettings, Session
 from reasoning_env.judging.server import JudgeServer
 from reasoning_gym_testing.http_server import HOST, free_port
+
+from . import _score
 
 GROUP_SIZE = 8
 AT_ONCE = 64
@@ -238,7 +242,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=200)
     parser.add_argument("--answers", type=int, default=1000, help="of the load with slow ones")
+    parser.add_argument("--score", action="store_true", help="a score function whose completions hang and crash")
+    parser.add_argument("--completions", type=int, default=10_000, help="of --score")
     options = parser.parse_args()
+    if options.score:
+        print(json.dumps(asyncio.run(_score.measure(options.completions, SETTINGS.num_verifiers))))
+        print(json.dumps(asyncio.run(_score.measure_math_verify())))
+        return
     with serving("judge") as url:
         found: dict[str, Any] = {"rollouts_per_s": asyncio.run(measure_formats(url, options.groups))}
         found["judge"] = asyncio.run(measure_slow_judge(url, options.answers))

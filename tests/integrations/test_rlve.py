@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
+import random
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
-from reasoning_env import Problem, Session
+from reasoning_env import Bridge, Problem, Session
+from reasoning_env.commands.evaluate import evaluate_command
+from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason
+from reasoning_gym_testing.http_server import FaultyServer
 
 pytest.importorskip("Gym", reason="needs rlve-gym: make integrations-rlve")
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 EVALUATING = ("rlve/CountdownClose", "rlve/CountdownEqual", "rlve/Differentiate", "rlve/Integral")
 """Environments that hand a model's text to `sympify` or `eval`."""
+
+
+class ConstantModel(FaultyServer):
+    """A server of chat completions that gives the same answer to every question."""
+
+    TEXT = "<answer>1</answer>"
+
+    def make_app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self.complete)
+        return app
+
+    async def complete(self, request: web.Request) -> web.Response:
+        choice = {"message": {"content": self.TEXT}, "finish_reason": "stop"}
+        return web.json_response({"choices": [choice], "usage": {"completion_tokens": 5}})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -37,6 +60,63 @@ async def test_right_answers_earn_one(session: Session[Problem]) -> None:
     )
     assert {problem.task for problem, (right, _) in zip(answered, judged, strict=True) if not right.correct} == set()
     assert {problem.task for problem, (_, wrong) in zip(answered, judged, strict=True) if wrong.score > 0} == set()
+
+
+@on_module_loop
+async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None:
+    """On the problems of all environments, named by reference, with a right and a wrong answer to each."""
+    problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
+    texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
+    async with TestServer(JudgeServer(session).app()) as server:
+        own = Bridge(tasks=["rlve/*"], task_modules=["rlve"], scoring_deadline_s=2.0, start=False)
+        over_http = Bridge(judge_url=str(server.make_url("/")))
+        ways = (session.judge, own.ajudge, over_http.ajudge)
+        judged = [
+            await asyncio.gather(*(judge(reference, of_one) for reference, of_one in texts.items())) for judge in ways
+        ]
+        for bridge in (own, over_http):
+            await asyncio.to_thread(bridge.close)
+    by_session, *others = [
+        [[(verdict.score, verdict.reason) for verdict in of_one] for of_one in of_way] for of_way in judged
+    ]
+    assert len(by_session) == 400
+    assert others == [by_session, by_session]
+
+
+def test_evaluation_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores of an evaluation of all environments are the session's."""
+    monkeypatch.chdir(tmp_path)
+    with ConstantModel() as server:
+        words = ["m", "--task-modules", "rlve", "--tasks", "rlve/*", "--limit", "1", "-n", "1"]
+        assert evaluate_command([*words, "--base-url", f"{server.url}/v1"], tmp_path, "program", "pip") == 0
+    [samples] = tmp_path.glob("evals/m-*/samples.jsonl")
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    with Bridge(tasks=["rlve/*"], task_modules=["rlve"], scoring_deadline_s=2.0) as bridge:
+        judged = [bridge.judge(line["reference"], [ConstantModel.TEXT]) for line in lines]
+    assert len(lines) == 400
+    assert [line["rollouts"][0]["score"] for line in lines] == [verdict.score for [verdict] in judged if verdict]
+
+
+def test_curriculum_over_twenty() -> None:
+    """A learner with a pass rate of one half at level 0.5 is led to problems with the target's pass rate."""
+    names = (
+        "AdditionTable Axis_KCenter BezoutIdentity Binario BinaryAlternation Bridge Cinema CleaningUp Cornfield "
+        "Division Fibonacci FutoshikiPuzzle GaussianElimination GridBFS GridComponent GraphIsomorphism CoinSquareGame "
+        "ConstructHackInterval DistinctArrayPermutation EightDigitPuzzle"
+    )
+    tasks = [f"rlve/{name}" for name in names.split()]
+    luck = random.Random(1)
+    rates: list[float] = []
+    with Bridge(tasks=tasks, task_modules=["rlve"], complexity_mode="curriculum", seed=1) as bridge:
+        for _ in range(600):
+            problem = bridge.next()
+            assert problem.level is not None
+            pass_rate = 1 / (1 + math.exp(10 * (problem.level - 0.5)))
+            scores = [float(luck.random() < pass_rate) for _ in range(8)]
+            rates.append(sum(scores) / 8)
+            bridge.observe(problem, scores)
+        target = bridge.session.settings.curriculum_target_accuracy
+    assert abs(sum(rates[-300:]) / 300 - target) < 0.1
 
 
 @on_module_loop
