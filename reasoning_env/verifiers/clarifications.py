@@ -59,8 +59,10 @@ def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
     metadata = entry["metadata"]
     match metadata["task"]:
         case "weekday_of_date":
-            return re.sub(r"(\d\d/\d\d/\d+)\.", r"\1 (month/day/year).", question)
+            return re.sub(r"(the week for \d\d/\d\d/\d+)\.", r"\1 (month/day/year).", question)
         case "weekday_of_date_from_first_date":
+            if not question.startswith(("If the first day", "Given that January 1", "In a year where")):
+                return question
             kind = "a leap year" if calendar.isleap(metadata["year"]) else "not a leap year"
             return re.sub(r"[?.] ", rf"\g<0>The year is {kind}. ", question, count=1)
         case "count_business_days":
@@ -100,7 +102,8 @@ def _count_arms(entry: Entry, dataset: Dataset) -> str:
 
 def _count_capitals(entry: Entry, dataset: Dataset) -> str:
     question = str(entry["question"])
-    return f"{question} {CAPITALS}" if question.endswith('"?') else question
+    is_known = question.startswith("How many times ") and question.endswith('"?')
+    return f"{question} {CAPITALS}" if is_known else question
 
 
 def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
@@ -129,7 +132,8 @@ def _name_one_variable(entry: Entry, dataset: Dataset) -> str:
 
 def _name_order_of_dates(entry: Entry, dataset: Dataset) -> str:
     question = str(entry["question"])
-    return f"{DATES} {question}" if re.search(r"\d\d/\d\d/\d", question) else question
+    is_known = re.search(r"\b(?:[Aa]nswer|result) in ", question) is not None
+    return f"{DATES} {question}" if is_known and re.search(r"\d\d/\d\d/\d", question) else question
 
 
 LONGEST_WORD = 17

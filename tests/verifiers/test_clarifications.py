@@ -111,3 +111,21 @@ def test_docs_list_clarifications() -> None:
     table = DOCS.read_text().split("### Clarified questions")[1].split("\n### ")[0].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
     assert rows == [[f"`{task}`", row.open, f"`{row.says}`"] for task, row in CLARIFICATIONS.items()]
+
+
+@pytest.mark.parametrize(
+    ("task", "question", "metadata"),
+    [
+        ("letter_counting", 'Wie oft kommt "a" in diesem Text vor: "Ananas"?', {}),
+        ("time_intervals", "Wie lange ist es vom 01/02/2024 bis zum 03/04/2024?", {}),
+        ("calendar_arithmetic", "Welcher Wochentag ist der 01/02/2024.", {"task": "weekday_of_date"}),
+        (
+            "calendar_arithmetic",
+            "In einem Jahr ist der 1. Januar ein Montag. Und der 2. Mai? Nenne den Tag.",
+            {"task": "weekday_of_date_from_first_date", "year": 2023},
+        ),
+    ],
+)
+def test_question_in_another_language_stays(task: str, question: str, metadata: dict[str, Any]) -> None:
+    entry = {"question": question, "answer": "1", "metadata": metadata}
+    assert clarify(task, entry, None) is entry
