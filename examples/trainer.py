@@ -33,12 +33,15 @@ def ask(path: str, body: dict | None = None) -> dict:
         return json.load(reply)
 
 
+is_waiting = False
 while True:
     try:
         ask("/register", TRAINER)
         break
     except urllib.error.URLError as error:
-        print(f"waiting for run-api at {URL} ({error.reason})")
+        if not is_waiting:
+            print(f"waiting for run-api at {URL} ({error.reason})", flush=True)
+        is_waiting = True
         time.sleep(1.0)
 for step in range(TRAINER["num_steps"]):
     while (groups := ask("/batch")["batch"]) is None:

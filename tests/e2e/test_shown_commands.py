@@ -74,7 +74,10 @@ SERVE = [
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
     f"--env.rollout_server_url http://localhost:8000 {SERVER}",
 ]
-BY_HAND = "serve --tasks gcd,chain_sum --env.tokenizer_name reasoning_gym_testing/tokenizer --env.use_wandb false"
+BY_HAND = (
+    "serve --tasks gcd,chain_sum --env.tokenizer_name reasoning_gym_testing/tokenizer --env.use_wandb false "
+    "--env.total_steps 10"
+)
 # Below: each command, and a text that it must print.
 COMPARE = {
     "compare evals/A evals/B": "FIRST: ",
@@ -330,4 +333,4 @@ def test_serve_by_hand(newcomer: Newcomer, processes: Processes, run_api: RunApi
     serve = newcomer.start(BY_HAND, {"reasoning_gym_testing/tokenizer": TOKENIZER}, *addresses)
     assert trainer.end() == 0, trainer.stderr
     assert "batch 10: 16 sequences in 4 groups, mean score 0." in trainer.stdout
-    assert serve.end(signal.SIGTERM) in (0, 128 + signal.SIGTERM)
+    assert serve.end() == 0
