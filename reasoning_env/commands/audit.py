@@ -7,6 +7,7 @@ oracle earns too little. So a machine can check a new release of the library.
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE, FACTS
 from ..problems.selection import select_tasks
 from ..records import Problem
-from ..reports.audit import DEFAULTS, Result, read_report, result_of
+from ..reports.audit import DEFAULTS, Report, Result, read_report, result_of
 from ..reports.contract_checks import ContractCheck
+from ..reports.defects import defects_page, read_runs, runs_of
 from ..reports.findings import (
     MEANINGS,
     Commands,
@@ -35,6 +37,7 @@ from ..reports.question_checks import same_questions
 from ..reports.scored_rows import GOLD
 from ..reports.verifier_probes import ROUNDS, Setting, TaskAudit, audit_task
 from ..session import Session
+from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
 from ..workers.pool import PoolSettings
@@ -55,8 +58,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     - OSError: the numbers cannot be saved
     """
     options = _parse(argv)
-    if options.saved is not None:
-        write_page(options.html, _page_of_saved(options.saved))
+    if options.defects is not None:
+        return _write_defects(options.defects, options.saved)
+    if options.saved:
+        write_page(options.html, heat_map_page(_read_saved(options.saved[0])))
         print(f"{options.html}: open it in a browser")
         return 0
     output_file(options.output)  # refused first: an audit takes minutes
@@ -80,7 +85,9 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     left_out = {task.name for task in library.tasks if task.name in library.releases and task.left_out}
     results = {audit.name: result_of(audit, left_out) for audit in audits}
     scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
-    known = {audit.task for audit in audits if results[audit.name] is Result.GIVES_AWAY} | left_out
+    known = left_out
+    if not options.plain:  # training has no part in the library as it is
+        known |= {audit.task for audit in audits if results[audit.name] is Result.GIVES_AWAY}
     findings = merge(
         [
             *(
@@ -125,8 +132,17 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--from",
         dest="saved",
         type=Path,
+        action="append",
+        default=[],
         metavar="FILE",
         help="write the page of an earlier audit's JSON file, and probe nothing",
+    )
+    parser.add_argument(
+        "--defects",
+        type=Path,
+        metavar="FILE",
+        help="write docs/defects.md from the files of three audits, each with --from: plain, corrected and RLVE-Gym's; "
+        "without --from, from the findings beside it",
     )
     parser.add_argument(
         "--plain", action="store_true", help="audit the library's own problems and scores, not those of training"
@@ -157,8 +173,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         options.levels = [-1.0]
     if not all(level is None or 0.0 <= level <= 1.0 for level in options.levels):
         parser.error(f"--levels must be numbers from 0 to 1, or {DEFAULTS}")
-    if options.saved is not None and options.html is None:
-        parser.error("--from FILE needs --html FILE, the page to write")
+    if options.defects is None and options.saved and (options.html is None or len(options.saved) > 1):
+        parser.error("--from FILE needs --html FILE, the page to write, and names one file")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
         parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
     if options.score is not None and (options.tasks or options.task_modules or options.checkout or options.plain):
@@ -167,10 +183,31 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _page_of_saved(path: Path) -> str:
-    """Return the page of a saved audit; raises ConfigError for a file without an audit."""
+def _write_defects(page: Path, saved: Sequence[Path]) -> int:
+    """Write the page of defects, and beside it the findings that the page is made from.
+
+    Without saved audits, the page is made again from the findings beside it. Raises ConfigError and OSError.
+    """
+    findings = page.with_suffix(".json")
     try:
-        return heat_map_page(read_report(path))
+        runs = runs_of([_read_saved(path) for path in saved]) if saved else read_runs(findings)
+    except ValueError as error:
+        remedy = "name the files of `audit` with --plain, without, and over rlve/*"
+        raise ConfigError(describe(error), setting="--from", remedy=remedy) from error
+    except OSError as error:
+        raise ConfigError(f"{findings} cannot be read: {describe(error)}", setting="--defects") from error
+    if saved:
+        text = json.dumps(runs, indent=1, ensure_ascii=False)
+        replace_file(findings, [f"{text}\n".encode("utf-8", "backslashreplace")], mode=0o666)
+    write_page(page, defects_page(runs))
+    print(f"{page} has {len(runs['plain'])} findings in the library as it is, {len(runs['rlve'])} in RLVE-Gym")
+    return 0
+
+
+def _read_saved(path: Path) -> Report:
+    """Return a saved audit. Raises ConfigError for a file without one."""
+    try:
+        return read_report(path)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="--from") from error
     except ValueError as error:

@@ -170,6 +170,8 @@ class ContractCheck:
             raw = _raw(verdicts[answer])
             if raw is None or raw >= Verdict.CORRECT_SCORE:  # another right answer has no wrong cells
                 return
+            if raw <= 0.0:  # the cells may break a rule of the form, such as that of a permutation
+                continue
             if raw > before + ROUNDING:
                 detail = f"step {count + 1} of wrong cells earns {raw:g}, the step before, with fewer, {before:g}"
                 yield self._finding(Defect.CREDIT_NOT_MONOTONE, detail, problem, answer, raw, before)

@@ -146,6 +146,15 @@ async def test_credit_rises_with_wrong_cells() -> None:
     assert finding.score > finding.expected
 
 
+@pytest.mark.asyncio
+async def test_refused_form_has_no_cells() -> None:
+    def score(answer: str) -> float:
+        wrong = sum(map(str.__ne__, answer.split(), GRID.split()))
+        return {0: 1.0, 1: 0.0, 2: 0.3, 4: 0.0}.get(wrong, 0.1)
+
+    assert await _findings(_workers(score, partial(_problem, answer=GRID)), answer=GRID) == []
+
+
 @pytest.mark.parametrize("answer", [GRID, "[[1, 2], [3, 4]]", "[10, 20, 30, 40, 50]", '["a", "b", "c", "d"]'])
 def test_wrong_cells_grow(answer: str) -> None:
     chain = wrong_cells(answer)

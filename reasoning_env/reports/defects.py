@@ -1,0 +1,239 @@
+"""The page of known defects: what audits found in reasoning-gym and RLVE-Gym, and what happens here.
+
+The page is made from two sources: the findings of saved audits (the library as it is, the corrected library, RLVE-Gym),
+and the tables of this package that correct answers and scores, refuse problems, clarify questions and leave tasks out.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
+
+from ..library_facts import FACTS, facts
+from ..problems.references import Reference
+from ..sources.rlve_facts import LEFT_OUT
+from ..storage.reading import Name, read_json
+from ..verifiers.clarifications import CLARIFICATIONS
+from ..verifiers.flaws import REJECTED, Cause
+from ..verifiers.right_answers import RIGHT_ANSWERS
+from ..verifiers.scoring import CORRECTIONS
+from .audit import Report
+from .findings import Defect, FindingRow
+
+RLVE = "rlve/"
+SHOWN = 60
+"""Characters of an answer on the page; the command `audit` shows more of it."""
+REPORTED: Mapping[str, Sequence[int]] = {
+    "family_relationships": (535,),
+    "propositional_logic": (528,),
+    "syllogism": (536, 539),
+}
+"""Issues and pull requests of reasoning-gym, open in the release that is audited, by task."""
+
+
+class Runs(TypedDict):
+    """The findings of three audits, as `docs/defects.json` keeps them."""
+
+    library: Name
+    plain: list[FindingRow]
+    corrected: list[FindingRow]
+    rlve: list[FindingRow]
+
+
+_RUNS = TypeAdapter(Runs)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What happens to a defect here, and the test that holds it."""
+
+    words: str
+    test: str
+
+
+GUARDED = Held("corrected: a guard reads the answer, with bounds", "tests/verifiers/test_guards.py")
+CORRECTED = Held("corrected: see the rules of the score", "tests/verifiers/test_corrections.py")
+REFUSED = Held("refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py")
+RIGHT = Held("corrected", "tests/verifiers/test_right_answers.py")
+HELD: Mapping[Defect, Held] = {
+    Defect.GOLD_NOT_PAID: Held("corrected: every right answer earns 1", "tests/workers/test_every_task.py"),
+    Defect.GOLD_LOST_IN_JSON: Held(
+        "corrected: entries stay bytes, and problems have references", "tests/test_bridge.py"
+    ),
+    Defect.GARBAGE_PAID: CORRECTED,
+    Defect.EMPTY_PAID: Held("corrected: an empty answer is no answer", "tests/test_rewards.py"),
+    Defect.CONSTANT_PAID: CORRECTED,
+    Defect.COPY_PAID: REFUSED,
+    Defect.REPETITION_PAID: CORRECTED,
+    Defect.LAYOUT_PAID: Held(
+        "corrected: partial credit starts at the best guess", "tests/verifiers/test_partial_credit.py"
+    ),
+    Defect.WRONG_ABOVE_RIGHT: Held("corrected: full marks only for exactly right", "tests/verifiers/test_exact.py"),
+    Defect.CREDIT_NOT_MONOTONE: CORRECTED,
+    Defect.SCORE_OUT_OF_RANGE: Held("corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py"),
+    Defect.CALLS_DIFFER: Held("corrected: each call gets a fresh entry", "tests/verifiers/test_scoring.py"),
+    Defect.PROCESSES_DIFFER: Held("corrected: generators are seeded", "tests/workers/test_library.py"),
+    Defect.HASH_SEEDS_DIFFER: Held("corrected: all workers have one hash seed", "tests/workers/test_fork_server.py"),
+    Defect.TEXT_EXECUTED: GUARDED,
+    Defect.TOO_SLOW: GUARDED,
+    Defect.TOO_MUCH_MEMORY: GUARDED,
+    Defect.VERIFIER_FAILS: Held("an error earns 0, with a reason", "tests/workers/test_pool_scoring.py"),
+    Defect.CONTRADICTS_QUESTION: RIGHT,
+    Defect.GIVES_ANSWER_AWAY: REFUSED,
+    Defect.LEVEL_CHANGES_NOTHING: Held("corrected: levels are replaced", "tests/workers/test_levels.py"),
+    Defect.NO_PROBLEM: Held("refused: another problem is drawn", "tests/workers/test_pool_generation.py"),
+}
+"""What happens to a defect that the audit of the corrected library does not find any more."""
+OPEN = "open"
+LEFT_OUT_HERE = "left out of training"
+
+
+def runs_of(reports: Sequence[Report]) -> Runs:
+    """Return the findings of saved audits, sorted into runs; a run may have several files.
+
+    Raises ValueError if a run is missing.
+    """
+    runs: Runs = {"library": "", "plain": [], "corrected": [], "rlve": []}
+    found = set()
+    for report in reports:
+        tasks = [audit["task"] for audit in report["audits"]]
+        name = "corrected" if "training" in report["scores"] else "plain"
+        if all(task.startswith(RLVE) for task in tasks):
+            name = "rlve"
+        else:
+            runs["library"] = report["library"]["version"]
+        found.add(name)
+        runs[name] += report["findings"]  # type: ignore[literal-required]
+    missing = {"plain", "corrected", "rlve"} - found
+    if missing:
+        raise ValueError(f"no audit of the run {', '.join(sorted(missing))} is among the files")
+    return runs
+
+
+def read_runs(path: Path) -> Runs:
+    """Return the findings that the page was made from. Raises OSError and ValueError."""
+    return _RUNS.validate_python(read_json(path))
+
+
+def defects_page(runs: Runs) -> str:
+    """Return the page as Markdown."""
+    found: dict[str, list[FindingRow]] = {}
+    for row in runs["plain"]:
+        found.setdefault(row["task"], []).append(row)
+    still = {(row["task"], row["defect"]): row for row in runs["corrected"]}
+    rows = [_task_row(task, found.get(task, []), still) for task in sorted(FACTS)]
+    rows = [row for row in rows if row]
+    count = len({row["task"] for row in runs["plain"]})
+    rlve = [_rlve_row(row) for row in sorted(runs["rlve"], key=lambda row: (row["task"], row["defect"]))]
+    return f"""# Defects that were found
+
+What is wrong in reasoning-gym {runs["library"]} and in RLVE-Gym 0.0.1, with evidence, and what happens in this
+environment. The page is made by `audit --defects` from saved audits (`docs/defects.json`) and from the tables of the
+code, and a test compares it with both. The names of defects are those of [the audit](rewards.md#findings). An answer
+is shown as JSON, cut to {SHOWN} characters. A seed and parameters make the problem:
+`reasoning_gym.create_dataset(task, seed=SEED, size=1, **PARAMETERS)[0]`.
+
+The audits were these, at the library's defaults and at RLVE's easiest level, with a deadline of one second for an
+answer (`scoring_deadline_s: 1` in a file of `--config`):
+
+- `audit --plain --levels defaults --items 3 --output plain.json`
+- `audit --levels defaults --output corrected.json`
+- `audit --task-modules rlve --tasks "rlve/*" --levels 0 --items 2 --output rlve.json`
+- `audit --defects docs/defects.md --from plain.json --from corrected.json --from rlve.json`
+
+When the tables of the code change, `audit --defects docs/defects.md` makes the page again from the same findings.
+
+## reasoning-gym
+
+{len(rows)} of {len(FACTS) - 1} tasks have a row: the audit of the library as it is has {len(runs["plain"])} findings
+in {count} tasks, and the tables of the code know wrong answers, problems that are refused, and questions that are
+clarified. Numbers under "reported" are issues and pull requests of reasoning-gym. "Open" is what the audit of the
+corrected library finds too.
+
+| task | what | reported | here | held by |
+| --- | --- | --- | --- | --- |
+{chr(10).join(rows)}
+
+## RLVE-Gym
+
+{len(rlve)} findings. Environments run in the same sandbox as all tasks: text that is executed can write no file, open
+no socket and start no process. The rewards are RLVE's own. Environments that fail the audit are
+[left out of training](tasks.md) unless they are named.
+
+| environment | what | here |
+| --- | --- | --- |
+{chr(10).join(rlve)}
+"""
+
+
+def _task_row(task: str, found: Sequence[FindingRow], still: Mapping[tuple[str, str], FindingRow]) -> str:
+    """Return the row of a task; "" for a task without a defect."""
+    what: list[str] = []
+    here: list[str] = []
+    tests: list[str] = []
+
+    def add(defect: str, treatment: str, test: str) -> None:
+        what.append(defect)
+        here.append(treatment)
+        tests.append(f"`{test}`")
+
+    for row in found:
+        held = HELD[Defect(row["defect"])]
+        words = held.words
+        if (task, row["defect"]) in still:
+            words = LEFT_OUT_HERE if facts(task).gives_away else OPEN
+        elif held is CORRECTED and task in CORRECTIONS and (CORRECTIONS[task].__doc__ or "").strip():
+            words = f"corrected: {_first_line(CORRECTIONS[task])}"
+        add(_evidence(row), words, held.test)
+    if task in RIGHT_ANSWERS:
+        add("wrong answers", f"corrected: {_first_line(RIGHT_ANSWERS[task])}", RIGHT.test)
+    wrong = [rule.reason for rule in REJECTED.get(task, ()) if rule.cause is Cause.WRONG]
+    if wrong:
+        add(f"problems without a right answer: {'; '.join(wrong)}", "refused", REFUSED.test)
+    if task in CLARIFICATIONS:
+        left_open = CLARIFICATIONS[task].open
+        held_by = "tests/verifiers/test_clarifications.py"
+        add(f"the question leaves open {left_open}", "corrected: it is clarified", held_by)
+    if facts(task).gives_away:
+        add(f"the answer is given away: {facts(task).gives_away}", LEFT_OUT_HERE, "tests/problems/test_plan.py")
+    if not what:
+        return ""
+    reported = ", ".join(f"#{number}" for number in REPORTED.get(task, ()))
+    columns = [f"`{task}`"], what, [reported], here, [*dict.fromkeys(tests)]
+    return f"| {' | '.join('<br>'.join(map(_cell, texts)) for texts in columns)} |"
+
+
+def _rlve_row(row: FindingRow) -> str:
+    name = row["task"].removeprefix(RLVE)
+    here = LEFT_OUT_HERE if name in LEFT_OUT else "served; in the sandbox"
+    return f"| `{name}` | {_cell(_evidence(row))} | {here} |"
+
+
+def _evidence(row: FindingRow) -> str:
+    """Return the defect, the answer that shows it, its score, and the problem."""
+    detail = html.escape(row["detail"], quote=False)
+    words = f"`{row['defect']}`: {detail}"
+    if row["score"] is not None:
+        shown = json.dumps(row["answer"], ensure_ascii=False)
+        if len(shown) > SHOWN:
+            shown = f"{shown[:SHOWN]}..."
+        words = f"`{row['defect']}`: <code>{html.escape(shown)}</code> earns {row['score']:.3g} ({detail})"
+    if row["reference"]:
+        reference = Reference.parse(row["reference"])
+        params = json.dumps(dict(reference.params)) if reference.params else ""
+        words += f"; seed {reference.seed}" + (f", <code>{html.escape(params)}</code>" if params else "")
+    return words
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "&#124;").replace("\n", " ")
+
+
+def _first_line(function: object) -> str:
+    return (function.__doc__ or "").strip().splitlines()[0].rstrip(".")
