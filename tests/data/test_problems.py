@@ -258,8 +258,8 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--levels", "1.5"], "--levels: must be a number from 0 to 1; got '1.5'"),
-        (["--levels", "hard"], "--levels: must be a number from 0 to 1; got 'hard'"),
+        (["--levels", "1.5"], "--levels: must be levels from 0 to 1, joined by commas, or random; got '1.5'"),
+        (["--levels", "hard"], "--levels: must be levels from 0 to 1, joined by commas, or random; got 'hard'"),
         (["--levels", "0.5,0.5"], "--levels: names a level twice"),
         (["--shard", "17/16"], "--shard: must be K/N with K from 1 to N"),
         (["--params", "{gcd:{a:3}}"], "--params: the name 'a:3' has no value"),
