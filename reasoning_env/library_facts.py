@@ -268,7 +268,16 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "family_relationships": TaskFacts(reads_as=AnswerForm.OPTION),
+    "family_relationships": TaskFacts(
+        reads_as=AnswerForm.OPTION,
+        levels=(
+            FieldLevels(
+                ("min_family_size", "max_family_size"),
+                ((4, 5), (5, 6), (6, 7), (8, 9), (10, 11)),
+                "of three people, a count of letters tells the relation in 0.43 of the problems",
+            ),
+        ),
+    ),
     "figlet_font": TaskFacts(
         scores_without_params=True,
         levels=(
