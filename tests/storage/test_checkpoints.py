@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -254,13 +255,20 @@ def test_save_step_and_latest(take: Take) -> None:
     assert not (folder / "step-6.json").exists()
 
 
-def test_busy_while_writing(take: Take) -> None:
+@pytest.fixture
+def hanging_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """A disk that writes nothing to its end before the event is set."""
+    answers = threading.Event()
+    monkeypatch.setattr(os, "fsync", lambda _: answers.wait())
+    yield answers
+    answers.set()
+
+
+def test_busy_while_writing(take: Take, hanging_disk: threading.Event) -> None:
     store = take()
-    pipe = folder_of(store) / f"{LATEST}.part"
-    os.mkfifo(pipe)  # the next save waits until it is read, and then fails
     store.save(1, STATE)
     assert store.busy
-    pipe.read_bytes()
+    hanging_disk.set()
     wait_until(lambda: not store.busy, "the end of the save")
 
 
@@ -273,16 +281,18 @@ def test_state_that_json_cannot_hold(take: Take) -> None:
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_full_disk(take: Take, caplog: pytest.LogCaptureFixture) -> None:
+def test_full_disk(take: Take, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     store = take()
     folder = folder_of(store)
     store.save(1, STATE)
     wait_until(lambda: not store.busy, "the first save")
-    for step in (2, 3):
-        (folder / f"{LATEST}.part").symlink_to("/dev/full")
-        store.save(step, STATE)
-        wait_until(lambda: not store.busy, "the save that fails")
-        assert read_checkpoint(folder / LATEST).step == 1
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", Mock(side_effect=full))
+        for step in (2, 3):
+            store.save(step, STATE)
+            wait_until(lambda: not store.busy, "the save that fails")
+            assert read_checkpoint(folder / LATEST).step == 1
     store.save(4, STATE)
     store.close()
     assert read_checkpoint(folder / LATEST).step == 4
@@ -301,23 +311,20 @@ def test_close_writes_what_waits(take: Take) -> None:
     assert take().folder == folder
 
 
-def test_close_with_a_hanging_disk(take: Take, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_with_a_hanging_disk(take: Take, hanging_disk: threading.Event, caplog: pytest.LogCaptureFixture) -> None:
     store = take()
-    pipe = folder_of(store) / f"{LATEST}.part"
-    os.mkfifo(pipe)
     store.save(1, STATE)
     store.close(0.1)
     assert [record.levelname for record in caplog.records][-1] == "ERROR"
     with pytest.raises(ConfigError):
         take()
-    pipe.read_bytes()
 
 
 def test_process_ends_with_a_hanging_disk(start: Start) -> None:
     child = start(
         """
 store = take()
-os.mkfifo(store.folder / "latest.json.part")
+os.fsync = lambda _: time.sleep(1000)
 store.save(1, {})
 store.close(0.1)
 """
