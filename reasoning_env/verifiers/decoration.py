@@ -507,9 +507,9 @@ DECORATIONS: Mapping[str, Decoration] = {
     "an object of JSON": Decoration(_without_object, '{"answer": 16}', "16"),
     "a heading": Decoration(_around(r"#{1,6}[^\S\n]+(?P<inner>[^\n]+)"), "## 16", "16"),
     "a list mark": Decoration(_around(r"[*\u2022][^\S\n]+(?P<inner>[^\n]+)"), "* 16", "16"),
-    # A hyphen may be a sign before a number, a variable, a function or a parenthesis.
+    # A hyphen may be a sign before a number, a variable, a function, a parenthesis or a list of numbers.
     "a hyphen as list mark": Decoration(
-        _around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c]|\[[\"'\d\[])[^\n()*+/^]*)"), "- True", "True"
+        _around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c]|\[{1,2}[\"'](?![-\d.]))[^\n()*+/^]*)"), "- True", "True"
     ),
     "an equals sign": Decoration(_around(r"=\s*(?P<inner>[^=\s][^=]*)"), "= 16", "16"),
     "a variable": Decoration(_without_name, "x = [1, 2]", "[1, 2]"),

@@ -96,6 +96,8 @@ ARROW = re.compile(r"->|=>|[\u2192\u27f6\u21d2]|[,;\n]")
 """The sign between the elements of a sequence."""
 SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?[=\u2248\u2208]\s?")
 """The name before a solution: `x = `, `x_1 = `; solutions are rounded, so also `x \u2248 `."""
+BETWEEN_SOLUTIONS = re.compile(r"[,;\n]\s*(?:(?:and|or)\b)?|\b(?:and|or)\b")
+"""What stands between two solutions: `1, 2`, `1 or 2`, `1, or 2`."""
 POINT = re.compile(
     r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?P<y>[^\s,()\[\]]{1,100})\s?"
     r"(?(round)\))(?(square)\])"
@@ -507,12 +509,10 @@ def _solutions(said: str) -> str | None:
     said = re.sub(rf"^{SOLUTION_NAME.pattern}", "", said)
     if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
         said = said[1:-1]
-    parts = [part.strip() for part in re.split(r"[,;\n]|\b(?:and|or)\b", said)]
-    if not parts[0]:
-        return None
-    values = [_unquoted(SOLUTION_NAME.sub("", part, count=1)) for part in parts if part]
+    parts = BETWEEN_SOLUTIONS.split(said.rstrip(",; \n"))
+    values = [_unquoted(SOLUTION_NAME.sub("", part.strip(), count=1)) for part in parts]
     values = [re.sub(r"^-\s(?=[\d.])", "-", value) for value in values]
-    return ", ".join(values) if values and all(NUMBER.fullmatch(value) for value in values) else None
+    return ", ".join(values) if all(NUMBER.fullmatch(value) for value in values) else None
 
 
 def _point(said: str) -> str | None:

@@ -134,7 +134,9 @@ def _array(name: str) -> Form:
 def _list_mark(answer: str, question: str) -> str | None:
     """Put a hyphen before an answer that no minus sign could be meant for."""
     return (
-        f"- {answer}" if re.match(r"[A-Za-z]{2,}|[\[\"]", answer) and "\n" not in answer and "*" not in answer else None
+        f"- {answer}"
+        if re.match(r"[A-Za-z]{2,}|\"|\[[\"'\[{]+[A-Za-z]", answer) and "\n" not in answer and "*" not in answer
+        else None
     )
 
 
