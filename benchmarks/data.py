@@ -95,7 +95,7 @@ def judge_ours(folder: Path) -> tuple[int, float]:
     answered = [{**row, "completions": [f"<answer>{row['answer']}</answer>", "<answer>7</answer>"]} for row in rows]
     write_rows(folder / "answered.jsonl", lambda: answered)
     started = time.perf_counter()
-    asyncio.run(judge_rows(Session(settings()), folder / "answered.jsonl", folder / "judged.parquet"))
+    asyncio.run(judge_rows(Session(settings()), [folder / "answered.jsonl"], folder / "judged.parquet"))
     return 2 * len(rows), time.perf_counter() - started
 
 

@@ -39,7 +39,8 @@ class Complete:
 if __name__ == "__main__":
     url, model, folder = sys.argv[1:]
     ray.init()
+    one = ray.data.ActorPoolStrategy(size=1)
     rows = problem_rows(SETTINGS, Wanted(count=100, levels=(0.25, 0.5)), parts=2)
-    sampled = rows.map_batches(Complete, fn_constructor_args=(url, model), batch_size=32, concurrency=1)
-    judged = sampled.map_batches(JudgeRows, fn_constructor_args=(SETTINGS,), batch_format="pyarrow", concurrency=1)
+    sampled = rows.map_batches(Complete, fn_constructor_args=(url, model), batch_size=32, compute=one)
+    judged = sampled.map_batches(JudgeRows, fn_constructor_args=(SETTINGS,), batch_format="pyarrow", compute=one)
     judged.write_parquet(folder)

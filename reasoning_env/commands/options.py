@@ -356,6 +356,14 @@ def pass_rates(text: str) -> PassRates:
     raise argparse.ArgumentTypeError(f"must be LOW..HIGH with numbers from 0 to 1, such as 0.2..0.8; got {text!r}")
 
 
+def shard(text: str) -> tuple[int, int]:
+    """Read a part and the number of parts."""
+    part, _, parts = text.partition("/")
+    if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
+        return int(part), int(parts)
+    raise argparse.ArgumentTypeError(f"must be K/N with K from 1 to N, such as 3/16; got {text!r}")
+
+
 def add_config_option(parser: argparse.ArgumentParser) -> None:
     """Add --config, and where tasks come from, to a command whose options are not the settings themselves."""
     help_text_of_config = "a YAML file with settings, as `serve` takes it; of several files the later ones win"

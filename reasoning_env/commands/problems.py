@@ -35,7 +35,7 @@ from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, at_least_one, file_settings, program
+from .options import CommandParser, add_config_option, at_least_one, file_settings, program, shard
 from .problem_options import level, mapping, seed, split_names
 from .running import run_to_end
 from .tasks import read_chat_format
@@ -104,7 +104,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="columns of a row: `verl` for verl and SkyRL (default: %(default)s)",
     )
     parser.add_argument(
-        "--shard", type=_shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"
+        "--shard", type=shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"
     )
     parser.add_argument("--tokenizer", metavar="NAME", help="add the prompt's tokens: a folder, or a name on the hub")
     parser.add_argument(
@@ -145,13 +145,6 @@ def _levels(text: str) -> list[Level]:
     if len(set(levels)) < len(levels):
         raise argparse.ArgumentTypeError(f"names a level twice; got {text!r}")
     return levels
-
-
-def _shard(text: str) -> tuple[int, int]:
-    part, _, parts = text.partition("/")
-    if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
-        return int(part), int(parts)
-    raise argparse.ArgumentTypeError(f"must be K/N with K from 1 to N, such as 3/16; got {text!r}")
 
 
 def _prepare(

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.verdicts import judge_rows
+from ..data.verdicts import Share, judge_rows
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..metrics.outcomes import Tally
@@ -21,7 +21,7 @@ from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings, pass_rates, program
+from .options import CommandParser, add_config_option, file_settings, pass_rates, program, shard
 from .running import run_to_end
 
 
@@ -89,22 +89,26 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     parser.add_argument(
         "--keep", type=pass_rates, metavar="LOW..HIGH", help="with --out: only rows with such a pass rate: 0.2..0.8"
     )
+    parser.add_argument(
+        "--shard", type=shard, metavar="K/N", help="with --out: rows K, K + N, K + 2 N and so on, of all files together"
+    )
     add_config_option(parser)
     options = parser.parse_args(argv)
-    if options.keep is not None and options.out is None:
-        parser.error("--keep goes with --out")
-    if options.out is not None and len(options.paths) > 1:
-        parser.error("--out takes one file of rows")
+    for name in ("keep", "shard"):
+        if getattr(options, name) is not None and options.out is None:
+            parser.error(f"--{name} goes with --out")
     runs = find_runs(options.paths) if options.out is None else []
     plain = {"strict_rewards": False} if options.plain else {}
     settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
     if options.out is not None:
         session = Session(settings, checkout=find_checkout(folder))
         command = "rescore " + shlex.join(argv)
-        [path] = options.paths
+        share = Share(*options.shard or ())
         with progress_bar("rescore", None) as advance:
             card = run_to_end(
-                lambda: judge_rows(session, path, options.out, keep=options.keep, command=command, on_row=advance)
+                lambda: judge_rows(
+                    session, options.paths, options.out, keep=options.keep, share=share, command=command, on_row=advance
+                )
             )
         _print_card(card, options.out)
         return 0
@@ -128,7 +132,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
 
 def _print_card(card: Mapping[str, Any], out: Path) -> None:
     for reason, facts in card["left_out"].items():
-        first = f"first in row {facts['first_row']}"
+        first = f"first in {visible(facts['first_file'])}, row {facts['first_row']}"
         print(f"left out: {facts['rows']} x {visible(reason)} ({first}: {visible(facts['first'])})")
     if card["without_score"]:
         print(f"{card['without_score']} rows could not be judged, and have no score")

@@ -26,6 +26,7 @@ COLUMNS = {
     "scores": "numbers",
     "reasons": "texts",
     "answers": "texts",
+    "thinking_formats": "texts",
     "tokens": "token_lists",
     "masks": "token_lists",
 }
@@ -58,6 +59,7 @@ def _rows(lines: Path) -> Iterator[dict[str, Any]]:
             "scores": [rollout.judged_score for rollout in rollouts],
             "reasons": [rollout.reason for rollout in rollouts],
             "answers": [rollout.answer for rollout in rollouts],
+            "thinking_formats": None if group.thinking_formats is None else list(group.thinking_formats),
             "tokens": line.get("tokens"),
             "masks": line.get("masks"),
         }

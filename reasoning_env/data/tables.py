@@ -5,8 +5,10 @@ A row is a mapping of columns to JSON values. Parquet needs pyarrow, the extra `
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,12 +19,14 @@ from ..errors import ConfigError
 from ..runtime.text import visible
 from ..storage.files import replace_file
 from ..storage.folders import check_writable
-from ..storage.reading import describe, open_regular, parse_json, read_lines
+from ..storage.reading import describe, open_lines, open_regular, parse_json, read_lines
 
 Row = Mapping[str, Any]
 
 JSON_LINES = ".jsonl"
 PARQUET = ".parquet"
+READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
+"""Ends of the names of files that are read."""
 BLOCK = 1_000
 """Rows of a row group of Parquet. Rows with prompts have some kilobytes, so a block has some megabytes."""
 
@@ -53,16 +57,20 @@ def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
 
     `setting` names the file in an error.
     """
-    check_name(path, setting)
+    if not path.name.endswith(READABLE):
+        raise ConfigError(f"must end in {', '.join(READABLE)}", setting=setting, got=str(path))
     if path.suffix == PARQUET:
         yield from _read_parquet(path, setting)
         return
-    with open_regular(path) as file:
-        for line in read_lines(file):
-            if line is None:
-                yield Malformed("the line is too long")
-            elif not line.isspace():
-                yield _read_line(line)
+    with open_lines(path) as file:
+        try:
+            for line in read_lines(file):
+                if line is None:
+                    yield Malformed("the line is too long")
+                elif not line.isspace():
+                    yield _read_line(line)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            yield Malformed(f"damaged gzip data ({error})")
 
 
 def _read_line(line: bytes) -> Row | Malformed:
@@ -76,22 +84,21 @@ def _read_line(line: bytes) -> Row | Malformed:
 def columns(path: Path, setting: str) -> frozenset[str]:
     """Return the columns of a file: of Parquet all, of JSON lines the first row's. Raises what `read_rows` raises."""
     if path.suffix == PARQUET:
-        check_name(path, setting)
         with open_regular(path):
             pass
         return frozenset(_parquet(path, setting).schema_arrow.names)
-    first = next(iter(read_rows(path, setting)), {})
-    return frozenset() if isinstance(first, Malformed) else frozenset(first)
+    rows = (row for row in read_rows(path, setting) if not isinstance(row, Malformed))
+    return frozenset(next(rows, {}))
 
 
 def write_rows(
-    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None = None, like: Path | None = None
+    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None = None, like: Sequence[Path] = ()
 ) -> None:
     """Write a file whole or not at all. Raises OSError.
 
     `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name: see `_types`. Without
-    them the rows are read twice: first for the types, which must agree, or ConfigError is raised. Columns of the file
-    `like`, if it is Parquet, keep their types. JSON lines hold as text what JSON has no value for.
+    them the rows are read twice: first for the types, which must agree, or ConfigError is raised. Columns keep the
+    types that they have in those files `like` that are Parquet. JSON lines hold as text what JSON has no value for.
     """
     if path.suffix == JSON_LINES:
         replace_file(path, (_line(row) for row in rows()), mode=0o666)
@@ -185,13 +192,13 @@ def _types(arrow: Any) -> dict[str, Any]:
 
 
 def _write_parquet(
-    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None, like: Path | None
+    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None, like: Sequence[Path]
 ) -> None:
     arrow = _pyarrow(str(path))
     parquet = importlib.import_module("pyarrow.parquet")
     if types is None:
-        known = _parquet(like, "PATH").schema_arrow if like is not None and like.suffix == PARQUET else []
-        schema = _infer(arrow, rows(), {field.name: field.type for field in known}, path)
+        known = [_parquet(file, "PATH").schema_arrow for file in like if file.suffix == PARQUET]
+        schema = _infer(arrow, rows(), known, path)
     else:
         schema = arrow_schema(types)
     part = path.with_name(f"{path.name}.writing")
@@ -206,21 +213,27 @@ def _write_parquet(
         raise
 
 
-def _infer(arrow: Any, rows: Iterable[Row], known: Mapping[str, Any], path: Path) -> Any:
-    """Return the schema of all rows: the columns of each, with `known` types, or the types that hold all values."""
+def _infer(arrow: Any, rows: Iterable[Row], known: Sequence[Any], path: Path) -> Any:
+    """Return the schema of all rows: the columns of each, with the types that hold all values.
+
+    A column that is in `known` schemas has a type that holds theirs.
+    """
     schema = arrow.schema([])
-    for block in _blocks(rows):
-        names = dict.fromkeys(name for row in block for name in row)
-        try:
-            arrays = {name: arrow.array([row.get(name) for row in block], known.get(name)) for name in names}
+    try:
+        types = {
+            field.name: field.type for field in arrow.unify_schemas([schema, *known], promote_options="permissive")
+        }
+        for block in _blocks(rows):
+            names = dict.fromkeys(name for row in block for name in row)
+            arrays = {name: arrow.array([row.get(name) for row in block], types.get(name)) for name in names}
             found = arrow.schema([(name, array.type) for name, array in arrays.items()])
             schema = arrow.unify_schemas([schema, found], promote_options="permissive")
-        except arrow.ArrowException as error:
-            reason = str(error).splitlines()[0]
-            raise ConfigError(
-                f"the rows' columns have values of several types ({reason})",
-                setting="--out",
-                got=str(path),
-                remedy=f"write to a file that ends in {JSON_LINES}",
-            ) from error
+    except arrow.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"the rows' columns have values of several types ({reason})",
+            setting="--out",
+            got=str(path),
+            remedy=f"write to a file that ends in {JSON_LINES}",
+        ) from error
     return schema

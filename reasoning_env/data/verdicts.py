@@ -2,7 +2,9 @@
 
 A row has `reference` and `completion` or `completions`. A completion is a text, or a conversation that ends with it.
 Lines of our own dumps, process files and evaluations count as rows too. The rows stay in their order; whatever the size
-of the file, memory holds ROWS_AT_ONCE of them.
+of the files, memory holds ROWS_AT_ONCE of them.
+
+Several calls, also on several machines, may share the rows: part K of N has the rows K, K + N, K + 2 N ...
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections import Counter, deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..dumps.format import read_group
+from ..dumps.chat import KEEP, chat_path
+from ..dumps.format import header_path, read_group
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from ..problems.references import Reference, maker
 from ..prompts.completions import read_completions
@@ -25,9 +30,9 @@ from ..records import Verdict
 from ..runtime.concurrency import cancel_all, do_as_they_come
 from ..session import Session
 from ..settings import fingerprint
-from ..storage.reading import describe
+from ..storage.reading import describe, require_regular
 from .store import RowStore, finished_card, write_card
-from .tables import Malformed, Row, check_name, check_output, columns, read_rows, write_rows
+from .tables import PARQUET, READABLE, Malformed, Row, check_output, columns, read_rows, write_rows
 
 logger = logging.getLogger(__name__)
 
@@ -54,27 +59,50 @@ class PassRates:
         return rate is not None and self.low <= rate <= self.high
 
 
+@dataclass(frozen=True)
+class Share:
+    """Part `part`, from 1 to `parts`, of the rows."""
+
+    part: int = 1
+    parts: int = 1
+
+    def has(self, number: int) -> bool:
+        """Tell whether the part has a row, by the row's number from 1."""
+        return (number - self.part) % self.parts == 0
+
+
+@dataclass(frozen=True)
+class NumberedRow:
+    """A row with its number among the rows of all files, and its number in its file, both from 1."""
+
+    number: int
+    file: Path
+    number_in_file: int
+    row: Row | Malformed
+
+
 async def judge_rows(
     session: Session[Any],
-    path: Path,
+    paths: Sequence[Path],
     out: Path,
     *,
     keep: PassRates | None = None,
+    share: Share = Share(),
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
 ) -> Mapping[str, Any]:
-    """Judge the rows of a file, write them with their scores, and return the card. Starts and closes the session.
+    """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    A killed call goes on. `on_row` is called after each row. The card has `rows`, `judged`, `left_out` with count and
-    first row by reason, `without_score` (rows that a fault of ours left without), and `outside`, the rows whose pass
-    rate is not kept.
+    A folder stands for its files of rows: see `row_files`. A killed call goes on. `on_row` is called after each row.
+    The card has `rows`, `judged`, `left_out` with count and first row by reason, `without_score` (rows that a fault of
+    ours left without), and `outside`, the rows whose pass rate is not kept.
 
     Raises ConfigError for files that cannot be used: without the columns, or of other settings.
     """
-    check_name(path, "PATH")
     check_output(out, "--out")
-    _check_columns(path)
-    made_with = _made_with(session, path, keep)
+    files = row_files(paths, out)
+    _check_columns(files)
+    made_with = _made_with(session, files, keep, share)
     finished = finished_card(out, made_with)
     if finished is not None:
         return finished
@@ -82,11 +110,11 @@ async def judge_rows(
     try:
         async with session:
             await do_as_they_come(
-                _Judging(session, store, on_row).judge, _missing_rows(path, store), at_once=ROWS_AT_ONCE
+                _Judging(session, store, on_row).judge, _missing_rows(files, share, store), at_once=ROWS_AT_ONCE
             )
         card = {"command": command, **_count(store, keep), "made_with": made_with}
         write_card(out, card)
-        write_rows(out, lambda: _joined(path, store, keep), like=path)
+        write_rows(out, lambda: _joined(files, share, store, keep), like=files)
     except BaseException:
         store.close()
         raise
@@ -94,33 +122,71 @@ async def judge_rows(
     return card
 
 
-def _check_columns(path: Path) -> None:
-    """Raise ConfigError unless the file's rows have a reference, and either column of completions."""
-    found = columns(path, "PATH")
-    if "rollouts" in found:
-        return
-    if "reference" not in found:
-        raise ConfigError(f"{path} has no column `reference`", setting="PATH")
-    if (SINGLE in found) == (SEVERAL in found):
-        which = "both columns" if SINGLE in found else "neither of the columns"
-        raise ConfigError(f"{path} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
+def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
+    """Return the files of rows that paths stand for, each once.
+
+    A folder stands for its files of rows, in the order of their names. Left out are `out`, and what `process` writes
+    beside its lines: chat data, and the same groups as Parquet.
+
+    Raises ConfigError for a path that cannot be read, and for a folder without files of rows.
+    """
+    files: dict[str, Path] = {}
+    for path in paths:
+        try:
+            found = _files_of_folder(path) if path.is_dir() else [path]
+            for file in found:
+                require_regular(file)
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="PATH") from error
+        others = {os.path.realpath(file): file for file in found if os.path.realpath(file) != os.path.realpath(out)}
+        if not others:
+            raise ConfigError(f"{path} holds no file of rows: none ends in {', '.join(READABLE)}", setting="PATH")
+        files = {**others, **files}
+    return list(files.values())
 
 
-def _made_with(session: Session[Any], path: Path, keep: PassRates | None) -> dict[str, Any]:
-    """Return as JSON values what decides the scores. The file counts by its size and time."""
-    facts = path.stat()
+def _files_of_folder(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.iterdir() if file.name.endswith(READABLE))
+    processed = [file for file in files if header_path(file).exists()]
+    beside = {other for file in processed for other in (file.with_suffix(PARQUET), *(chat_path(file, k) for k in KEEP))}
+    return [file for file in files if file not in beside]
+
+
+def _check_columns(files: Sequence[Path]) -> None:
+    """Raise ConfigError unless the files' rows have a reference, and either column of completions."""
+    by_file = {file: columns(file, "PATH") for file in files}
+    for file, found in by_file.items():
+        if "rollouts" in found or (not found and any(by_file.values())):  # a file without rows, beside others
+            continue
+        if "reference" not in found:
+            raise ConfigError(f"{file} has no column `reference`", setting="PATH")
+        if (SINGLE in found) == (SEVERAL in found):
+            which = "both columns" if SINGLE in found else "neither of the columns"
+            raise ConfigError(f"{file} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
+
+
+def _made_with(session: Session[Any], files: Sequence[Path], keep: PassRates | None, share: Share) -> dict[str, Any]:
+    """Return as JSON values what decides the scores. Files count by their sizes and times."""
+    facts = [file.stat() for file in files]
     made_with = {
         **fingerprint(session.settings, "answers"),
-        "file": [facts.st_size, facts.st_mtime_ns],
+        "files": [[each.st_size, each.st_mtime_ns] for each in facts],
         "keep": None if keep is None else [keep.low, keep.high],
+        "shard": [share.part, share.parts],
     }
     return dict(json.loads(json.dumps(made_with)))
 
 
-def read_judgeable_rows(path: Path) -> Iterator[Row | Malformed]:
-    """Yield the rows of a file; a line of dumps becomes a row."""
-    for row in read_rows(path, "PATH"):
-        yield _row_of_dump(row) if not isinstance(row, Malformed) and "rollouts" in row else row
+def read_judgeable_rows(files: Sequence[Path], share: Share) -> Iterator[NumberedRow]:
+    """Yield the rows of a part; a line of dumps becomes a row."""
+    numbers = count(1)
+    for file in files:
+        for number_in_file, row in enumerate(read_rows(file, "PATH"), 1):
+            number = next(numbers)
+            if share.has(number):
+                if not isinstance(row, Malformed) and "rollouts" in row:
+                    row = _row_of_dump(row)
+                yield NumberedRow(number, file, number_in_file, row)
 
 
 def _row_of_dump(line: Row) -> Row | Malformed:
@@ -140,11 +206,11 @@ def _row_of_dump(line: Row) -> Row | Malformed:
     }
 
 
-async def _missing_rows(path: Path, store: RowStore) -> AsyncIterator[tuple[int, Row | Malformed]]:
-    """Yield numbers, from 1, and rows that an earlier call has not judged."""
-    for number, row in enumerate(read_judgeable_rows(path), 1):
-        if not store.has(number):
-            yield number, row
+async def _missing_rows(files: Sequence[Path], share: Share, store: RowStore) -> AsyncIterator[NumberedRow]:
+    """Yield the rows of a part that an earlier call has not judged."""
+    for numbered in read_judgeable_rows(files, share):
+        if not store.has(numbered.number):
+            yield numbered
 
 
 async def verdicts(session: Session[Any], rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[dict[str, Any]]:
@@ -200,13 +266,15 @@ class _Judging:
         self._store = store
         self._on_row = on_row
 
-    async def judge(self, numbered: tuple[int, Row | Malformed]) -> None:
-        number, row = numbered
+    async def judge(self, numbered: NumberedRow) -> None:
+        row = numbered.row
         if isinstance(row, Malformed):
             added: dict[str, Any] = _left_out("the line cannot be read", row.problem)
         else:
             added = await _judge_row(self._session, row)
-        self._store.add(number, added)
+        if "left_out" in added:
+            added |= {"file": str(numbered.file), "row": numbered.number_in_file}
+        self._store.add(numbered.number, added)
         self._store.commit_in_time()
         self._on_row()
 
@@ -278,11 +346,11 @@ def _count(store: RowStore, keep: PassRates | None) -> dict[str, Any]:
     """Return what became of the rows, as the card has it."""
     rows = judged = without_score = outside = 0
     left_out: dict[str, dict[str, Any]] = {}
-    for number, added in store.rows():
+    for _, added in store.rows():
         if "left_out" in added:
             reason = added["left_out"]
-            facts = left_out.setdefault(reason, {"rows": 0, "first_row": number, "first": added.get("why", reason)})
-            facts["rows"] += 1
+            first = {"first_file": added["file"], "first_row": added["row"], "first": added.get("why", reason)}
+            left_out.setdefault(reason, {"rows": 0, **first})["rows"] += 1
             continue
         if added["scores"] is None:
             without_score += 1
@@ -300,17 +368,13 @@ def _is_kept(added: Mapping[str, Any], keep: PassRates | None) -> bool:
     return keep is None or keep.has(added["pass_rate"])
 
 
-def _joined(path: Path, store: RowStore, keep: PassRates | None) -> Iterator[Row]:
+def _joined(files: Sequence[Path], share: Share, store: RowStore, keep: PassRates | None) -> Iterator[Row]:
     """Yield the rows with their scores, in their order, without the rows that are left out."""
-    numbered = enumerate(read_judgeable_rows(path), 1)
-    for (number, row), (position, added) in zip(numbered, store.rows(), strict=True):
-        assert number == position, "every row has been judged or left out"
+    for numbered, (position, added) in zip(read_judgeable_rows(files, share), store.rows(), strict=True):
+        assert numbered.number == position, "every row has been judged or left out"
+        row = numbered.row
         if not isinstance(row, Malformed) and "left_out" not in added and _is_kept(added, keep):
-            yield {**_without(row, "thinking_formats"), **_columns(row, added)}
-
-
-def _without(row: Row, name: str) -> dict[str, Any]:
-    return {column: value for column, value in row.items() if column != name}
+            yield {**row, **_columns(row, added)}
 
 
 def _columns(row: Row, added: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,12 @@ import logging
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.reading import MAX_BYTES, describe, open_regular, read_json, read_lines, require_regular
+from ..storage.reading import MAX_BYTES, describe, open_lines, read_json, read_lines, require_regular
 from .format import DumpedGroup, DumpedRollout, header_path, is_torn, read_group
 
 __all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "read_group", "stream_groups"]
@@ -93,7 +92,7 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
     number = 0
     with ExitStack() as stack:
         try:
-            file = _open(path, stack)
+            file = stack.enter_context(open_lines(path))
             for number, line in enumerate(read_lines(file), 1):
                 if line is None:
                     skip(number, f"the line has more than {MAX_BYTES // 2**20} MiB")
@@ -113,9 +112,3 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
             skip(number + 1, f"damaged gzip data ({error})")
         except OSError as error:
             skip(None, f"cannot be read ({describe(error)})")
-
-
-def _open(path: Path, stack: ExitStack) -> BufferedReader | gzip.GzipFile:
-    """Open a file of lines, in bytes: text mode would also end lines at a lone carriage return."""
-    file = stack.enter_context(open_regular(path))
-    return stack.enter_context(gzip.open(file, "rb")) if path.suffix == ".gz" else file

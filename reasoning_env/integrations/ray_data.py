@@ -1,7 +1,9 @@
 """Ray Data: a data set of problems, and verdicts on the rows of a data set.
 
     rows = problem_rows(ReasoningSettings(tasks=["gcd"]), Wanted(count=100_000), parts=64)
-    judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", concurrency=4)
+    judged = rows.map_batches(Complete, ...).map_batches(JudgeRows, batch_format="pyarrow", compute=actors)
+
+`actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions.
 
 `Complete` stands for your own stage, which adds `completion` or `completions`. `examples/ray_data.py` is a whole
 program. A session lives in an actor, and ends with the actor. Ray runs the work of a node that died again on another
@@ -90,5 +92,5 @@ def problem_rows(
         fn_constructor_args=(settings, replace(wanted, parts=parts), form),
         batch_size=1,
         batch_format="pyarrow",
-        **{"concurrency": 1, **options},
+        **{"compute": ray.data.ActorPoolStrategy(size=1), **options},
     )

@@ -8,10 +8,12 @@ be added up, names are safe to print, and free JSON is flat enough to be written
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -80,6 +82,20 @@ def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading. Raises OSError, for any other kind of file too."""
     require_regular(path)
     return path.open("rb")
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a regular file of lines, which gzip may have packed. Raises OSError.
+
+    The file is in bytes: text mode would also end lines at a lone carriage return.
+    """
+    with open_regular(path) as file:
+        if path.suffix == ".gz":
+            with gzip.open(file, "rb") as unpacked:
+                yield unpacked
+        else:
+            yield file
 
 
 def read_lines(file: _Lines) -> Iterator[bytes | None]:

@@ -71,6 +71,20 @@ async def test_no_question_of_the_evaluation(write: Write, workers: Any, tmp_pat
     assert not held_out & questions(rows_of(tmp_path / "a.jsonl"))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@on_module_loop
+async def test_loaded_by_datasets(write: Write, tmp_path: Path) -> None:
+    from datasets import load_dataset
+
+    for kind in ("parquet", "jsonl"):
+        path = tmp_path / f"a.{kind}"
+        await write(path, 12, tasks=("gcd", "maze"), levels=(0.0, 0.5))
+        loaded = load_dataset(
+            "json" if kind == "jsonl" else kind, data_files=str(path), split="train", cache_dir=str(tmp_path / kind)
+        )
+        assert list(loaded) == rows_of(path)
+
+
 @on_module_loop
 async def test_columns_of_a_row(write: Write, tmp_path: Path) -> None:
     await write(tmp_path / "a.jsonl", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +17,8 @@ import pytest_asyncio
 from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.data import verdicts
 from reasoning_env.data.store import RowStore
-from reasoning_env.data.tables import Malformed, read_rows
-from reasoning_env.data.verdicts import PassRates, judge_rows
+from reasoning_env.data.tables import Malformed, read_rows, write_rows
+from reasoning_env.data.verdicts import PassRates, Share, judge_rows, row_files
 from reasoning_env.errors import ScoringError
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
@@ -45,12 +46,13 @@ async def problem(workers: Any) -> Problem:
 @pytest_asyncio.fixture(loop_scope="module")
 async def rescore(workers: Any) -> Rescore:
     async def rescore(path: Path, out: Path, **how: Any) -> dict[str, Any]:
-        return dict(await judge_rows(Session(pool=workers, tasks=["gcd"]), path, out, **how))
+        return dict(await judge_rows(Session(pool=workers, tasks=["gcd"]), [path], out, **how))
 
     return rescore
 
 
 def write(path: Path, *rows: Mapping[str, Any]) -> Path:
+    path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -118,9 +120,15 @@ async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Pat
     path = write(tmp_path / "a.jsonl", *rows, {"reference": other, "completion": ""})
     card = await rescore(path, tmp_path / "b.jsonl")
     assert card["left_out"] == {
-        "the reference's task is not known here": {"rows": 3, "first_row": 1, "first": "task0"},
+        "the reference's task is not known here": {
+            "rows": 3,
+            "first_file": str(path),
+            "first_row": 1,
+            "first": "task0",
+        },
         "the reference is of another release": {
             "rows": 1,
+            "first_file": str(path),
             "first_row": 4,
             "first": "reasoning-gym 0.1.24, and this is 0.1.25",
         },
@@ -157,7 +165,7 @@ async def test_fault_of_ours_is_no_score(
     session = Session(pool=workers, tasks=["gcd"])
     session.judge = AsyncMock(side_effect=ScoringError("a fault"))  # type: ignore[method-assign]
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
-    card = await judge_rows(session, path, tmp_path / "b.jsonl")
+    card = await judge_rows(session, [path], tmp_path / "b.jsonl")
     [row] = read(tmp_path / "b.jsonl")
     assert (row["score"], row["pass_rate"], card["without_score"]) == (None, None, 1)
     assert session.judge.await_count == 2
@@ -200,6 +208,64 @@ async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Probl
     assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [0.75, 0.0]
 
 
+@on_module_loop
+async def test_parts_hold_every_row_once(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    rows = [{"reference": problem.reference, "n": n, "completion": right(problem)} for n in range(7)]
+    write(tmp_path / "rows" / "a.jsonl", *rows[:2])
+    write(tmp_path / "rows" / "b.jsonl", *rows[2:])
+    parts = []
+    for part in (1, 2, 3):
+        await rescore(tmp_path / "rows", tmp_path / f"{part}.jsonl", share=Share(part, 3))
+        parts.append([row["n"] for row in read(tmp_path / f"{part}.jsonl")])
+    assert parts == [[0, 3, 6], [1, 4], [2, 5]]
+
+
+@on_module_loop
+async def test_folder_of_files(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    row = {"reference": problem.reference, "completion": "none"}
+    line = json.dumps(row) + "\n"
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line.encode()))
+    write_rows(tmp_path / "b.parquet", lambda: [row])
+    write(tmp_path / "c.jsonl")
+    write(tmp_path / "d.jsonl", {"reference": "nonsense", "completion": "none"})
+    card = await rescore(tmp_path, tmp_path / "all.jsonl")
+    assert card["rows"] == len(read(tmp_path / "all.jsonl")) == 2
+    [facts] = card["left_out"].values()
+    assert (facts["first_file"], facts["first_row"]) == (str(tmp_path / "d.jsonl"), 1)
+    assert await rescore(tmp_path, tmp_path / "all.jsonl") == card
+
+
+def test_files_beside_lines_of_process(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.jsonl.header", "a-correct.jsonl", "a.parquet", "b.parquet"):
+        (tmp_path / name).touch()
+    names = [file.name for file in row_files([tmp_path / "b.parquet", tmp_path], tmp_path / "out.jsonl")]
+    assert sorted(names) == ["a.jsonl", "b.parquet"]
+
+
+@on_module_loop
+async def test_damaged_gzip_is_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"reference": problem.reference, "completion": str(n)}) + "\n" for n in range(2000))
+    packed = gzip.compress(rows.encode())
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    card = await rescore(tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl", share=Share(2, 2))
+    told = card["left_out"].get("the line cannot be read", {"first": "damaged gzip data"})
+    assert told["first"].startswith("damaged gzip data")
+    assert card["rows"] > 0
+
+
+@on_module_loop
+async def test_formats_of_thinking(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"
+    lines = [
+        {**group(rollout(text=text), task="gcd", seed=7, reference=problem.reference), "thinking_formats": formats}
+        for formats in (["think", "magistral"], None)
+    ]
+    await rescore(write(tmp_path / "a.jsonl", *lines), tmp_path / "b.parquet")
+    await rescore(tmp_path / "b.parquet", tmp_path / "c.jsonl")
+    for name in ("b.parquet", "c.jsonl"):
+        assert [row["scores"] for row in read(tmp_path / name)] == [[1.0], [0.0]]
+
+
 @pytest.mark.slow
 def test_killed_call_goes_on(problem: Problem, tmp_path: Path) -> None:
     rows = [{"reference": problem.reference, "number": n, "completion": f"<answer>{n}</answer>"} for n in range(600)]
@@ -237,6 +303,18 @@ async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path
     assert told == "the line cannot be read"
     assert facts["first"].startswith(reason)
     assert (card["rows"], facts["first_row"]) == (1, 2)
+
+
+@on_module_loop
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("missing.jsonl", "cannot be read: No such file"), ("folder", "holds no file of rows"), ("a.csv", "must end in")],
+)
+async def test_paths_without_rows(rescore: Rescore, tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(ConfigError, match=f"PATH: .*{said}"):
+        await rescore(tmp_path / name, tmp_path / "b.jsonl")
 
 
 @on_module_loop

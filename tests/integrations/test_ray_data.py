@@ -30,6 +30,8 @@ from tests.waiting import PATIENCE_S
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 ROOT = Path(reasoning_env.__file__).parent.parent
+# Ray's processes cannot import the tests.
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1, worker_niceness=0)
 WANTED = Wanted(count=200, levels=(0.25, 0.5))
 
@@ -63,10 +65,11 @@ async def judged_here() -> list[dict[str, Any]]:
 
 
 def test_killed_node_loses_no_row(cluster: Any) -> None:
-    made = problem_rows(SETTINGS, WANTED, parts=2, concurrency=2, num_cpus=0.5)
+    two = ray.data.ActorPoolStrategy(size=2)
+    made = problem_rows(SETTINGS, WANTED, parts=2, compute=two, num_cpus=0.5)
     sampled = made.map_batches(complete_slowly, batch_size=5, batch_format="pyarrow", num_cpus=0.5)
     judged = sampled.map_batches(
-        JudgeRows, fn_constructor_args=(SETTINGS,), batch_size=5, batch_format="pyarrow", concurrency=2, num_cpus=0.5
+        JudgeRows, fn_constructor_args=(SETTINGS,), batch_size=5, batch_format="pyarrow", compute=two, num_cpus=0.5
     )
     rows = iter(judged.iter_rows())
     found = [next(rows)]
