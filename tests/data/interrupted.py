@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -14,43 +13,33 @@ from pathlib import Path
 from reasoning_env.commands.main import main
 from reasoning_env.data.store import unfinished_path
 from tests.e2e.processes import REPOSITORY
-from tests.waiting import wait_until
 
-SAVE_OFTEN = """
-import sys
+LASTING_ROWS = 50
+"""Rows that are lasting when a call is killed; ten more are lost."""
+KILL = f"""
+import os, signal, sys
 from pathlib import Path
 from reasoning_env.commands.main import main
-from reasoning_env.data import store
-store.COMMIT_S = 0.01
-main(sys.argv[1:], {}, environment_file=Path("reasoning_gym_environment.py"))
+from reasoning_env.data.store import RowStore
+
+def commit_in_time(store):
+    if len(store) == {LASTING_ROWS}:
+        store.commit()
+    if len(store) == {LASTING_ROWS + 10}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+RowStore.commit_in_time = commit_in_time
+main(sys.argv[1:], {{}}, environment_file=Path("reasoning_gym_environment.py"))
 """
 
 
-def kill_in_the_middle(words: Sequence[str], out: Path) -> int:
-    """Kill a call of a command when some of its rows are lasting; return their number, above 0."""
-    call = subprocess.Popen([sys.executable, "-c", SAVE_OFTEN, *words], cwd=REPOSITORY)
-    wait_until(lambda: _lasting_rows(out) > 0 or call.poll() is not None, "the first rows")
-    os.kill(call.pid, signal.SIGKILL)
-    call.wait()
-    rows = _lasting_rows(out)
-    assert rows > 0
-    return rows
+def kill_in_the_middle(words: Sequence[str], out: Path) -> None:
+    """Run a call of a command that is killed with some of its rows lasting, and some not."""
+    call = subprocess.run([sys.executable, "-c", KILL, *words], cwd=REPOSITORY, check=False)
+    assert call.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(unfinished_path(out))) as database:
+        assert database.execute("SELECT COUNT(*) FROM rows").fetchone() == (LASTING_ROWS,)
 
 
 def finish(words: Sequence[str]) -> None:
     assert main(list(words), {}, environment_file=REPOSITORY / "reasoning_gym_environment.py") == 0
-
-
-def _lasting_rows(out: Path) -> int:
-    """Count the lasting rows of a call under way, in a copy: the call holds the lock."""
-    unfinished = unfinished_path(out)
-    copy = out.with_name("copy.db")
-    for end in ("", "-wal"):
-        source = unfinished.with_name(unfinished.name + end)
-        if source.exists():
-            copy.with_name(copy.name + end).write_bytes(source.read_bytes())
-    try:
-        with closing(sqlite3.connect(copy)) as database:
-            return int(database.execute("SELECT COUNT(*) FROM rows").fetchone()[0])
-    except sqlite3.Error:
-        return 0
