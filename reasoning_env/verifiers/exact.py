@@ -155,13 +155,17 @@ def _exact_complex(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 def _exact_candidate(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
-    """The number is the candidate, as the question shows it or as the library holds it, to three decimals or more."""
+    """The number is the candidate, as the question shows it or as the library holds it, to three decimals or more.
+
+    A candidate that comes several times may be shown with more digits in one place: 791,044.979, 7.910449790000001e+05.
+    """
     metadata = entry["metadata"]
-    place = metadata["candidates"].index(metadata["solution"])
-    shown = metadata["formatted_candidates"][place].replace(",", "")
+    solution = metadata["solution"]
+    shown = zip(metadata["candidates"], metadata["formatted_candidates"], strict=True)
+    right = {text.replace(",", "") for candidate, text in shown if candidate == solution} | {str(solution)}
     whole, dot, decimals = answer.partition(".")
     said = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", whole) + dot + decimals
-    return any(is_rounded(said, Fraction(right), places=3) for right in (shown, str(metadata["solution"])))
+    return any(is_rounded(said, Fraction(text), places=3) for text in right)
 
 
 def _exact_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:

@@ -24,8 +24,8 @@ def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
     return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
 
 
-RUSH_MOVES = re.compile(r"[A-Z][+-]\d{1,9}(?:[\s,;]+[A-Z][+-]\d{1,9})*")
-"""Such as `F+1 K+1 M-1`, and nothing else."""
+RUSH_MOVES = re.compile(r"([A-Z])\1{0,2}[+-]\d{1,9}(?:[\s,;]+([A-Z])\2{0,2}[+-]\d{1,9})*")
+"""Such as `F+1 K+1 M-1`, and nothing else. A car may be named as the board shows it: `AA+4`."""
 CAR_MOVE = re.compile(r"([A-Z])([+-])(\d+)")
 Cell = tuple[int, int]
 """Row and column, from 0 at the top and on the left."""

@@ -86,6 +86,8 @@ BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 COMPLEX_CALL = re.compile(r"complex\((?P<real>-?[\d.]{1,50}),\s?(?P<sign>-?)(?P<part>[\d.]{1,50})\)", re.ASCII)
 """A complex number of Python: `complex(4, -7)`."""
+PLUS_MINUS = re.compile(r"\+\s?-(?=\s?\d)")
+"""The signs of `1 + -2i`, which is `1 -2i`."""
 IMAGINARY = re.compile(r"\s?[*\u22c5\u00b7]\s?(?=[ijIJ]\b)")
 """The sign before an imaginary unit: that in `2*i`."""
 TIMES = re.compile(r"\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?")
@@ -126,6 +128,8 @@ BETWEEN = re.compile(rf"(?:[\0{LAYOUT}\u2192]|->)*")
 """Text between the cells of a line in another layout: `, `, ` | `, ` & ` and ` -> `."""
 BETWEEN_COMPARED = re.compile(rf"[\0{LAYOUT}<>]*")
 """Text between the cells of a board with signs between them: ` < `."""
+UPRIGHT_SIGNS: Mapping[str, str] = {"^": "\u2227", "v": "\u2228"}
+"""Letters for the signs between rows."""
 BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
 """A line of signs between the rows of such a board."""
 RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
@@ -397,7 +401,7 @@ def _complex(said: str) -> str:
     called = COMPLEX_CALL.fullmatch(said)
     if called is not None:
         return f"{called['real']}{called['sign'] or '+'}{called['part']}i"
-    return IMAGINARY.sub("", said)
+    return PLUS_MINUS.sub("-", IMAGINARY.sub("", said))
 
 
 # ---- lists and sequences
@@ -544,12 +548,18 @@ def _board(said: str, right: str) -> str | None:
 
 
 def _has_signs_of(said: str, right: str) -> bool:
-    """Tell whether the signs between the cells of a row are those of the expected board: `1 > 2` is not `1 < 2`.
+    """Tell whether the signs between cells are those of the expected board: `1 > 2` is not `1 < 2`.
 
-    A board may leave its signs out.
+    A board may leave out its signs between columns, its signs between rows, or both.
     """
-    signs = re.findall("[<>]", right)
-    return not signs or re.findall("[<>]", said) in ([], signs)
+    return all(signs in ([], expected) for signs, expected in zip(_signs(said), _signs(right), strict=True))
+
+
+def _signs(board: str) -> tuple[list[str], list[str]]:
+    """Return the signs between the columns of a board, and those on lines of their own between its rows."""
+    lines = [line for line in board.split("\n") if not re.search(r"\d", line)]
+    between_rows = [UPRIGHT_SIGNS.get(sign, sign) for sign in re.findall("[\u2227\u2228^v]", "\n".join(lines))]
+    return re.findall("[<>]", board), between_rows
 
 
 @dataclass(frozen=True)

@@ -444,8 +444,19 @@ CASES: Mapping[str, Case] = {
         floor=0.4,
     ),
     "rush_hour": Case(
-        nonsense=lambda _, data: [f"Z+1 {_escape(data)}", f"not {_escape(data)}", f"{_escape(data)} B+0", _far(data)],
-        right=lambda _, data: [_escape(data), _escape(data).replace(" ", ", "), _escape(data).replace(" ", "\n")],
+        nonsense=lambda _, data: [
+            f"Z+1 {_escape(data)}",
+            f"Z{_escape(data)}",
+            f"not {_escape(data)}",
+            f"{_escape(data)} B+0",
+            _far(data),
+        ],
+        right=lambda _, data: [
+            _escape(data),
+            _escape(data).replace(" ", ", "),
+            _escape(data).replace(" ", "\n"),
+            re.sub("([A-Z])", r"\1\1", _escape(data)),
+        ],
         partial=_texts("A+1", "none", "Q-3"),
         floor=0.01,
         count=6,

@@ -22,6 +22,11 @@ CANDIDATES = {
     "solution": 721175278.3689999,
     "formatted_candidates": ["7.211752783689999e+08", "721,175,279.0"],
 }
+SHOWN_TWICE = {
+    "candidates": [791044.978, 791044.979, 791044.979],
+    "solution": 791044.979,
+    "formatted_candidates": ["791044.978000", "791,044.979", "7.910449790000001e+05"],
+}
 ENTRIES: Mapping[str, Mapping[str, Any]] = {
     "an angle": {"answer": "12.995\u00b0", "metadata": {"task_type": "angle_measure", "angle_ABC_degrees": 12.9949}},
     "a point": {"answer": "(0.571, -2.000)", "metadata": {"task_type": "orthocenter", "ortho": ("4/7", "-2")}},
@@ -39,6 +44,7 @@ ENTRIES: Mapping[str, Mapping[str, Any]] = {
     "roles": {"answer": "Ann is a saint, and Bo is a sinner.", "metadata": PEOPLE},
     "buttons": {"answer": "A \u2192 B", "metadata": {}},
     "a candidate": {"answer": "721175278.3689999", "metadata": CANDIDATES},
+    "a candidate shown twice": {"answer": "791044.979", "metadata": SHOWN_TWICE},
     "a complex number": {"answer": "4.0 - 7.0i", "metadata": {"result": (4, -7)}},
     "JSON": {"answer": '{"a": 0.1, "b": [1, true]}', "metadata": {}},
     "colours": {"answer": None, "metadata": {"puzzle": {"vertices": [0, 1]}}},
@@ -107,6 +113,11 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         "number_format",
         ("721175278.3689999", "721,175,278.3689999", "7.211752783689999e+08", "721175278.369"),
         ("721175278.3689998", "721175278.36", "721175278.3689999,5", "721175278.369,000", "721175278.37"),
+    ),
+    "a candidate shown twice": (
+        "number_format",
+        ("791044.979", "791,044.979", "7.910449790000001e+05", "791,044.9790000001"),
+        ("791044.9790000002", "791044.978"),
     ),
     "a complex number": ("complex_arithmetic", ("4 - 7i", "(4.0-7.0j)"), ("4 - 7.5i", "4 - 7i or 5")),
     "JSON": (

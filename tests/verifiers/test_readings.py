@@ -231,6 +231,10 @@ def test_point(said: str, same: bool) -> None:
     assert is_read(said, "advanced_geometry", "(-4.1, 2)") == same
 
 
+def test_plus_minus() -> None:
+    assert "1.0 -2.0i" in readings("1.0 + -2.0i", "complex_arithmetic", entry("1.0 - 2.0i"))
+
+
 @pytest.mark.parametrize("said", ["-5.0 + 20.0*i", "z = -5.0 + 20.0 \\cdot i", "$-5.0 + 20.0i$"])
 def test_complex(said: str) -> None:
     assert "-5.0 + 20.0i" in (
@@ -546,9 +550,9 @@ def test_sign_beside_a_queen() -> None:
 def test_lone_v_is_sign() -> None:
     board = "1 < 2\n\u2228\n2   1"
     forms = [
-        "1<2\nv v\n2 1",
-        '[["1", "<", "2"], ["v", "", "v"], ["2", "", "1"]]',
-        "1&<&2\\\\v&&v\\\\2&&1",
+        "1<2\nv\n2 1",
+        '[["1", "<", "2"], ["v", "", ""], ["2", "", "1"]]',
+        "1&<&2\\\\v&&\\\\2&&1",
         "|1|<|2|\n|v||\n|2||1|",
     ]
     assert all(is_read(form, "futoshiki", board) for form in forms)
@@ -560,6 +564,12 @@ def test_lone_v_is_sign() -> None:
 def test_other_sign_in_row(row: str) -> None:
     assert is_read("1 < 2\n2 1", "futoshiki", "1 < 2\n\u2228\n2   1")
     assert not is_read(f"{row}\n2 1", "futoshiki", "1 < 2\n\u2228\n2   1")
+
+
+@pytest.mark.parametrize("signs", ["\u2227", "^", "v v", "\u2228 ^"])
+def test_other_sign_between_rows(signs: str) -> None:
+    assert is_read("1 < 2\n v\n2 1", "futoshiki", "1 < 2\n\u2228\n2   1")
+    assert not is_read(f"1 < 2\n{signs}\n2 1", "futoshiki", "1 < 2\n\u2228\n2   1")
 
 
 @pytest.mark.parametrize(
