@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
 from ..library_facts import FACTS
 from .entries import Dataset, Entry
 from .grammars import logic
+from .literals import without_twins
 from .readings import expected_forms, has_negative_nought
 
 Check = Callable[[str, Entry, Dataset, float], bool]
@@ -303,14 +304,6 @@ def _duration(text: str) -> Fraction | None:
 
 
 # ---- lists and JSON
-
-
-def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Make a JSON object from its pairs. Raises ValueError for a key that comes twice: one value would be ignored."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a key comes twice")
-    return made
 
 
 def _read_json(text: str) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 TOKEN = re.compile(
@@ -28,16 +29,25 @@ class LiteralError(ValueError):
 def parse_literal(text: str) -> Any:
     """Return the value of a list, tuple, dictionary, text or number; tuples are lists, and keys are texts.
 
-    Numbers that JSON does not have, such as `+5` or `07`, stay texts. Raises LiteralError.
+    Numbers that JSON does not have, such as `+5` or `07`, stay texts. Raises LiteralError, also for a key that comes
+    twice.
     """
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=without_twins)
     except (ValueError, RecursionError):
         pass  # perhaps in Python's notation
     try:
-        return json.loads(_as_json(text.strip()), parse_constant=_no_number)
+        return json.loads(_as_json(text.strip()), parse_constant=_no_number, object_pairs_hook=without_twins)
     except (ValueError, RecursionError) as error:
         raise LiteralError("no list or dictionary of JSON or Python") from error
+
+
+def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Make a JSON object from its pairs. Raises ValueError for a key that comes twice: one value would be ignored."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key comes twice")
+    return made
 
 
 def _no_number(name: str) -> Any:

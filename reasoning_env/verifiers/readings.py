@@ -196,13 +196,14 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
         case AnswerForm.COMPLEX:
             forms = (_complex(said),)
         case _:
-            forms = _values(said, row.reads_as, row.word_separator, entry, question)
+            forms = _values(said, task, entry, question)
     for form in forms:
         if form is not None:
             yield form
 
 
-def _values(said: str, reads_as: AnswerForm, separator: str, entry: Entry, question: str) -> tuple[str | None, ...]:
+def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | None, ...]:
+    reads_as, separator = facts(task).reads_as, facts(task).word_separator
     right = str(entry.get("answer"))
     if reads_as is AnswerForm.OPTION and said.casefold() == right.casefold():
         return (right,)
@@ -212,7 +213,7 @@ def _values(said: str, reads_as: AnswerForm, separator: str, entry: Entry, quest
     if entry.get("answer") is None:
         return (_json(said),)
     if NUMBER.fullmatch(right.removesuffix("\N{DEGREE SIGN}")):
-        return (_number(said, right, question),)
+        return (_number(said, right, question), _single_cell(said) if task in MATRICES else None)
     if _fraction(right) is not None:
         return (right if _fraction(said) == _fraction(right) else None,)
     if right[:1] == "(":
@@ -488,10 +489,30 @@ def _unquoted(word: str) -> str:
     return word[1:-1] if len(word) > 2 and word[0] == word[-1] and word[0] in "\"'`" else word
 
 
+ROLE = re.compile(
+    r"(?:and\s)?(?P<quote>[\"']?)(?P<name>\w+)(?P=quote)\s?(?::|=|->|\u2192)\s?"
+    r"(?P<other>[\"']?)(?:an?\s)?(?P<role>\w+)(?P=other)",
+    re.IGNORECASE,
+)
+"""A name and a role: `Ann: saint`, `Ann = a saint`, `"Ann": "saint"`."""
+
+
 def _claims(said: str) -> str | None:
     """Return claims with commas between them, which stood on lines or between semicolons or full stops."""
+    roles = _roles(said)
+    if roles is not None:
+        return roles
     claims = [part.strip() for part in re.split(r"[;\n]|\.(?=\s)", said)]
     return ", ".join(filter(None, claims)) if claims[0] else None
+
+
+def _roles(said: str) -> str | None:
+    """Return the claims that names with roles make, in pairs or in a dictionary; None for other text."""
+    inner = said[1:-1] if said[:1] == "{" and said[-1:] == "}" else said.rstrip(".")
+    parts = [part.strip() for part in re.split(r"[;,\n]|\.(?=\s)|\sand\s", inner)]
+    matches = [ROLE.fullmatch(part) for part in parts if part]
+    claims = [f"{match['name']} is a {match['role']}" for match in matches if match]
+    return ", ".join(claims) if len(claims) == len(matches) > 0 else None
 
 
 def _letter_values(said: str) -> str | None:
@@ -528,6 +549,15 @@ def _point(said: str) -> str | None:
 
 
 # ---- boards
+
+MATRICES = frozenset({"manipulate_matrix", "pool_matrix"})
+"""Tasks whose expected matrix may have a single cell."""
+
+
+def _single_cell(said: str) -> str | None:
+    """Return the cell of a matrix with one cell, such as `[[5]]`; None for other text."""
+    rows = _rows(said, _Layout([1], CELL, BETWEEN))
+    return rows[0][0] if rows is not None and [len(row) for row in rows] == [1] else None
 
 
 def _board(said: str, right: str) -> str | None:

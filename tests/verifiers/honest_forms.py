@@ -882,6 +882,9 @@ CLAIMS: Mapping[str, Form] = {
         f"- **{claim.split()[0]}** {' '.join(claim.split()[1:])}" for claim in _claims(answer)
     ),
     "a numbered list": lambda answer, question: _numbered("{}. {}")(_claims(answer)),
+    "names with roles": _replaced((r" is an? ", ": "), (r",? and ", ", "), (r"\.$", "")),
+    "names with roles on lines": _replaced((r" is an? ", ": "), (r",? and |, ", "\n"), (r"\.$", "")),
+    "a dictionary": lambda answer, question: json.dumps(dict(re.split(" is an? ", claim) for claim in _claims(answer))),
     "lower case": lambda answer, question: answer.lower(),
     "quotes": lambda answer, question: '"' + answer.rstrip(".") + '"',
 }

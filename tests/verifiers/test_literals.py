@@ -47,7 +47,23 @@ def test_notation(text: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[", "[1, 2", "[1 2]", "[a]", "[NaN]", "{1, 2}", "[1] [2]", "[,]", "f(1)", "[1+1]", "__import__('os')", "'a"],
+    [
+        "",
+        "[",
+        "[1, 2",
+        "[1 2]",
+        "[a]",
+        "[NaN]",
+        "{1, 2}",
+        "[1] [2]",
+        "[,]",
+        "f(1)",
+        "[1+1]",
+        "__import__('os')",
+        "'a",
+        "{1: 2, 1: 3}",
+        '{"a": 1, "a": 1}',
+    ],
 )
 def test_no_literal(text: str) -> None:
     with pytest.raises(LiteralError):

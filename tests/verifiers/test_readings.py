@@ -439,6 +439,26 @@ def test_claims(said: str) -> None:
     assert "Ann is an angel, Bob is a devil" in readings(said, "knights_knaves", entry(None))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ann: angel, Bob: devil",
+        "Ann = an angel\nBob = a devil",
+        '{"Ann": "angel", "Bob": "devil"}',
+        "Ann: angel and Bob: devil.",
+    ],
+)
+def test_names_with_roles(said: str) -> None:
+    assert "Ann is a angel, Bob is a devil" in readings(said, "knights_knaves", entry(None))
+
+
+@pytest.mark.parametrize("said", ["[[5]]", "[5]", "\\begin{bmatrix} 5 \\end{bmatrix}", "np.array([[5]])"])
+def test_matrix_of_one_cell(said: str) -> None:
+    assert is_read(said, "pool_matrix", "5")
+    assert not is_read(said, "gcd", "5")
+    assert not is_read(f"-{said}", "pool_matrix", "5")
+
+
 def test_duration() -> None:
     assert is_read("1 day, 04:05", "time_intervals", "1 days, 04:05")
     for said in ("3 Days 04:05", "3 days and 04:05", "**3 days, 04:05**"):
