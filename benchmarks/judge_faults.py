@@ -149,11 +149,12 @@ def bomb_body() -> bytes:
 class Attackers:
     """Attacks from an address of their own; `answers` counts the statuses that each attack got."""
 
-    def __init__(self, port: int, problems: list[Problem], chance: random.Random) -> None:
+    def __init__(self, port: int, problems: list[Problem], chance: random.Random, slowness: float) -> None:
         self.answers: Counter[str] = Counter()
         self._port = port
         self._problems = problems
         self._chance = chance
+        self._slowness = slowness
         self._addresses = itertools.cycle(f"127.0.0.{number}" for number in range(2, 6))
 
     async def go_on(self, attack: Callable[[Attackers], Awaitable[None]], pause_s: float) -> None:
@@ -161,7 +162,7 @@ class Attackers:
         while True:
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 await attack(self)
-            await asyncio.sleep(self._chance.uniform(0.5, 1.5) * pause_s)
+            await asyncio.sleep(self._chance.uniform(0.5, 1.5) * pause_s * self._slowness)
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
@@ -219,10 +220,10 @@ class Attackers:
         await self.ask("wrong reference", request_of(score_body(self._chance.choice(WRONG_REFERENCES), ["x"])))
 
     async def costly_reference(self) -> None:
-        """Ask for eleven problems at a time that take long to make."""
+        """Ask for eleven problems at a time that take long to make; for fewer in a slow run."""
         asks = [
             self.ask("costly reference", request_of(score_body(reference, ["x"])))
-            for reference in self._chance.choices(COSTLY, k=11)
+            for reference in self._chance.choices(COSTLY, k=round(11 / self._slowness))
         ]
         await asyncio.gather(*asks, return_exceptions=True)
 
@@ -332,7 +333,7 @@ class Honest:
     lost: list[str] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
 
-    async def go_on(self, client: JudgeClient, problems: list[Problem], chance: random.Random) -> None:
+    async def go_on(self, client: JudgeClient, problems: list[Problem], chance: random.Random, slowness: float) -> None:
         while True:
             problem = chance.choice(problems)
             texts = [f"<think>so</think><answer>{problem.answer}</answer>", "<answer>wrong</answer>", "no answer"]
@@ -347,7 +348,7 @@ class Honest:
             self.verdicts += len(verdicts)
             right, *others = (verdict.correct for verdict in verdicts)
             self.wrong += int(not right or any(others))
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02 * slowness)
 
     def summary(self) -> dict[str, float]:
         times_s = sorted(self.times_s)
@@ -396,7 +397,9 @@ async def make_problems() -> list[Problem]:
         return [await session.next() for _ in range(PROBLEMS)]
 
 
-def attack_on_request(orders: Connection, port: int, server: int, problems: list[Problem], seed: int) -> None:
+def attack_on_request(
+    orders: Connection, port: int, server: int, problems: list[Problem], seed: int, slowness: float
+) -> None:
     """Attack for as many seconds as each order says, and tell what happened; the main part of the attackers' process.
 
     Replies with the counts of answers and of faults since the start.
@@ -404,7 +407,7 @@ def attack_on_request(orders: Connection, port: int, server: int, problems: list
     os.environ[TOKEN] = SECRET
     huge_bodies()
     bomb_body()
-    attackers = Attackers(port, problems, random.Random(seed))
+    attackers = Attackers(port, problems, random.Random(seed), slowness)
     faults = Faults(server, random.Random(seed + 1))
     orders.send("ready")
     while (seconds := orders.recv()) is not None:
@@ -414,11 +417,12 @@ def attack_on_request(orders: Connection, port: int, server: int, problems: list
 
 
 @contextmanager
-def attacking(port: int, server: int, problems: list[Problem], seed: int) -> Iterator[Connection]:
+def attacking(port: int, server: int, problems: list[Problem], seed: int, slowness: float) -> Iterator[Connection]:
     """Start the process of the attackers; yield the connection for orders."""
     context = multiprocessing.get_context("spawn")
     orders, theirs = context.Pipe()
-    attackers = context.Process(target=attack_on_request, args=(theirs, port, server, problems, seed), daemon=True)
+    arguments = (theirs, port, server, problems, seed, slowness)
+    attackers = context.Process(target=attack_on_request, args=arguments, daemon=True)
     attackers.start()
     try:
         assert orders.recv() == "ready"
@@ -429,7 +433,9 @@ def attacking(port: int, server: int, problems: list[Problem], seed: int) -> Ite
         attackers.kill()
 
 
-async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed: int) -> dict[str, Any]:
+async def attack(
+    process: subprocess.Popen[str], port: int, seconds: float, seed: int, slowness: float
+) -> dict[str, Any]:
     """Run the honest clients alone and beside everything else, by turns; return what was found."""
     os.environ[TOKEN] = SECRET
     url = f"http://127.0.0.1:{port}"
@@ -444,13 +450,13 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
     sampler = Sampler(process.pid)
     during: list[Usage] = []
     rounds = max(2, round(seconds / ROUND_S))
-    with attacking(port, process.pid, problems, seed) as orders:
+    with attacking(port, process.pid, problems, seed, slowness) as orders:
         for _ in range(rounds):
-            await run_for(seconds / rounds / 6, *_honest(alone, client, problems))
+            await run_for(seconds / rounds / 6, *_honest(alone, client, problems, slowness))
             began = len(sampler.samples)
             attack_s = seconds / rounds * 5 / 6
             orders.send(attack_s)
-            await run_for(attack_s, *_honest(beside, client, problems), watch_health(url, health_s, statuses))
+            await run_for(attack_s, *_honest(beside, client, problems, slowness), watch_health(url, health_s, statuses))
             answers, process_faults = await asyncio.to_thread(orders.recv)
             during += sampler.samples[began:]
             await asyncio.sleep(SETTLING_S)
@@ -458,7 +464,7 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
     settled = len(sampler.samples)
     final = Honest()
     statuses_after: Counter[int] = Counter()
-    await run_for(2.0, *_honest(final, client, problems), watch_health(url, [], statuses_after))
+    await run_for(2.0, *_honest(final, client, problems, slowness), watch_health(url, [], statuses_after))
     await client.close()
     sampler.stop()
     lost = alone.lost + beside.lost + final.lost
@@ -481,8 +487,8 @@ async def attack(process: subprocess.Popen[str], port: int, seconds: float, seed
     }
 
 
-def _honest(honest: Honest, client: JudgeClient, problems: list[Problem]) -> list[Awaitable[None]]:
-    return [honest.go_on(client, problems, random.Random(number)) for number in range(HONEST_CLIENTS)]
+def _honest(honest: Honest, client: JudgeClient, problems: list[Problem], slowness: float) -> list[Awaitable[None]]:
+    return [honest.go_on(client, problems, random.Random(number), slowness) for number in range(HONEST_CLIENTS)]
 
 
 async def run_for(seconds: float, *work: Awaitable[None]) -> None:
@@ -508,12 +514,12 @@ def end(process: subprocess.Popen[str]) -> dict[str, Any]:
     return {"end_s": round(end_s, 1), "status": process.returncode, "processes_left": len(left)}
 
 
-def run(seconds: float, seed: int) -> dict[str, Any]:
+def run(seconds: float, seed: int, slowness: float) -> dict[str, Any]:
     """Attack a server for some seconds; return everything that is printed."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with serving(log) as (process, port):
-            found = asyncio.run(attack(process, port, seconds, seed)) | end(process)
+            found = asyncio.run(attack(process, port, seconds, seed, slowness)) | end(process)
         lines = log.read_text().splitlines()
     found["tracebacks"] = sum(line.startswith("Traceback") for line in lines)
     found["last_lines"] = lines[-5:] if found["tracebacks"] else []
@@ -551,8 +557,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--slowness", type=float, default=1.0, help="factor of all pauses between requests (default: %(default)s)"
+    )
     options = parser.parse_args()
-    found = run(60 * options.minutes, options.seed)
+    found = run(60 * options.minutes, options.seed, options.slowness)
     print(json.dumps({**found, "faults": faults_of(found), "slow": slow_of(found)}))
     return 0 if is_sound(found) else 1
 

@@ -143,10 +143,10 @@ class ForkServer:
             "PYTHONHASHSEED": str(hash_seed),
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
-            "MPLBACKEND": "Agg",
             "HOME": folder,
             "TMPDIR": folder,
-            # The library imports matplotlib, which caches its list of fonts there.
+            # A user's module that imports matplotlib finds its list of fonts there.
+            "MPLBACKEND": "Agg",
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",

@@ -22,16 +22,16 @@ from reasoning_env.workers.library import sort_fonts
 
 
 def call_library(folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]]) -> list[tuple[bytes, Any]]:
-    """Problems and scores of the library itself, made in two fresh processes.
+    """Problems and scores of the library itself, made in a fresh process.
 
     Each result is the entry as bytes with the scores of the answers.
     """
     spawn = multiprocessing.get_context("spawn")
     with (
         mock.patch.dict(os.environ, PYTHONHASHSEED="0", PYTHONWARNINGS="ignore"),
-        ProcessPoolExecutor(2, spawn, initializer=os.chdir, initargs=(folder,)) as processes,
+        ProcessPoolExecutor(1, spawn, initializer=os.chdir, initargs=(folder,)) as process,
     ):
-        return list(processes.map(_call, *zip(*calls, strict=True)))
+        return list(process.map(_call, *zip(*calls, strict=True)))
 
 
 def _call(task: str, seed: int, params: Mapping[str, Any], answers: list[str]) -> tuple[bytes, list[float | None]]:

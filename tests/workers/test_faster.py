@@ -21,10 +21,10 @@ from .support import PATIENCE_S, make, running_pool, spec
 pytestmark = pytest.mark.slow
 
 LIBRARY = Path(str(reasoning_gym.__file__)).parent
-SEEDS = {replacement.task: list(range(8)) for replacement in REPLACEMENTS}
+SEEDS = {replacement.task: list(range(4)) for replacement in REPLACEMENTS}
 # The library takes up to some seconds for the others.
-SEEDS["knight_swap"] = [1, 3, 8, 11, 14, 16, 17, 18]
-SEEDS["futoshiki"] = [1, 2, 3, 4, 8, 13, 14, 15]
+SEEDS["knight_swap"] = [1, 3, 8, 11]
+SEEDS["futoshiki"] = [1, 2, 3, 4]
 
 
 WANTED = [(task, seed) for task, seeds in SEEDS.items() for seed in seeds]
@@ -43,7 +43,7 @@ def params_of(task: str, seed: int) -> Mapping[str, int]:
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory: pytest.TempPathFactory) -> Entries:
-    """Problems of the unchanged library, made in two fresh processes."""
+    """Problems of the unchanged library, made in a fresh process."""
     calls = call_library(tmp_path_factory.mktemp("direct"), [(*one, params_of(*one), []) for one in WANTED])
     return dict(zip(WANTED, (entry for entry, _ in calls), strict=True))
 

@@ -6,12 +6,13 @@ import json
 import pickle
 import sys
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
 from reasoning_env.records import ProblemRequest
 from reasoning_env.workers.faster import bf
-from reasoning_env.workers.library import Library, sort_fonts
+from reasoning_env.workers.library import Library, sort_fonts, without_plotting
 
 from .support import COMPOSITE, OVERRIDES
 
@@ -44,6 +45,24 @@ def test_fonts_in_one_order(library: Library) -> None:
     fonts.append("a font of the user")
     sort_fonts()
     assert fonts == sorted(fonts) and "a font of the user" not in fonts
+
+
+def test_plotting_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(sys.modules):
+        if name.partition(".")[0] in ("matplotlib", "mpl_toolkits"):
+            monkeypatch.delitem(sys.modules, name)
+    with without_plotting():
+        import matplotlib.pyplot as plt
+    assert not hasattr(plt, "figure")
+    assert "matplotlib" not in sys.modules
+
+
+def test_imported_plotting_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    plotting = ModuleType("matplotlib")
+    monkeypatch.setitem(sys.modules, "matplotlib", plotting)
+    with without_plotting():
+        assert sys.modules["matplotlib"] is plotting
+    assert sys.modules["matplotlib"] is plotting
 
 
 def test_today_is_in_no_metadata(library: Library) -> None:
