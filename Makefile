@@ -34,10 +34,10 @@ demo: .venv/installed
 learn: .venv/installed-learn
 	$(RUN) -m learn $(ARGS)
 
-# Tests wait for processes half of the time: four at once keep two cores busy.
+# Tests often wait for processes: three at once keep two cores busy.
 # Its many processes read the modules that the first one compiled, whatever the user's shell says.
 test: .venv/installed-dev
-	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/installed-dev
 	$(RUN) -m ruff check

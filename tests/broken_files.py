@@ -45,9 +45,12 @@ def encode(document: Any) -> list[bytes]:
 
 
 def broken_documents(document: Any) -> Iterator[bytes]:
-    """Yield a document with one value wrong or missing, for each value; then texts that are no document."""
-    for place in _places(document):
-        for wrong in WRONG:
+    """Yield a document with one value wrong or missing, for each value; then texts that are no document.
+
+    Each place gets every third wrong value, and the next place the next ones.
+    """
+    for number, place in enumerate(_places(document)):
+        for wrong in WRONG[number % 3 :: 3]:
             yield from encode(_with(document, place, wrong))
         if place and isinstance(place[-1], str):
             yield from encode(_without(document, place))

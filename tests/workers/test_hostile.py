@@ -42,7 +42,7 @@ READERS = frozenset({
     *("simple_integration", "spiral_matrix", "string_insertion", "tower_of_hanoi"),
 })  # fmt: skip
 """Tasks whose verifiers read the answer as code, as a formula or as moves."""
-ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 3, Kind.WORK: 4, Kind.TEXT: 4, Kind.POISON: 4}, False: {Kind.CHEAT: 2}}
+ONE_IN = {True: {Kind.CHEAT: 2, Kind.EXECUTION: 6, Kind.WORK: 8, Kind.TEXT: 8, Kind.POISON: 8}, False: {Kind.CHEAT: 4}}
 """Of so many answers of a kind each task gets one, other ones for each task: those that read them, and those others."""
 ONE_IN_OTHERS = 30
 KILLED = (Reason.TIMEOUT, Reason.CRASH)
