@@ -133,7 +133,7 @@ def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 BAD_TASKS = """
-import math, pathlib
+import math, pathlib, random
 from dataclasses import dataclass
 from reasoning_gym.coaching import BaseCurriculum, ScalarAttributeDefinition
 from reasoning_gym.factory import ProceduralDataset, register_dataset
@@ -172,6 +172,24 @@ class Locked(Base):
         return {**super().__getitem__(index), "metadata": {"key": lambda: 0}}
 
 
+class Unseeded(Base):
+    def __getitem__(self, index):
+        return {"question": f"What is {random.Random().random()} + 1?", "answer": "1", "metadata": {}}
+
+
+class DrawsGlobally(Base):
+    built = 0
+
+    def __init__(self, config):
+        super().__init__(config)
+        if not DrawsGlobally.built:
+            random.random()
+        DrawsGlobally.built += 1
+
+    def __getitem__(self, index):
+        return {"question": f"What is {random.random()} + 1?", "answer": "1", "metadata": {}}
+
+
 class Outside(Base):
     def score_answer(self, answer, entry):
         return float(bool(pathlib.Path("/etc/hostname").read_text()))
@@ -190,7 +208,7 @@ def curriculum(levels, default):
 
 for name, score in {"unscored": None, "nan": math.nan, "over": 2.0, "texts": "1"}.items():
     register_dataset(name, type(name, (Base,), {"score": score}), Config)
-for dataset in (Silent, Locked, Outside):
+for dataset in (Silent, Locked, Outside, Unseeded, DrawsGlobally):
     register_dataset(dataset.__name__.lower(), dataset, Config)
 register_dataset("no_levels", Base, Config, curriculum([], 0))
 register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
@@ -237,6 +255,14 @@ async def test_verifier_reads_outside(other: Session[Any]) -> None:
         pytest.skip("no Landlock here")
     with pytest.raises(ConfigError, match="outside: its verifier fails in the sandbox"):
         await check_own_tasks(["outside"], {}, other.pool)
+
+
+@on_module_loop
+async def test_unseeded_task_is_named(other: Session[Any], caplog: pytest.LogCaptureFixture) -> None:
+    await check_own_tasks(["unseeded", "drawsglobally"], {}, other.pool)
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith("these tasks make another problem from the same seed")
+    assert warning.endswith("alone: unseeded")
 
 
 async def test_missing_module_is_a_config_error() -> None:

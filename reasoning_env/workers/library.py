@@ -212,6 +212,8 @@ class Library(Source):
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
+        if task in self._modules:  # its constructor may have drawn, or have imported what draws
+            _reset_globals(request.seed)
         try:
             with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
                 entry = dataset[request.item]

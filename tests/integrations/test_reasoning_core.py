@@ -1,0 +1,77 @@
+"""The installed reasoning-core as a module of `task_modules`: its problems are judged, and a seed gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+import reasoning_env
+from reasoning_env import Bridge, Problem, Session
+
+pytest.importorskip("reasoning_core", reason="needs reasoning-core: make integrations-reasoning-core")
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+MODULE = str(Path(reasoning_env.__file__).parents[1] / "examples" / "reasoning_core_tasks.py")
+TASKS = (
+    *("arithmetics", "analogical_case_matching", "attribute_grammar", "code_runnability", "constrained_continuation"),
+    *("controlled_code_execution", "defeasible_nli", "finite_automaton_execution", "graph_successors"),
+    *("lambda_reduction", "math_word_problem", "parsing_derivation", "planning"),
+    *("process_inversion", "regex_following", "rewrite_system", "rule_switching", "set_expression"),
+    *("shift_reduce_parsing", "string_transduction", "syntax_error_detection", "table_statistics"),
+    *("unification_entailment",),
+)
+"""Tasks that make a problem in a fraction of a second: others give up after seconds, and then make another."""
+
+
+def new_session() -> Session[Problem]:
+    settings = {"tasks": list(TASKS), "task_modules": [MODULE], "num_generators": 1, "num_verifiers": 1}
+    return Session(**settings, worker_start_timeout_s=600.0, generation_deadline_s=120.0)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session() -> AsyncIterator[Session[Problem]]:
+    async with new_session() as started:
+        yield started
+
+
+async def test_verdicts(session: Session[Problem]) -> None:
+    problems = [await session.make(task, 3, level=level) for task in TASKS for level in (None, 0.0, 0.5)]
+    judged = [await session.judge(each, [f"<answer>{each.answer}</answer>", "<answer>~</answer>"]) for each in problems]
+    assert {problem.task for problem, (right, _) in zip(problems, judged, strict=True) if right.score < 1.0} == set()
+    assert {problem.task for problem, (_, wrong) in zip(problems, judged, strict=True) if wrong.score == 1.0} == set()
+
+
+async def test_levels(session: Session[Problem]) -> None:
+    for level, steps in ((0.0, 0), (0.5, 2), (1.0, 4)):
+        assert (await session.make("arithmetics", 3, level=level)).params == {"level": steps}
+
+
+async def test_references_hold_in_another_process(session: Session[Problem]) -> None:
+    """Problems that are made in another order, by workers that made no other."""
+    problems = [await session.make(task, seed) for task in TASKS for seed in (5, 6)]
+    async with new_session() as other:
+        for problem in reversed(problems):
+            assert (await other.remake(problem.reference)).question == problem.question
+            [verdict] = await other.judge(problem.reference, [f"<answer>{problem.answer}</answer>"])
+            assert verdict.score == 1.0
+
+
+async def test_reference_names_the_module(session: Session[Problem]) -> None:
+    problem = await session.make("arithmetics", 3)
+    assert session.library.release("arithmetics").startswith("reasoning_core_tasks@")
+    assert session.library.release("arithmetics") in problem.reference
+
+
+def test_bridge_trains_on_a_curriculum() -> None:
+    settings = {"tasks": ["arithmetics", "rule_switching", "gcd"], "task_modules": [MODULE], "seed": 1}
+    with Bridge(**settings, complexity_mode="curriculum", worker_start_timeout_s=600.0) as bridge:
+        levels = []
+        for _ in range(40):
+            problem = bridge.next()
+            assert problem.level is not None
+            levels.append(problem.level)
+            bridge.observe(problem, [1.0] * 8)
+    assert max(levels[-10:]) > max(levels[:5])
