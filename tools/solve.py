@@ -1,9 +1,9 @@
 """Confirm served answers by solvers that read the question's text alone: `python -m tools.solve --count 1000`.
 
-Prints a line for each task: how many problems were confirmed, how many have several readings or were not solved, and
-what is wrong; then the mean number of draws for a served problem, and the shares of draws that were rejected, by cause
-(`--draws`: this alone, without solvers). Each disagreement follows with the problem's reference. The status is 1 when
-there is any.
+Prints each disagreement when it is found, with the problem's reference, and a line after each level. Then comes a line
+for each task: how many problems were confirmed, how many have several readings or were not solved, and what is wrong;
+then the mean number of draws for a served problem, and the shares of draws that were rejected, by cause (`--draws`: this
+alone, without solvers). The status is 1 when there is any disagreement.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         made, found = run_to_end(partial(_ask, settings, level, solve=not options.draws))
         problems += made
         opinions += found
+        if not options.draws:
+            print(f"level {level}: {_count(found)}", flush=True)
     _print_table(opinions)
     print(*draws_by_task(problems), sep="\n")
-    wrong = [opinion for opinion in opinions if opinion.finding in WRONG]
-    print(*map(str, wrong), f"{len(opinions)} opinions, {len(wrong)} of them against what is served", sep="\n")
-    return int(bool(wrong))
+    print(_count(opinions))
+    return int(any(opinion.finding in WRONG for opinion in opinions))
 
 
 async def _ask(settings: ReasoningSettings, level: str, *, solve: bool) -> tuple[list[Problem], list[Opinion]]:
@@ -63,10 +64,19 @@ async def _ask(settings: ReasoningSettings, level: str, *, solve: bool) -> tuple
             return problems, []
 
         async def ask(problem: Problem) -> list[Opinion]:
-            return await opinions_of(session, problem)
+            found = await opinions_of(session, problem)
+            for opinion in found:
+                if opinion.finding in WRONG:
+                    print(opinion, flush=True)
+            return found
 
         answers = await map_with_progress(f"level {level}", problems, ask, at_once=4)
         return problems, [opinion for several in answers for opinion in several]
+
+
+def _count(opinions: Sequence[Opinion]) -> str:
+    wrong = sum(opinion.finding in WRONG for opinion in opinions)
+    return f"{len(opinions)} opinions, {wrong} of them against what is served"
 
 
 def _print_table(opinions: Sequence[Opinion]) -> None:
