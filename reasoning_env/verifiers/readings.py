@@ -639,7 +639,12 @@ def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
         before, first_cell, rest = signs.partition("\0")
         if first_cell:
             between, _, after = f"\0{rest}".rpartition("\0")
-            is_layout = BEFORE.fullmatch(before) and AFTER.fullmatch(after) and expected.between.fullmatch(between)
+            is_layout = (
+                BEFORE.fullmatch(before)
+                and AFTER.fullmatch(after)
+                and expected.between.fullmatch(between)
+                and ("|" in before) == ("|" in after)  # bars around the whole board make a determinant
+            )
         else:
             between_rows = BETWEEN_ROWS if expected.between is BETWEEN_COMPARED else EDGE
             is_layout = between_rows.fullmatch(signs) or RULE.fullmatch(signs)

@@ -557,6 +557,8 @@ def test_sign_beside_board(sign: str, board: str) -> None:
         ", 1 2\n3 4",
         "[1 2)\n3 4",
         "]1 2[\n3 4",
+        "|1 2\n3 4|",
+        "\\left| 1 & 2 \\\\ 3 & 4 \\right|",
     ],
 )
 def test_other_matrix(said: str) -> None:
