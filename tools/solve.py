@@ -1,9 +1,9 @@
 """Confirm served answers by solvers that read the question's text alone: `python -m tools.solve --count 1000`.
 
 Prints each disagreement when it is found, with the problem's reference, and a line after each level. Then comes a line
-for each task: how many problems were confirmed, how many have several readings or were not solved, and what is wrong;
-then the mean number of draws for a served problem, and the shares of draws that were rejected, by cause (`--draws`: this
-alone, without solvers). The status is 1 when there is any disagreement.
+for each task: how many problems were confirmed, how many have several readings or were not solved, and what is wrong.
+The mean number of draws for a served problem follows, with the shares of draws that were rejected, by cause (`--draws`:
+this alone, without solvers). The status is 1 when there is any disagreement.
 """
 
 from __future__ import annotations

@@ -319,6 +319,7 @@ WITHOUT_UNITS = frozenset({"codeio"})
 """Tasks whose questions are programs: their words are no units of a number."""
 NO_UNITS = frozenset(
     {"not", "no", "or", "and", "is", "are", "true", "false", "wrong", "if", "unless", "except", "without", "to", "than"}
+    | {"max", "min", "maximum", "minimum", "largest", "smallest", "first", "last", "each", "every", "per", "all"}
     | {"more", "less", "fewer", "least", "most", "about", "around", "between", "plus", "minus", "half", "twice"}
     | {"hundred", "thousand", "million", "dozen", "binary", "decimal", "hexadecimal", "octal", "base", "squared"}
     | {"again", "maybe", "perhaps", "probably", "possibly", "nearly", "almost", "else", "instead", "other", "another"}
