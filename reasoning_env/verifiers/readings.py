@@ -319,7 +319,7 @@ WITHOUT_UNITS = frozenset({"codeio"})
 """Tasks whose questions are programs: their words are no units of a number."""
 NO_UNITS = frozenset(
     {"not", "no", "or", "and", "is", "are", "true", "false", "wrong", "if", "unless", "except", "without", "to", "than"}
-    | {"max", "min", "maximum", "minimum", "largest", "smallest", "first", "last", "each", "every", "per", "all"}
+    | {"max", "min", "maximum", "minimum", "largest", "smallest", "first", "last"}
     | {"more", "less", "fewer", "least", "most", "about", "around", "between", "plus", "minus", "half", "twice"}
     | {"hundred", "thousand", "million", "dozen", "binary", "decimal", "hexadecimal", "octal", "base", "squared"}
     | {"again", "maybe", "perhaps", "probably", "possibly", "nearly", "almost", "else", "instead", "other", "another"}
@@ -640,12 +640,9 @@ def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
         before, first_cell, rest = signs.partition("\0")
         if first_cell:
             between, _, after = f"\0{rest}".rpartition("\0")
-            is_layout = (
-                BEFORE.fullmatch(before)
-                and AFTER.fullmatch(after)
-                and expected.between.fullmatch(between)
-                and ("|" in before) == ("|" in after)  # bars around the whole board make a determinant
-            )
+            if ("|" in before) != ("|" in after):
+                return None  # bars around the whole board make a determinant
+            is_layout = BEFORE.fullmatch(before) and AFTER.fullmatch(after) and expected.between.fullmatch(between)
         else:
             between_rows = BETWEEN_ROWS if expected.between is BETWEEN_COMPARED else EDGE
             is_layout = between_rows.fullmatch(signs) or RULE.fullmatch(signs)
