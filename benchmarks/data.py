@@ -6,7 +6,8 @@ are 20 tasks, the library's slowest among them. Prints one line of JSON:
 - `rows_s` and `verdicts_s` of each, workers' start included. A row is judged with the right answer and a wrong one.
 - `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served because its
   answer is wrong or cannot be told (`flawed`), or whose answer is corrected (`corrected`)
-- with `--memory 10000,100000`: the most memory in megabytes of the main process of `rescore`, by rows
+- with `--memory 10000,1000000`: the most memory in megabytes of the main process of each command, by rows. The workers'
+  memory does not depend on the rows. So one problem and one verdict stand for all here, and a million rows take minutes
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 from reasoning_env import ReasoningSettings, Session
 from reasoning_env.commands.problems import write_problems
 from reasoning_env.data.problems import Wanted
-from reasoning_env.data.tables import write_rows
+from reasoning_env.data.tables import Malformed, read_rows, write_rows
 from reasoning_env.data.verdicts import judge_rows
 from reasoning_env.problems.references import hash_words
 
@@ -53,11 +54,27 @@ TASKS = (
     "zebra_puzzles",
 )
 LOOP_SEED = 42
-RESCORE = """
+WITHOUT_WORKERS = """
 import resource, sys
+from dataclasses import replace
 from pathlib import Path
+from reasoning_env import Session
 from reasoning_env.commands.main import main
-assert main(["rescore", sys.argv[1], "--out", sys.argv[2]], {}, environment_file=Path("environment.py")) == 0
+from reasoning_env.data import problems
+from reasoning_env.records import Reason, Verdict
+
+generate, made = problems.generate_in_the_end, []
+
+async def generate_once(pool, spec, deadline_s):
+    if not made:
+        made.append(await generate(pool, spec, deadline_s))
+    return replace(made[0], spec=spec, question=f"{made[0].question} {spec.seed} {spec.index}")
+
+async def judge(session, reference, completions, **how):
+    return [Verdict(1.0, Reason.SCORED) for _ in completions]
+
+problems.generate_in_the_end, Session.judge = generate_once, judge
+assert main(sys.argv[1:], {}, environment_file=Path("environment.py")) == 0
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
@@ -89,8 +106,6 @@ def write_loop(folder: Path, count: int) -> tuple[float, list[dict[str, Any]], d
 
 def judge_ours(folder: Path) -> tuple[int, float]:
     """Judge two completions of each row; return their number and the seconds."""
-    from reasoning_env.data.tables import Malformed, read_rows
-
     rows = [row for row in read_rows(folder / "ours.parquet", "FILE") if not isinstance(row, Malformed)]
     answered = [{**row, "completions": [f"<answer>{row['answer']}</answer>", "<answer>7</answer>"]} for row in rows]
     write_rows(folder / "answered.jsonl", lambda: answered)
@@ -130,23 +145,24 @@ async def faults_of_loop(rows: Sequence[dict[str, Any]], count: int) -> dict[str
     return {name: round(number / len(rows), 4) for name, number in faults.items()}
 
 
-def memory_of_rescore(folder: Path, rows: int) -> float:
-    """Return the most megabytes of the main process that judges so many rows."""
-    path = folder / f"{rows}.jsonl"
+def memory_of_commands(folder: Path, rows: int) -> dict[str, float]:
+    """Return the most megabytes of the main process of each command that writes so many rows."""
+    made, answered = folder / f"{rows}.parquet", folder / f"{rows}.jsonl"
+    problems = memory("problems", "--tasks", "number_sorting", "--count", str(rows), "--out", str(made))
+    with answered.open("w") as file:
+        for row in read_rows(made, "FILE"):
+            assert not isinstance(row, Malformed)
+            file.write(json.dumps({**row, "completions": ["<answer>7</answer>"] * 4}) + "\n")
+    made.unlink()
+    rescore = memory("rescore", str(answered), "--out", str(folder / f"{rows}-scored.parquet"))
+    return {"problems": problems, "rescore": rescore}
 
-    async def reference() -> str:
-        async with Session(tasks=["gcd"]) as session:
-            return (await session.make("gcd", 7)).reference
 
-    reference_text = asyncio.run(reference())
-    with path.open("w") as file:
-        for number in range(rows):
-            row = {"reference": reference_text, "number": number, "completion": f"<answer>{number}</answer>"}
-            file.write(json.dumps(row) + "\n")
-    out = folder / f"{rows}-scored.parquet"
-    ended = subprocess.run([sys.executable, "-c", RESCORE, str(path), str(out)], capture_output=True, text=True)
+def memory(*words: str) -> float:
+    """Return the most megabytes of the main process of a command, without the work of its workers."""
+    ended = subprocess.run([sys.executable, "-c", WITHOUT_WORKERS, *words], stdout=subprocess.PIPE, text=True)
     ended.check_returncode()
-    return float(ended.stdout.split()[-1])
+    return round(float(ended.stdout.split()[-1]), 1)
 
 
 def main() -> None:
@@ -158,7 +174,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.memory:
-            result["memory_mb"] = {rows: memory_of_rescore(folder, int(rows)) for rows in options.memory.split(",")}
+            result["memory_mb"] = {rows: memory_of_commands(folder, int(rows)) for rows in options.memory.split(",")}
         else:
             ours_s = write_ours(folder, options.count)
             loop_s, rows, datasets = write_loop(folder, options.count)

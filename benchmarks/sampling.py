@@ -17,6 +17,8 @@ had not been asked before: the simulated tasks have as few different questions a
 without the numbers of questions. Learners of `constant` do not change; the best level of each learner of `learning`
 rises by 0.4 over the run.
 
+With `--category arithmetic`, the bank has as many tasks as this category, with their numbers of questions.
+
 Prints one line of JSON.
 """
 
@@ -32,7 +34,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from reasoning_env.library_facts import COMPOSITE, FACTS, questions
+from reasoning_env.library_facts import CATEGORIES, COMPOSITE, FACTS, questions
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import Problem, ProblemSpec
@@ -74,15 +76,17 @@ class Learner:
         return sum(random_state.random() < chance for _ in range(size))
 
 
-def make_bank(count: int, random_state: random.Random) -> tuple[Learner, ...]:
+def make_bank(likenesses: Sequence[str], random_state: random.Random) -> tuple[Learner, ...]:
     """Return learners as a bank of tasks has them at the library's default difficulty, in no order.
+
+    There is a learner for each task of the library in `likenesses`.
 
     A third of them is almost always wrong there (chance 0.002 to 0.03), a fifth almost always right (0.97 to 0.998),
     the others lie evenly between 0.05 and 0.95. Their chance falls with the level along a logistic curve whose slope
     lies between 4 and 12; a tenth reacts hardly at all (slope 0.5).
     """
     learners = []
-    likenesses = random.Random("likenesses").sample(sorted(set(FACTS) - {COMPOSITE}), count)
+    count = len(likenesses)
     for number in range(count):
         if number < count // 3:
             at_default = random_state.uniform(0.002, 0.03)
@@ -148,12 +152,12 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int,
     }
 
 
-def measure(groups: int, size: int, seeds: int, rise: float) -> dict[str, dict[str, float]]:
+def measure(likenesses: Sequence[str], groups: int, size: int, seeds: int, rise: float) -> dict[str, dict[str, float]]:
     """Return each mode's figures, as means over the seeds."""
     results: dict[str, dict[str, float]] = {}
     for mode in MODES:
         runs = [
-            serve(mode, make_bank(TASKS, random.Random(f"bank/{seed}")), groups, size, seed, rise)
+            serve(mode, make_bank(likenesses, random.Random(f"bank/{seed}")), groups, size, seed, rise)
             for seed in range(seeds)
         ]
         results[mode] = _means(runs)
@@ -165,12 +169,18 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=8000, help="groups of each run")
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--seeds", type=int, default=2, help="banks, each with runs of its own")
+    parser.add_argument(
+        "--category", choices=CATEGORIES, help="a bank like the tasks of this category (default: of all)"
+    )
     options = parser.parse_args()
     started = time.perf_counter()
-    load = (options.groups, options.size, options.seeds)
+    all_tasks = sorted(set(FACTS) - {COMPOSITE})
+    drawn = random.Random("likenesses").sample(all_tasks, TASKS)
+    likenesses = CATEGORIES[options.category].split() if options.category else drawn
+    load = (likenesses, options.groups, options.size, options.seeds)
     result = {
         "benchmark": "sampling",
-        "tasks": TASKS,
+        "tasks": len(likenesses),
         "groups": options.groups,
         "size": options.size,
         "seeds": options.seeds,

@@ -27,8 +27,11 @@ JSON_LINES = ".jsonl"
 PARQUET = ".parquet"
 READABLE = (JSON_LINES, f"{JSON_LINES}.gz", PARQUET)
 """Ends of the names of files that are read."""
-BLOCK = 1_000
-"""Rows of a row group of Parquet. Rows with prompts have some kilobytes, so a block has some megabytes."""
+BLOCK = 100
+"""Rows that are held as Python values at a time. With eight completions of 8 kB a row, writing took 308 MB of memory at
+100 rows, 391 MB at 300 and 533 MB at 1,000, in the same time."""
+ROW_GROUP_BYTES = 4 * 2**20
+"""A row group of Parquet in memory. A file of problems was 2 % larger at 1 MiB, and no smaller at 16 or 64 MiB."""
 
 
 def check_name(path: Path, setting: str) -> None:
@@ -205,12 +208,24 @@ def _write_parquet(
     part.unlink(missing_ok=True)  # pyarrow would wait for a FIFO, and write where a link leads
     try:
         with parquet.ParquetWriter(part, schema) as writer:
-            for block in _blocks(rows()):
-                writer.write_table(arrow.Table.from_pylist(block, schema=schema))
+            for table in _row_groups(arrow, rows(), schema):
+                writer.write_table(table)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _row_groups(arrow: Any, rows: Iterable[Row], schema: Any) -> Iterator[Any]:
+    """Yield tables of about ROW_GROUP_BYTES."""
+    held: list[Any] = []
+    for block in _blocks(rows):
+        held.append(arrow.Table.from_pylist(block, schema=schema))
+        if sum(table.nbytes for table in held) >= ROW_GROUP_BYTES:
+            yield arrow.concat_tables(held)
+            held.clear()
+    if held:
+        yield arrow.concat_tables(held)
 
 
 def _infer(arrow: Any, rows: Iterable[Row], known: Sequence[Any], path: Path) -> Any:

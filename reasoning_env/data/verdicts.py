@@ -2,7 +2,7 @@
 
 A row has `reference` and `completion` or `completions`. A completion is a text, or a conversation that ends with it.
 Lines of our own dumps, process files and evaluations count as rows too. The rows stay in their order; whatever the size
-of the files, memory holds ROWS_AT_ONCE of them.
+of the files, memory holds twice as many of them as there are workers.
 
 Several calls, also on several machines, may share the rows: part K of N has the rows K, K + N, K + 2 N ...
 """
@@ -36,8 +36,6 @@ from .tables import PARQUET, READABLE, Malformed, Row, check_output, columns, re
 
 logger = logging.getLogger(__name__)
 
-ROWS_AT_ONCE = 32
-"""Rows that are judged at a time: enough for the workers of a large machine, since a row has several completions."""
 RETRY_PAUSES_S = (1.0, 5.0)
 """Pauses before a row is judged again after a fault of ours."""
 SINGLE, SEVERAL = "completion", "completions"
@@ -110,7 +108,7 @@ async def judge_rows(
     try:
         async with session:
             await do_as_they_come(
-                _Judging(session, store, on_row).judge, _missing_rows(files, share, store), at_once=ROWS_AT_ONCE
+                _Judging(session, store, on_row).judge, _missing_rows(files, share, store), at_once=_at_once(session)
             )
         card = {"command": command, **_count(store, keep), "made_with": made_with}
         write_card(out, card)
@@ -217,7 +215,7 @@ async def verdicts(session: Session[Any], rows: Iterable[Row] | AsyncIterable[Ro
     """Yield the rows with their scores, in order, as `judge_rows` writes them. The session is started.
 
     A row that cannot be judged is left out: a warning tells each reason with the first row's number, from 1. After a
-    fault of ours that persists, the score is None. Memory holds ROWS_AT_ONCE rows.
+    fault of ours that persists, the score is None. Memory holds twice as many rows as the session has workers.
     """
     under_way: deque[tuple[Row, asyncio.Task[dict[str, Any]]]] = deque()
     left_out: Counter[str] = Counter()
@@ -240,13 +238,18 @@ async def verdicts(session: Session[Any], rows: Iterable[Row] | AsyncIterable[Ro
     try:
         async for row in _as_they_come(rows):
             under_way.append((row, asyncio.create_task(_judge_row(session, row))))
-            if len(under_way) == ROWS_AT_ONCE and (judged := await oldest()) is not None:
+            if len(under_way) == _at_once(session) and (judged := await oldest()) is not None:
                 yield judged
         while under_way:
             if (judged := await oldest()) is not None:
                 yield judged
     finally:
         await cancel_all(judged for _, judged in under_way)
+
+
+def _at_once(session: Session[Any]) -> int:
+    """Return how many rows are judged at a time: the next one waits when a worker is done, of either role."""
+    return 2 * (session.settings.num_generators + session.settings.num_verifiers)
 
 
 async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[Row]:

@@ -136,13 +136,10 @@ async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Pat
 
 
 @on_module_loop
-async def test_rows_from_python(
-    workers: Any, problem: Problem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(verdicts, "ROWS_AT_ONCE", 2)
+async def test_rows_from_python(workers: Any, problem: Problem, caplog: pytest.LogCaptureFixture) -> None:
     good = [{"reference": problem.reference, "n": n, "completion": right(problem) if n % 2 else ""} for n in range(6)]
     rows = [*good[:3], {"reference": "nonsense", "completion": ""}, *good[3:]]
-    async with Session(pool=workers, tasks=["gcd"]) as session:
+    async with Session(pool=workers, tasks=["gcd"], num_generators=1, num_verifiers=1) as session:
         judged = [(row["n"], row["score"]) async for row in verdicts.verdicts(session, rows)]
     assert judged == [(n, float(n % 2)) for n in range(6)]
     assert "left out from row 4 on: the reference cannot be read" in caplog.text
