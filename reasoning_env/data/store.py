@@ -23,8 +23,8 @@ from ..storage.reading import parse_json, read_json
 logger = logging.getLogger(__name__)
 
 COMMIT_S = 1.0
-"""Seconds of work that a killed call loses at most. With a transaction for each row, a row took 130 µs of processor time,
-and 0.8 ms on a busy disk; with one for a hundred rows, 50 µs and 0.25 ms."""
+"""Seconds of work that a killed call loses at most. With a transaction for each row, a row took 130 µs of processor
+time, and 0.8 ms on a busy disk; with one for a hundred rows, 50 µs and 0.25 ms."""
 
 
 def unfinished_path(out: Path) -> Path:
