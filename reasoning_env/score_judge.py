@@ -42,7 +42,7 @@ class ScoreJudge:
         threads: Whether the function may start threads.
         verifiers: Processes that score; None for one on each processor.
         deadline_s: Processor time, in seconds, for a completion; one that takes more gets 0.
-        memory_mb: Memory of a process, in megabytes.
+        memory_mb: Memory of a process, in megabytes, besides what its module takes at import.
         sandbox: Whether the operating system restricts the processes. Off, only the limits hold.
     """
 

@@ -396,7 +396,10 @@ class ReasoningSettings(BaseModel):
         description="Deny verifier workers files, network and processes, as far as the operating system can.",
     )
     worker_memory_mb: int = Field(
-        default=1024, ge=512, le=1_048_576, description="Address space of a worker process, in megabytes."
+        default=1024,
+        ge=512,
+        le=1_048_576,
+        description="Address space of a worker process, in megabytes; what `task_modules` take at import is added.",
     )
     worker_niceness: int = Field(
         default=3,

@@ -15,6 +15,10 @@ from reasoning_env.commands.audit import audit_command
 from reasoning_env.evaluations.protocol import identify
 from reasoning_env.problems.own_tasks import check_own_tasks
 from reasoning_env.records import Sampling
+from reasoning_env.workers.fork_server import ForkServer
+from reasoning_env.workers.protocol import Frame
+from reasoning_env.workers.worker import Channel, DeadlineExceeded
+from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = str(ROOT / "examples" / "own_task.py")
@@ -133,7 +137,7 @@ def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 BAD_TASKS = """
-import math, pathlib, random
+import math, os, pathlib, random
 from dataclasses import dataclass
 from reasoning_gym.coaching import BaseCurriculum, ScalarAttributeDefinition
 from reasoning_gym.factory import ProceduralDataset, register_dataset
@@ -177,6 +181,22 @@ class Unseeded(Base):
         return {"question": f"What is {random.Random().random()} + 1?", "answer": "1", "metadata": {}}
 
 
+class Ends(Base):
+    def __getitem__(self, index):
+        os._exit(1)
+
+
+class Hangs(Base):
+    def score_answer(self, answer, entry):
+        while True:
+            pass
+
+
+class EndsVerifier(Base):
+    def score_answer(self, answer, entry):
+        os._exit(1)
+
+
 class DrawsGlobally(Base):
     built = 0
 
@@ -208,7 +228,7 @@ def curriculum(levels, default):
 
 for name, score in {"unscored": None, "nan": math.nan, "over": 2.0, "texts": "1"}.items():
     register_dataset(name, type(name, (Base,), {"score": score}), Config)
-for dataset in (Silent, Locked, Outside, Unseeded, DrawsGlobally):
+for dataset in (Silent, Locked, Outside, Unseeded, DrawsGlobally, Ends, Hangs, EndsVerifier):
     register_dataset(dataset.__name__.lower(), dataset, Config)
 register_dataset("no_levels", Base, Config, curriculum([], 0))
 register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
@@ -221,6 +241,9 @@ MISTAKES = {
     "texts": "its verifier returns '1' for its own answer",
     "silent": "its problem has no text: question is ' '",
     "locked": "its entry cannot be pickled",
+    "ends": "generation ended its worker twice",
+    "hangs": "its verifier fails at its own answer in the sandbox (timeout)",
+    "endsverifier": "its verifier fails at its own answer in the sandbox (crash)",
     "no_levels": "its curriculum has 0 levels of it, and no level 0",
     "no_such_level": "its curriculum has 2 levels of it, and no level 4",
     "refused_level": "its config refuses level 1 of its curriculum",
@@ -234,7 +257,7 @@ async def other(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sessi
     (folder / "bad_tasks.py").write_text(BAD_TASKS)
     (folder / "own_task.py").write_text(Path(EXAMPLE).read_text() + "# another comment\n")
     modules = [str(folder / name) for name in ("bad_tasks.py", "own_task.py")]
-    async with own_session(task_modules=modules, tasks=["gcd"]) as started:
+    async with own_session(task_modules=modules, tasks=["gcd"], scoring_deadline_s=0.5) as started:
         yield started
 
 
@@ -243,7 +266,7 @@ async def other(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sessi
 async def test_bad_task(task: str, other: Session[Any]) -> None:
     with pytest.raises(ConfigError) as raised:
         await check_own_tasks([task], {}, other.pool)
-    assert str(raised.value).startswith(f"task_modules: {task}: ")
+    assert str(raised.value).startswith(f"task_modules: {task}")
     assert MISTAKES[task] in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -253,7 +276,7 @@ async def test_bad_task(task: str, other: Session[Any]) -> None:
 async def test_verifier_reads_outside(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
-    with pytest.raises(ConfigError, match="outside: its verifier fails in the sandbox"):
+    with pytest.raises(ConfigError, match="outside: its verifier fails at its own answer in the sandbox"):
         await check_own_tasks(["outside"], {}, other.pool)
 
 
@@ -263,6 +286,39 @@ async def test_unseeded_task_is_named(other: Session[Any], caplog: pytest.LogCap
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith("these tasks make another problem from the same seed")
     assert warning.endswith("alone: unseeded")
+
+
+async def test_module_that_ends_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "ends_import.py"
+    path.write_text("import os; os._exit(3)")
+    with pytest.raises(ConfigError) as raised:
+        await own_session(task_modules=[str(path)]).start()
+    line = f"task_modules: {path} ends the process that imports it: the process exited with status 3"
+    assert str(raised.value) == line
+
+
+async def test_module_whose_import_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first wait ends with the name of the module; the second is over as soon as the warning has come."""
+    waits: list[object] = []
+    first_frame = ForkServer._first_frame
+
+    async def wait(server: ForkServer, channel: Channel) -> Frame:
+        waits.append(channel)
+        if len(waits) == 1:
+            return await first_frame(server, channel)
+        await until(lambda: caplog.messages)
+        raise DeadlineExceeded
+
+    monkeypatch.setattr(ForkServer, "_first_frame", wait)
+    monkeypatch.setattr(ForkServer, "SLOW_IMPORT_S", 0.0)
+    path = tmp_path / "hangs_at_import.py"
+    path.write_text("while True: pass")
+    with pytest.raises(ConfigError) as raised:
+        await own_session(task_modules=[str(path)]).start()
+    assert str(raised.value) == f"task_modules: {path} was still being imported after 300 s"
+    assert caplog.messages == [f"{path} is still being imported"]
 
 
 async def test_missing_module_is_a_config_error() -> None:

@@ -45,6 +45,20 @@ async def verdict_on(judge: ScoreJudge, completion: str, **row: Any) -> Verdict:
     return verdict
 
 
+async def test_imports_take_no_memory_of_completions(tmp_path: Path) -> None:
+    """The module takes more addresses than the limit, and a completion as much as the limit leaves."""
+    path = tmp_path / "large_rewards.py"
+    path.write_text(
+        "import mmap\n"
+        "TAKEN = mmap.mmap(-1, 2 << 30)\n"
+        "def score(completion):\n"
+        "    return float(len(bytearray(int(completion) << 20)) > 0)\n"
+    )
+    async with make_judge(f"{path}:score", deadline_s=10.0) as judge:
+        verdicts = await judge.judge({}, ["128", "1024"])
+    assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.OUT_OF_MEMORY]
+
+
 # ---------------------------------------------------------------------------- what it returns
 
 

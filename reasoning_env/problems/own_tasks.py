@@ -13,8 +13,10 @@ from ..records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdi
 
 logger = logging.getLogger(__name__)
 
-DEADLINE_S = 60.0
-"""Seconds for the generation of a task's first problem: the same as the default for evaluation problems."""
+CPU_S = 60.0
+"""Seconds of processor time for the generation of a problem: the same as the default for evaluation problems."""
+PATIENCE_S = 600.0
+"""Seconds for the same on a busy machine."""
 
 
 class Workers(Protocol):
@@ -22,7 +24,7 @@ class Workers(Protocol):
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
 
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
 
@@ -32,57 +34,57 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
     Raises ConfigError, which names `task_modules`:
 
-    - the curriculum of a task has no levels, or its config refuses a level
+    - generation raises, takes too long or ends its process, or the verifier does
     - a problem has no text, or its entry cannot be pickled
-    - the score of the expected answer is no number, or the verifier fails
+    - the curriculum of a task has no levels, or its config refuses a level
+    - the score of the expected answer is no number, or the verifier fails in the sandbox
 
     Warns of tasks that make another problem from the same seed.
     """
-    faults = await workers.check([(task, params.get(task, {}), None) for task in tasks]) if tasks else []
+    tried = await asyncio.gather(*(_try(task, params.get(task, {}), workers) for task in tasks))
+    faults = [each.fault for each in tried if each.fault is not None]
+    # Without limits of time and memory, so tasks that hang or take all memory are left out.
+    sound = [(task, params.get(task, {}), None) for task, each in zip(tasks, tried, strict=True) if each.fault is None]
+    faults += await workers.check(sound) if sound else []
     if not faults:
-        tried = await asyncio.gather(*(_try(task, params.get(task, {}), workers) for task in tasks))
-        faults = [each.fault for each in tried if each.fault is not None]
-        unlike = [task for task, each in zip(tasks, tried, strict=True) if not each.is_repeatable]
-        if unlike:
-            logger.warning(
-                "these tasks make another problem from the same seed, so that references to their problems and their "
-                "evaluation set do not hold; draw from random.Random(self.seed + index) alone: %s",
-                ", ".join(unlike),
-            )
+        faults = [fault for each in tried if (fault := each.sandbox_fault) is not None]
     if faults:
         raise ConfigError("; ".join(faults), setting="task_modules")
+    unlike = [task for task, each in zip(tasks, tried, strict=True) if not each.is_repeatable]
+    if unlike:
+        logger.warning(
+            "these tasks make another problem from the same seed, so that references to their problems and their "
+            "evaluation set do not hold; draw from random.Random(self.seed + index) alone: %s",
+            ", ".join(unlike),
+        )
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a task: the fault of its verifier, and whether the same seed made the same question again."""
+    """What came of a task. A `sandbox_fault` counts where nothing else is wrong: outside, its cause may be plainer."""
 
-    fault: str | None
+    fault: str | None = None
+    sandbox_fault: str | None = None
     is_repeatable: bool = True
 
 
 async def _try(task: str, params: Mapping[str, Any], workers: Workers) -> Tried:
     spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
     try:
-        problem = await workers.generate(spec, DEADLINE_S)
-        again = await workers.generate(spec, DEADLINE_S)
-        return Tried(await _try_verifier(problem, workers), again.question == problem.question)
+        problem, again = [await workers.generate(spec, PATIENCE_S, cpu_s=CPU_S) for _ in range(2)]
+        is_repeatable = again.question == problem.question
+        if problem.answer is None:
+            return Tried(is_repeatable=is_repeatable)
+        [verdict] = await workers.score(problem, [problem.answer])
     except (GenerationError, ScoringError) as error:
         return Tried(str(error))
-
-
-async def _try_verifier(problem: Problem, workers: Workers) -> str | None:
-    """Return why the sandboxed verifier of a task cannot score the task's own answer; None if it can.
-
-    Raises ScoringError.
-    """
-    if problem.answer is None:
-        return None
-    [verdict] = await workers.score(problem, [problem.answer])
     if verdict.reason is Reason.SCORED:
-        return None
-    task = problem.task
-    return (
-        f"{task}: its verifier fails in the sandbox ({verdict.reason}), where it may read no file but the packages "
-        "that Python imports, write none, and start no process"
+        return Tried(is_repeatable=is_repeatable)
+    fault = f"{task}: its verifier fails at its own answer in the sandbox ({verdict.reason})"
+    if verdict.reason is not Reason.VERIFIER_ERROR:
+        return Tried(fault)
+    return Tried(
+        sandbox_fault=f"{fault}, where it may read no file but the packages that Python imports, write none, and start "
+        "no process",
+        is_repeatable=is_repeatable,
     )

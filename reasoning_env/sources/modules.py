@@ -18,7 +18,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -60,11 +60,15 @@ class TaskModule:
 
 
 def import_task_modules(
-    entries: Sequence[str], registry: MutableMapping[str, Any], folder: str | None = None
+    entries: Sequence[str],
+    registry: MutableMapping[str, Any],
+    folder: str | None = None,
+    announce: Callable[[str], None] = lambda entry: None,
 ) -> ImportedModules:
     """Import the modules, which register tasks in `registry`, and return what they add.
 
-    `folder` is the working directory of the user, in which modules are looked for last. Raises TaskModuleError:
+    `folder` is the working directory of the user, in which modules are looked for last. `announce` is told each entry
+    before its import. Raises TaskModuleError:
 
     - two modules have one name
     - a module is missing, raises, or registers no task
@@ -81,6 +85,7 @@ def import_task_modules(
     readable: set[str] = set()
     for name, entry in named.items():
         before = dict(registry)
+        announce(entry)
         module = _import(BUILT_IN.get(name, name), entry, folder)
         _check_names(name, before, registry)
         new = [task for task in registry if task not in before]

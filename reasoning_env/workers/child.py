@@ -14,14 +14,16 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import select
 import shutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -270,8 +272,16 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     if frame is None:  # the main process ended before it sent settings
         return
     settings = frame.header
+
+    def announce(entry: str) -> None:
+        orders.sendall(encode_frame({"importing": entry}))
+
+    before_mb = address_space_mb()
     try:
-        loaded = load_function(function, settings["folder"]) if library is None else load_library(library, settings)
+        if library is None:
+            loaded = load_function(function, settings["folder"], announce)
+        else:
+            loaded = load_library(library, settings, announce)
     except TaskModuleError as error:
         orders.sendall(encode_frame({"user_code": str(error)}))
         return
@@ -281,7 +291,9 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         sandbox = no_sandbox()
     orders.sendall(encode_frame(loaded.hello))
     calm_garbage_collector()  # all workers share the present objects
-    limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
+    # The user's modules come on top: importing torch alone takes 3,000 MB of addresses, most of which it never uses.
+    grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
+    limits = WorkerLimits(settings["memory_mb"] + grown_mb, settings["file_mb"], settings["niceness"])
     forker = Forker(
         orders, loaded.source, loaded.faster, sandbox, start["directory"], limits, is_watched=settings["watched"]
     )
@@ -302,9 +314,18 @@ class Loaded:
     threads: bool = False
 
 
-def load_library(library: Library, settings: dict[str, Any]) -> Loaded:
+def address_space_mb() -> int:
+    """Return the addresses of this process, in megabytes; 0 where the system does not tell it."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize() >> 20
+
+
+def load_library(library: Library, settings: dict[str, Any], announce: Callable[[str], None]) -> Loaded:
     """Return the library with the user's task modules. Raises TaskModuleError."""
-    source = library.add_modules(settings["task_modules"], settings["folder"])
+    source = library.add_modules(settings["task_modules"], settings["folder"], announce)
     library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
     library.through_json = settings["watched"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
@@ -318,8 +339,9 @@ def load_library(library: Library, settings: dict[str, Any]) -> Loaded:
     return Loaded(source, hello, library.read_paths, faster)
 
 
-def load_function(function: dict[str, Any], folder: str) -> Loaded:
+def load_function(function: dict[str, Any], folder: str, announce: Callable[[str], None]) -> Loaded:
     """Return the source of a score function. Raises TaskModuleError."""
+    announce(function["name"].rpartition(":")[0])
     source = FunctionSource(function["name"], folder)
     hello = {"version": "", "path": "", "tasks": {}, "warnings": [], "system_prompt": ""}
     return Loaded(source, hello, [*source.read_paths, *function["read"]], threads=function["threads"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ from ..sources.score_function import ScoreFunction
 from .cpu_time import STALL_S
 from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
+
+logger = logging.getLogger(__name__)
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
@@ -111,11 +115,14 @@ class ForkServer:
     installed library. With a `score_function`, the process imports the function's module in place of the library.
     """
 
+    SLOW_IMPORT_S = 20.0
+    """Seconds after which an import is told: the 48 tasks of reasoning-core take 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
     """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 
     def __init__(self, checkout: Path | None, score_function: ScoreFunction | None = None, hash_seed: int = 0) -> None:
         self._channel: Channel | None = None
+        self._importing: str | None = None
         self._timeout_s = 0.0
         self._answers = True
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
@@ -179,6 +186,7 @@ class ForkServer:
         a module of `task_modules` that cannot be used.
         """
         self._timeout_s = settings.start_timeout_s
+        in_setting = "task_modules" if settings.score_function is None else "function"
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
@@ -186,8 +194,12 @@ class ForkServer:
             sent = {name: value for name, value in vars(settings).items() if name not in not_sent}
             needs_folder = bool(settings.task_modules or settings.score_function)
             channel.send({**sent, "folder": os.getcwd() if needs_folder else None})
-            hello = (await self._first_frame(channel)).header
+            hello = await self._await_import(channel)
         except DeadlineExceeded:
+            if self._importing is not None:
+                raise ConfigError(
+                    f"{self._importing} was still being imported after {self._timeout_s:g} s", setting=in_setting
+                ) from None
             raise WorkerError(
                 f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
             ) from None
@@ -196,13 +208,15 @@ class ForkServer:
             end = _read_end_of(self.process)
             if end.from_outside:
                 raise KilledError(f"the process that imports reasoning-gym {end}") from error
+            if self._importing is not None:
+                raise ConfigError(
+                    f"{self._importing} ends the process that imports it: the process {end}", setting=in_setting
+                ) from error
             raise WorkerError(f"the process that imports reasoning-gym {end}: {self._last_words() or error}") from error
         except (OSError, ProtocolFault) as error:
             raise WorkerError(f"the process that imports reasoning-gym cannot be used: {error}") from error
         if "user_code" in hello:
-            raise ConfigError(
-                hello["user_code"], setting="task_modules" if settings.score_function is None else "function"
-            )
+            raise ConfigError(hello["user_code"], setting=in_setting)
         if "error" in hello:
             raise WorkerError(f"reasoning-gym cannot be imported by a worker process: {hello['error']}")
         return LibraryInfo(
@@ -217,6 +231,24 @@ class ForkServer:
             },
             tried=frozenset(name for name, task in hello["tasks"].items() if task["is_tried"]),
         )
+
+    async def _await_import(self, channel: Channel) -> dict[str, Any]:
+        """Return the first frame after the import of the library and of the user's modules, each of which has a frame.
+
+        `_importing` is the module that is being imported. A warning names one that takes over SLOW_IMPORT_S seconds.
+        """
+        while True:
+            loop = asyncio.get_running_loop()
+            warn = partial(logger.warning, "%s is still being imported", self._importing)
+            timer = loop.call_later(self.SLOW_IMPORT_S, warn) if self._importing is not None else None
+            try:
+                header = (await self._first_frame(channel)).header
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            if "importing" not in header:
+                return header
+            self._importing = header["importing"]
 
     async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the worker that it replaces ended.

@@ -77,7 +77,9 @@ class Library(Source):
     def tasks(self) -> Mapping[str, SourceTask]:
         return self._tasks
 
-    def add_modules(self, entries: Sequence[str], folder: str | None = None) -> Source:
+    def add_modules(
+        self, entries: Sequence[str], folder: str | None = None, announce: Callable[[str], None] = lambda entry: None
+    ) -> Source:
         """Import modules that register tasks with the library, and return it joined with the modules' own sources.
 
         Arguments and errors as in `import_task_modules`.
@@ -85,7 +87,7 @@ class Library(Source):
         if not entries:
             return self
         registry = importlib.import_module("reasoning_gym.factory").DATASETS
-        imported = import_task_modules(entries, registry, folder)
+        imported = import_task_modules(entries, registry, folder, announce)
         self._modules |= imported.modules
         self.read_paths += sorted(imported.read_paths)
         self._difficulty = self._read_difficulty()

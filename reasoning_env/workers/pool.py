@@ -178,16 +178,17 @@ class WorkerPool:
         Raises WorkerError if the parameters cannot be checked.
         """
         asked = {"check": [[task, dict(task_params), level] for task, task_params, level in params]}
-        return [str(fault) for fault in await self._ask_about_parameters(asked, "faults")]
+        tasks = list(dict.fromkeys(task for task, _, _ in params))
+        return [str(fault) for fault in await self._ask_about_parameters(asked, "faults", tasks)]
 
     async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the parameters of tasks by task and name, each with its `default` and, if levels move it, `levels`.
 
         `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library cannot be asked.
         """
-        return dict(await self._ask_about_parameters({"describe": list(tasks)}, "described"))
+        return dict(await self._ask_about_parameters({"describe": list(tasks)}, "described", tasks))
 
-    async def _ask_about_parameters(self, request: dict[str, Any], reply_key: str) -> Any:
+    async def _ask_about_parameters(self, request: dict[str, Any], reply_key: str, tasks: Sequence[str]) -> Any:
         """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
         slot = Slot(Role.GENERATOR)
         try:
@@ -195,8 +196,15 @@ class WorkerPool:
             slot.current.send(request)
             reply = await slot.current.receive(self._settings.start_timeout_s)
             return reply.header[reply_key]
-        except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise WorkerError(f"the tasks' parameters cannot be checked ({type(error).__name__}: {error})") from error
+        except DeadlineExceeded:
+            raise WorkerError(
+                f"the parameters of {_some(tasks)} were not checked in {self._settings.start_timeout_s:g} s",
+                remedy="raise {worker_start_timeout_s}",
+            ) from None
+        except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise WorkerError(
+                f"the parameters of {_some(tasks)} cannot be checked ({type(error).__name__}: {error})"
+            ) from error
         finally:
             slot.vacate()
 
@@ -484,6 +492,10 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
 
 def _closed() -> ClosedError:
     return ClosedError("the worker pool is closed")
+
+
+def _some(tasks: Sequence[str]) -> str:
+    return ", ".join(tasks[:3]) + (f" and {len(tasks) - 3} others" if len(tasks) > 3 else "")
 
 
 def _failed(spec: ProblemSpec, how: str) -> GenerationError:

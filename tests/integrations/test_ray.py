@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ import reasoning_env
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, ScoringError, Session
 from reasoning_env.commands.judge import judge_command
 from reasoning_env.integrations.ray import RayJudges
+from reasoning_env.records import Reason
+from reasoning_env.score_judge import ScoreJudge
 from tests.three_completions import three_completions
 from tests.waiting import PATIENCE_S
 
@@ -116,24 +119,57 @@ async def test_killed_judge_restarts(cluster: Any, problems: Any, monkeypatch: p
     assert [verdict.score for verdict in verdicts] == expected
 
 
+@asynccontextmanager
+async def serving(*options: str) -> AsyncIterator[str]:
+    """Run the command `judge`, and give its address; it must end well."""
+    command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", *options]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield (await asyncio.to_thread(server.stdout.readline)).split()[-1]
+        finally:
+            server.terminate()
+            await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
+    assert server.returncode == 0
+
+
 @on_module_loop
 async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
-    command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--ray", cluster.address]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        url = (await asyncio.to_thread(server.stdout.readline)).split()[-1]
-        async with aiohttp.ClientSession() as client:
+    async with serving("--ray", cluster.address) as url, aiohttp.ClientSession() as client:
 
-            async def judge(reference: str, texts: list[str]) -> list[float]:
-                async with client.post(f"{url}/score", json={"ref": reference, "texts": texts}) as reply:
-                    assert reply.status == 200, await reply.text()
-                    return [verdict["score"] for verdict in (await reply.json())["verdicts"]]
+        async def judge(reference: str, texts: list[str]) -> list[float]:
+            async with client.post(f"{url}/score", json={"ref": reference, "texts": texts}) as reply:
+                assert reply.status == 200, await reply.text()
+                return [verdict["score"] for verdict in (await reply.json())["verdicts"]]
 
-            scores = await judged_while_a_node_dies(cluster, problems, judge)
-        server.terminate()
-        await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
+        scores = await judged_while_a_node_dies(cluster, problems, judge)
     assert scores == [expected for _, _, expected in problems]
-    assert server.returncode == 0
+
+
+SCORE = f"{ROOT}/tests/score_functions.py:score"
+COMPLETIONS = ["42", "no", "crash", "raise", "parts"]
+
+
+@on_module_loop
+async def test_score_function(cluster: Any) -> None:
+    """Rows are judged on both nodes, and on one when the other is gone."""
+    judges = RayJudges(make=partial(ScoreJudge, SCORE, verifiers=1))
+    verdicts = await asyncio.gather(*(judges.judge({"answer": "42"}, COMPLETIONS) for _ in range(4)))
+    cluster.remove_node(cluster.second, allow_graceful=False)
+    verdicts.append(await judges.judge({"answer": "42"}, COMPLETIONS))
+    for of_row in verdicts:
+        assert [verdict.score for verdict in of_row] == [1.0, 0.0, 0.0, 0.0, 0.5]
+        assert [verdict.reason for verdict in of_row[2:4]] == [Reason.CRASH, Reason.VERIFIER_ERROR]
+        assert of_row[4].parts == {"length": 3.0, "style": 0.25}
+
+
+@on_module_loop
+async def test_command_serves_a_score_function(cluster: Any) -> None:
+    options = ("--score", SCORE, "--verifiers", "1", "--ray", cluster.address)
+    async with serving(*options) as url, aiohttp.ClientSession() as client:
+        body = {"row": {"answer": "42"}, "texts": COMPLETIONS}
+        async with client.post(f"{url}/score", json=body) as reply:
+            assert [each["score"] for each in (await reply.json())["verdicts"]] == [1.0, 0.0, 0.0, 0.0, 0.5]
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])

@@ -19,6 +19,7 @@ import pytest
 
 trl = pytest.importorskip("trl", reason="needs the extra `trl`: make integrations")
 
+from datasets import Dataset
 from transformers import Qwen2Config, Qwen2ForCausalLM, TrainerControl, TrainerState
 
 import reasoning_env
@@ -156,6 +157,43 @@ def test_documented_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     found: dict[str, Any] = {}
     exec(lines, found)
     assert found["trainer"].state.global_step == 1
+
+
+REWARDS = """
+import os
+
+
+def score(completion, prompt, answer):
+    if answer == "crash":
+        os.abort()
+    return {"score": {"right": 1.0, "half": 0.5, "none": None}[answer], "length": len(completion)}
+"""
+
+
+def test_documented_score_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows whose completions earn 1, a half, an error and the end of the process."""
+    with Bridge(**SETTINGS) as bridge:
+        make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
+    (tmp_path / "my_rewards.py").write_text(REWARDS)
+    monkeypatch.chdir(tmp_path)
+    answers = ("right", "half", "none", "crash")
+    args = trl.GRPOConfig(
+        output_dir=str(tmp_path),
+        max_steps=1,
+        num_generations=2,
+        per_device_train_batch_size=8,
+        max_completion_length=8,
+        report_to=[],
+        logging_steps=1,
+        save_strategy="no",
+        use_cpu=True,
+    )
+    rows = Dataset.from_list([{"prompt": f"Say {answer}.", "answer": answer} for answer in answers])
+    given = {"GRPOTrainer": trl.GRPOTrainer, "model": str(tmp_path / "model"), "args": args, "rows": rows}
+    exec(shown_block("python", "score_reward"), given)
+    logged = given["trainer"].state.log_history[0]  # type: ignore[attr-defined]
+    assert logged["rewards/score/mean"] == pytest.approx(0.375)
+    assert [logged[f"score/{reason}"] for reason in ("scored", "verifier_error", "crash")] == [0.5, 0.25, 0.25]
 
 
 def start(output: Path, *options: str) -> subprocess.Popen[str]:

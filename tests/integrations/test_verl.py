@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import subprocess
 import sys
@@ -34,7 +35,7 @@ from reasoning_env.errors import ScoringError
 from reasoning_env.integrations import verl as adapter
 from reasoning_gym_testing.completions import TOKENIZER
 
-from .shown import shown_commands
+from .shown import shown_block, shown_commands
 
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -94,10 +95,15 @@ def arguments(*more: str) -> Any:
 
 async def scores_of(rows: Any, *more: str) -> list[float]:
     """The scores that verl's reward worker gives right answers to the rows, and then wrong answers."""
+    return [found["reward_score"] for found in await judged(rows, [*answers(rows), *["no"] * len(rows)], *more)]
+
+
+async def judged(rows: Any, texts: list[str], *more: str) -> list[dict[str, Any]]:
+    """What verl's reward worker finds for answers to the rows, to each row as often."""
     worker = RewardLoopWorker(arguments(*more))
-    texts = [*answers(rows), *["no"] * len(rows)]
-    data = DataProto.concat([item(row, text) for row, text in zip([*rows.iloc, *rows.iloc], texts, strict=True)])
-    return [found["reward_score"] for found in await worker.compute_score_batch(data)]
+    asked = [*rows.iloc] * (len(texts) // len(rows))
+    data = DataProto.concat([item(row, text) for row, text in zip(asked, texts, strict=True)])
+    return list(await worker.compute_score_batch(data))
 
 
 @pytest.mark.parametrize("manager", ["naive", "dapo", "gdpo", "rate_limited"])
@@ -113,6 +119,37 @@ async def test_remote_manager_scores_rows(rows: Any) -> None:
     finally:
         ray.shutdown()
     assert scores == [1.0] * 6 + [0.0] * 6
+
+
+REWARDS = """
+import os
+
+
+def score(completion, ground_truth, **extra_info):
+    if "crash" in completion:
+        os.abort()
+    return {"score": float(completion == f"<answer>{ground_truth}</answer>"), "length": len(completion)}
+"""
+
+
+@pytest.mark.parametrize("manager", ["naive", "remote"])
+async def test_score_function(rows: Any, manager: str, tmp_path: Path) -> None:
+    """The arguments that the page shows for a score function, which ends its process at one completion."""
+    (tmp_path / "my_rewards.py").write_text(REWARDS)
+    words = shown_block("text", "compute_score_of_row").replace("my_rewards", f"{tmp_path}/my_rewards.py").split()
+    if manager == "remote":
+        ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}})
+        words = [word.replace("compute_score_of_row", "compute_score_of_row_blocking") for word in words]
+    try:
+        texts = [*map(str, range(6)), *["no"] * 5, "crash"]
+        own = rows.assign(reward_model=[{"style": "rule", "ground_truth": text} for text in texts[:6]])
+        found = await judged(own, texts, f"reward.reward_manager.name={manager}", "reward.num_workers=1", *words)
+    finally:
+        if manager == "remote":
+            ray.shutdown()
+    assert [each["reward_score"] for each in found] == [1.0] * 6 + [0.0] * 6
+    assert found[-1]["reward_extra_info"]["reason"] == "crash"
+    assert json.loads(found[0]["reward_extra_info"]["parts"]) == {"length": len("<answer>0</answer>")}
 
 
 @pytest.mark.parametrize("manager", ["batch", "prime"])
