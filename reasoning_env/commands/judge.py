@@ -22,7 +22,8 @@ from aiohttp import web
 
 from ..errors import ConfigError
 from ..judging.client import TOKEN, judge_token
-from ..judging.server import Judge, JudgeLimits, JudgeServer, RowJudge
+from ..judging.limits import JudgeLimits
+from ..judging.server import Judge, JudgeServer, RowJudge
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
 from ..score_judge import ScoreJudge, with_absolute_path

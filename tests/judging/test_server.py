@@ -25,7 +25,10 @@ from reasoning_env.errors import (
     WorkerError,
 )
 from reasoning_env.judging import server as server_module
-from reasoning_env.judging.server import BodyBudget, JudgeLimits, JudgeServer, completion_behind
+from reasoning_env.judging.bodies import BodyBudget
+from reasoning_env.judging.limits import JudgeLimits
+from reasoning_env.judging.openrlhf import completion_behind
+from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

@@ -15,7 +15,8 @@ from aiohttp import ClientSession, web
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.judging.server import JudgeLimits, JudgeServer
+from reasoning_env.judging.limits import JudgeLimits
+from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

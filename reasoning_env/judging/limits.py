@@ -1,0 +1,46 @@
+"""Limits of a judge server: sizes, numbers and times of requests."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class JudgeLimits(BaseModel):
+    """Limits of one request to a judge server, and of all requests."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    head_timeout_s: float = Field(
+        default=10.0,
+        gt=0.0,
+        le=3600.0,
+        description="Seconds for the head of a request, and between two requests of a connection.",
+    )
+    body_timeout_s: float = Field(default=30.0, gt=0.0, le=3600.0, description="Seconds for the body of a request.")
+    max_texts: int = Field(default=4096, ge=1, le=1_000_000, description="Most completions in a request.")
+    max_body_mb: int = Field(
+        default=16,
+        ge=1,
+        le=1024,
+        description="Largest body of a request, in megabytes. A group of 64 completions of 32,000 tokens has about 8.",
+    )
+    max_waiting: int = Field(
+        default=1024,
+        ge=1,
+        le=1_000_000,
+        description="Requests that may wait at a time. A further request gets 429, unless no other request of its "
+        "client waits.",
+    )
+
+    max_held_mb: int = Field(
+        default=512,
+        ge=2,
+        le=1_048_576,
+        description="Megabytes of all bodies that are read or wait. A further body gets 503 if the bodies of its "
+        "client take more than is free then; so one client takes half of the megabytes at most.",
+    )
+
+    @property
+    def max_values(self) -> int:
+        """Most JSON values in a request: the three lists of /get_reward, and prompts that are lists of messages."""
+        return 8 * self.max_texts + 64

@@ -1,0 +1,102 @@
+"""Error replies of a judge server: each is one line of JSON, also where aiohttp refuses a request before any route."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+
+def refusal(
+    status: int, reason: str, *, retry_after_s: int | None = None, kind: str | None = None
+) -> web.HTTPException:
+    """Return an error reply with the reason as one line, to be raised."""
+    exceptions: dict[int, type[web.HTTPException]] = {
+        400: web.HTTPBadRequest,
+        401: web.HTTPUnauthorized,
+        408: web.HTTPRequestTimeout,
+        415: web.HTTPUnsupportedMediaType,
+        422: web.HTTPUnprocessableEntity,
+        429: web.HTTPTooManyRequests,
+        500: web.HTTPInternalServerError,
+        503: web.HTTPServiceUnavailable,
+    }
+    fields = {"error": " ".join(reason.splitlines())}
+    if kind is not None:
+        fields["kind"] = kind
+    headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+    text = json.dumps(fields)
+    if status == 413:  # its class needs sizes, and writes them into the text
+        return web.HTTPRequestEntityTooLarge(0, text=text, content_type="application/json", headers=headers)
+    return exceptions[status](text=text, content_type="application/json", headers=headers)
+
+
+class _Connection(web.RequestHandler):
+    """A connection whose errors outside of all routes are one line of JSON."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        super().handle_error(request, status, exc, message)  # logs the error; raises where a reply has begun
+        if isinstance(exc, LineTooLong):
+            status = 431
+            line = "the head of the request is too large"
+        elif isinstance(exc, HttpProcessingError):
+            line = "the request is not HTTP"
+        else:
+            line = "an internal error; the server's log has it"
+        reply = web.json_response({"error": line}, status=status)
+        reply.force_close()
+        return reply
+
+
+class _Connections(web.Server):
+    """A server that makes `_Connection`s."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class JsonErrorsRunner(web.AppRunner):
+    """A runner of an application, all of whose errors are one line of JSON."""
+
+    async def _make_server(self) -> web.Server:
+        server = await super()._make_server()
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            try:
+                return await server.request_handler(request)
+            except web.HTTPException as error:  # an unknown `Expect` is refused before the middleware
+                if error.content_type == "application/json":
+                    raise
+                return web.json_response({"error": error.reason}, status=error.status)
+
+        return _Connections(
+            handle,
+            request_factory=server.request_factory,
+            handler_cancellation=server.handler_cancellation,
+            **server._kwargs,
+        )
+
+
+def http_logger() -> logging.Logger:
+    """Return the logger for aiohttp, without broken heads.
+
+    aiohttp logs each of them as an error, with a traceback and a part of the request: a stranger could fill the log,
+    and the log would hold the tokens of clients whose head has a mistake.
+    """
+    http_logger = logging.getLogger(f"{__name__}.http")
+    http_logger.addFilter(_is_no_broken_head)  # a logger takes a filter once
+    return http_logger
+
+
+def _is_no_broken_head(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))

@@ -1,0 +1,161 @@
+"""Read the settings that a user gives, name their mistakes, and tell defaults and ranges in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from ..errors import NOTHING, ConfigError, SeveralConfigErrors, did_you_mean
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def check_whole_number(name: str, value: object, least: int) -> None:
+    """Raise ConfigError unless the argument is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError("must be a whole number", setting=name, got=value)
+    if value < least:
+        raise ConfigError(f"must be at least {least}", setting=name, got=value)
+
+
+def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], section: str = "") -> Settings:
+    """Return settings with these values, which may be texts.
+
+    Raises ConfigError in one line for unknown names and for values that the settings do not take. Settings are named
+    with `section` in front (`env.`).
+    """
+    fields = settings_cls.model_fields
+    for name in values:
+        if name not in fields:
+            remedy = did_you_mean(str(name), fields)
+            raise ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
+        types = _alternatives(fields[name])
+        if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):
+            # pydantic would read 0 or 1.
+            kind = "a whole number" if int in types else "a number"
+            raise ConfigError(f"must be {kind}", setting=f"{section}{name}", got=values[name])
+    read = {name: _read_text(value, fields[name]) for name, value in values.items()}
+    try:
+        return settings_cls(**read)
+    except ValidationError as error:
+        raise settings_error(error, fields, section) from error
+    except ConfigError as error:  # of a class that raises its own errors, which name no section
+        if isinstance(error.__cause__, ValidationError):
+            raise settings_error(error.__cause__, fields, section) from error
+        raise
+
+
+def settings_error(error: ValidationError, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:
+    """Return the mistakes that pydantic found as one error of ours."""
+    mistakes = [_config_error(mistake, fields, section) for mistake in error.errors()]
+    return mistakes[0] if len(mistakes) == 1 else SeveralConfigErrors(mistakes)
+
+
+def _read_text(value: object, field: FieldInfo) -> object:
+    """Read texts that pydantic refuses: `none` and `null` for optional settings, `1e6` for whole numbers."""
+    if not isinstance(value, str):
+        return value
+    allowed = _alternatives(field)
+    is_word = "'none'" in (field.description or "")  # `none` is a value of Atropos' `reasoning_effort`
+    if value.lower() in ("none", "null") and type(None) in allowed and not (is_word and value.lower() == "none"):
+        return None
+    if int in allowed and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value) and float(value).is_integer():
+        return int(float(value))
+    return value
+
+
+def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:
+    """Return a mistake that pydantic found as an error of ours."""
+    cause = mistake.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):  # of a check of several settings
+        return cause
+    name, *entry = mistake["loc"]
+    if mistake["type"] == "extra_forbidden":
+        remedy = did_you_mean(str(name), fields)
+        return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
+    problem = str(cause) if cause is not None else _expected(mistake, fields[str(name)])
+    if entry and entry[-1] == "[key]":
+        return ConfigError(f"{problem}, as every name", setting=f"{section}{name}", got=mistake["input"])
+    if entry:
+        problem = f"entry {'.'.join(map(repr, entry))} {problem}"
+    got = NOTHING if name == "api_key" else mistake["input"]  # a key stays out of the message
+    return ConfigError(problem, setting=f"{section}{name}", got=got)
+
+
+def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
+    """Return what would have been right."""
+    limits = mistake.get("ctx", {})
+    if mistake["input"] != mistake["input"] or str(mistake["input"]).strip().lower() in ("nan", "inf", "-inf"):
+        return "must be a number"
+    match mistake["type"]:
+        case "greater_than_equal":
+            return f"must be at least {limits['ge']:g}"
+        case "greater_than":
+            return f"must be above {limits['gt']:g}"
+        case "less_than_equal":
+            return f"must be at most {limits['le']:g}"
+        case "less_than":
+            return f"must be below {limits['lt']:g}"
+        case "literal_error" | "enum":
+            return f"must be one of {', '.join(map(repr, _choices(field)))}"
+        case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
+            return "must be a whole number"
+        case "float_parsing" | "float_type" | "finite_number":
+            return "must be a number"
+        case "bool_parsing" | "bool_type":
+            return "must be true or false"
+        case "string_type":
+            return "must be a text"
+        case "list_type":
+            return "must be a list"
+        case "dict_type" | "model_type":
+            return "must be a mapping of names to values"
+        case _:
+            return mistake["msg"]
+
+
+def _alternatives(field: FieldInfo) -> tuple[Any, ...]:
+    """Return the types that a setting takes: `int` and `NoneType` for `int | None`."""
+    is_union = get_origin(field.annotation) in (Union, UnionType)
+    return get_args(field.annotation) if is_union else (field.annotation,)
+
+
+def _choices(field: FieldInfo) -> list[str]:
+    """Return the words that a setting takes; empty where it takes something else."""
+    choices: list[str] = []
+    for annotation in _alternatives(field):
+        if get_origin(annotation) is Literal:
+            choices += map(str, get_args(annotation))
+        elif isinstance(annotation, type) and issubclass(annotation, Enum):
+            choices += [str(choice.value) for choice in annotation]
+    return choices
+
+
+def default_text(field: FieldInfo) -> str:
+    """Return the default in words; long texts and empty values are described."""
+    value: Any = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None:
+        return "none"
+    if value in ("", []):
+        return "empty"
+    text = str(value)
+    return text if len(text) <= 40 else "a text"
+
+
+def range_text(field: FieldInfo) -> str:
+    """Return the limits of a number or the choices of a word, joined by commas; empty without either."""
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    words = []
+    for constraint in field.metadata:
+        words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
+    words += _choices(field)
+    return ", ".join(words)
