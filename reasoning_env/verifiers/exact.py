@@ -389,9 +389,9 @@ def _texts(value: object) -> list[str]:
 
 
 def _exact_colours(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
-    """Each vertex has one colour, and nothing else has."""
+    """Each vertex has one colour, and nothing else has; true is no colour 1."""
     said = _read_json(answer)
-    if score < 1.0 or not isinstance(said, dict):
+    if score < 1.0 or not isinstance(said, dict) or any(_kinds(said)):
         return False
     return sorted(said) == sorted(map(str, entry["metadata"]["puzzle"]["vertices"]))
 

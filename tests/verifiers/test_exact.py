@@ -125,7 +125,11 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ('{"b": [1, true], "a": 0.10}',),
         ('{"a": 0.1, "b": [1, 1]}', '{"a": 0.1, "b": [1, true], "b": [1, true]}', '{"a": 0.1, "b": [1, true]}!'),
     ),
-    "colours": ("graph_color", ('{"0": 1, "1": 2}',), ('{"0": 1, "1": 2, "2": 1}', '{"0": 3, "0": 1, "1": 2}')),
+    "colours": (
+        "graph_color",
+        ('{"0": 1, "1": 2}',),
+        ('{"0": true, "1": 2}', '{"0": 1, "1": 2, "2": 1}', '{"0": 3, "0": 1, "1": 2}'),
+    ),
     "letters": ("cryptarithm", ("A=1,B=2", "B = 2, A = 1"), ("A=1,B=3,B=2", "A=1,B=2)", "not A=1,B=2")),
     "hanoi": ("tower_of_hanoi", ("Move disk 1 from Peg 1 to Peg 2",), ("not Move disk 1 from Peg 1 to Peg 2 or 3",)),
     "a plan": (
