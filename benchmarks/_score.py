@@ -4,7 +4,7 @@ Of 10,000 completions one in a hundred never ends, one takes all memory, and one
 judges all of them, in rows of 8. The same function is then called on the event loop and in threads, with the 97 % that
 end: one of the others would end the whole process, or hold it for ever.
 
-The inputs in HANGING make math-verify compute for ever, or for longer than its own time limit of 5 s.
+The inputs in HANGING make math-verify compute for ever, or for seconds: all but the last two for longer than 5 s.
 """
 
 from __future__ import annotations

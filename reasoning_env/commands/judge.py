@@ -118,8 +118,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
             _option(name), type=type(field.default), default=field.default, help=f"{field.description} ({facts})"
         )
     options = parser.parse_args(argv)
-    if options.score is None and (options.read or options.env_var or options.threads or options.deadline_s):
-        parser.error("--read, --env-var, --threads and --deadline-s go with --score")
+    of_score = (options.read, options.env_var, options.threads, options.deadline_s, options.memory_mb)
+    if options.score is None and any(of_score):
+        parser.error("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
     if options.score is not None:
         _refuse_options_of_tasks(parser, options)
     return options
@@ -142,6 +143,11 @@ def _add_score_options(parser: argparse.ArgumentParser) -> None:
         "MODULE is a name that Python can import, or the path of a .py file",
     )
     group.add_argument("--deadline-s", type=float, help="processor time, in seconds, for a completion (default: 5)")
+    group.add_argument(
+        "--memory-mb",
+        type=int,
+        help="megabytes that a process may take besides what the module takes at import (default: 1024)",
+    )
     group.add_argument("--read", action="append", default=[], metavar="PATH", help="a file or folder that it may read")
     group.add_argument("--env-var", action="append", default=[], metavar="NAME", help="a variable that it may see")
     group.add_argument("--threads", action="store_true", help="it may start threads")
@@ -149,7 +155,9 @@ def _add_score_options(parser: argparse.ArgumentParser) -> None:
 
 def _score_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of the ScoreJudge of --score; paths are absolute, because a node's folder is another."""
+    memory = {} if options.memory_mb is None else {"memory_mb": options.memory_mb}
     return {
+        **memory,
         "function": with_absolute_path(options.score),
         "read": [str(Path(path).expanduser().absolute()) for path in options.read],
         "environment": options.env_var,

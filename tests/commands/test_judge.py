@@ -152,7 +152,9 @@ def test_unused_settings_of_file_are_told(
         (["--score", "a:b", "--config", "x.yaml"], "--score does not go with --config"),
         (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --generators"),
         (["--threads"], "go with --score"),
+        (["--memory-mb", "99"], "go with --score"),
         (["--score", "a:b", "--deadline-s", "-1"], "deadline_s: must be over 0"),
+        (["--score", "a:b", "--memory-mb", "-1"], "memory_mb: must be"),
     ],
 )
 def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:
