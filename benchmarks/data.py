@@ -4,10 +4,12 @@ The loop takes items 0, 1, 2 ... of a dataset of each task, writes them, and sco
 are 20 tasks, the library's slowest among them. Prints one line of JSON:
 
 - `rows_s` and `verdicts_s` of each, workers' start included. A row is judged with the right answer and a wrong one.
-- `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served because its
-  answer is wrong or cannot be told (`flawed`), or whose answer is corrected (`corrected`)
+- `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served (by cause:
+  docs/metrics.md), or whose answer is corrected. `--faults` measures this alone
 - with `--memory 10000,1000000`: the most memory in megabytes of the main process of each command, by rows. The workers'
   memory does not depend on the rows. So one problem and one verdict stand for all here, and a million rows take minutes
+- with `--ray 1,2`: rows/s of problems with verdicts by Ray Data (the extra `ray`), on as many local nodes of one core
+  each, after the first block, for which actors start
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ import argparse
 import asyncio
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +33,9 @@ from reasoning_env.commands.problems import write_problems
 from reasoning_env.data.problems import Wanted
 from reasoning_env.data.tables import Malformed, read_rows, write_rows
 from reasoning_env.data.verdicts import judge_rows
+from reasoning_env.errors import GenerationError
 from reasoning_env.problems.references import hash_words
+from reasoning_env.runtime.concurrency import map_concurrently
 
 TASKS = (
     "ab",
@@ -126,23 +132,36 @@ def judge_loop(folder: Path, rows: Sequence[dict[str, Any]], datasets: dict[str,
     return time.perf_counter() - started
 
 
-async def faults_of_loop(rows: Sequence[dict[str, Any]], count: int) -> dict[str, float]:
-    """Return the shares of the loop's rows that are repeated, in the evaluation set, flawed or corrected."""
+async def faults_of_loop(count: int) -> dict[str, float]:
+    """Return the shares of the loop's rows that have a fault. Item k of a dataset is the problem of seed + k.
+
+    The loop's questions are compared as they are served: with a clarification, where there is one.
+    """
     seen: set[tuple[str, str]] = set()
-    faults = dict.fromkeys(("repeated", "in_evaluation", "flawed", "corrected"), 0)
+    faults: Counter[str] = Counter()
     async with Session(settings()) as session:
         held_out = {(each.task, hash_words(each.question)) for each in await session.evaluation_set.problems()}
-        for number, row in enumerate(rows):
-            key = (row["task"], hash_words(row["question"]))
+
+        async def look(task: str, number: int) -> None:
+            problem = await session.make(task, LOOP_SEED + number)
+            key = (task, hash_words(problem.question))
             faults["repeated"] += key in seen
             faults["in_evaluation"] += key in held_out
             seen.add(key)
-            as_served = await session.pool.generate(
-                (await session.make(row["task"], LOOP_SEED + number % count)).spec.with_request(as_is=False), 60.0
-            )
-            faults["flawed"] += bool(as_served.flawed)
-            faults["corrected"] += not as_served.flawed and as_served.answer != row["answer"]
-    return {name: round(number / len(rows), 4) for name, number in faults.items()}
+            spec = problem.spec.with_request(as_is=False)
+            try:
+                as_served = await session.pool.generate(spec, 60.0)
+            except GenerationError:  # this problem is not served, and none could be made in its place
+                faults["not served: failed"] += 1
+                return
+            if as_served.flawed:
+                faults[f"not served: {next(iter(as_served.flawed))}"] += 1
+            else:
+                faults["corrected"] += problem.library_answer is not None
+
+        for task in TASKS:
+            await map_concurrently(lambda number, task=task: look(task, number), range(count), at_once=8)
+    return {name: round(number / (count * len(TASKS)), 4) for name, number in faults.items()}
 
 
 def memory_of_commands(folder: Path, rows: int) -> dict[str, float]:
@@ -165,15 +184,57 @@ def memory(*words: str) -> float:
     return round(float(ended.stdout.split()[-1]), 1)
 
 
+def rows_of_ray(nodes: int, count: int) -> float:
+    """Return the rows/s of problems with verdicts after the first block, on local nodes of one core each."""
+    import pyarrow
+    import ray
+    from ray.cluster_utils import Cluster
+
+    from reasoning_env.integrations.ray_data import JudgeRows, problem_rows
+
+    def complete(batch: pyarrow.Table) -> pyarrow.Table:
+        completions = [[f"<answer>{answer}</answer>", "<answer>7</answer>"] for answer in batch["answer"].to_pylist()]
+        return batch.append_column("completions", pyarrow.array(completions))
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    cluster = Cluster()
+    cores = os.sched_getaffinity(0)
+    for _, core in zip(range(nodes), sorted(cores), strict=False):
+        os.sched_setaffinity(0, {core})  # a node's processes inherit this
+        cluster.add_node(num_cpus=1, include_dashboard=False)
+    os.sched_setaffinity(0, cores)
+    cluster.connect()
+    actors: dict[str, Any] = {"compute": ray.data.ActorPoolStrategy(size=nodes), "num_cpus": 0.5}
+    of_session = settings().model_copy(update={"num_generators": 1, "num_verifiers": 1})
+    made = problem_rows(of_session, Wanted(count * len(TASKS)), parts=2 * nodes, **actors).map_batches(
+        complete, batch_format="pyarrow", batch_size=20, num_cpus=0
+    )
+    judged = made.map_batches(JudgeRows, fn_constructor_args=(of_session,), batch_format="pyarrow", **actors)
+    blocks = iter(judged.iter_batches(batch_size=None, batch_format="pyarrow"))
+    next(blocks)
+    started = time.perf_counter()
+    found = sum(len(block) for block in blocks)
+    rows_s = found / (time.perf_counter() - started)
+    ray.shutdown()
+    cluster.shutdown()
+    return round(rows_s, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="rows of each task (default: %(default)s)")
     parser.add_argument("--memory", default="", metavar="ROWS,ROWS", help="measure memory at so many rows instead")
+    parser.add_argument("--faults", action="store_true", help="measure the faults of the loop's rows alone")
+    parser.add_argument("--ray", default="", metavar="NODES,NODES", help="measure so many local Ray nodes instead")
     options = parser.parse_args()
     result: dict[str, Any] = {"benchmark": "data"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if options.memory:
+        if options.ray:
+            result["ray_rows_s"] = {nodes: rows_of_ray(int(nodes), options.count) for nodes in options.ray.split(",")}
+        elif options.faults:
+            result["loop"] = asyncio.run(faults_of_loop(options.count))
+        elif options.memory:
             result["memory_mb"] = {rows: memory_of_commands(folder, int(rows)) for rows in options.memory.split(",")}
         else:
             ours_s = write_ours(folder, options.count)
@@ -187,7 +248,7 @@ def main() -> None:
                     "rescore": round(verdicts / judged_s, 1),
                     "loop": round(2 * len(rows) / scored_s, 1),
                 },
-                "loop": asyncio.run(faults_of_loop(rows, options.count)),
+                "loop": asyncio.run(faults_of_loop(options.count)),
             }
     print(json.dumps(result))
 

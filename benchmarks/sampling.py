@@ -17,7 +17,8 @@ had not been asked before: the simulated tasks have as few different questions a
 without the numbers of questions. Learners of `constant` do not change; the best level of each learner of `learning`
 rises by 0.4 over the run.
 
-With `--category arithmetic`, the bank has as many tasks as this category, with their numbers of questions.
+With `--like arithmetic,coin_flip`, the bank has a task for each of these tasks and of the tasks of these categories,
+with their numbers of questions.
 
 Prints one line of JSON.
 """
@@ -169,14 +170,13 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=8000, help="groups of each run")
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--seeds", type=int, default=2, help="banks, each with runs of its own")
-    parser.add_argument(
-        "--category", choices=CATEGORIES, help="a bank like the tasks of this category (default: of all)"
-    )
+    parser.add_argument("--like", default="", metavar="NAMES", help="a bank like these tasks and categories")
     options = parser.parse_args()
     started = time.perf_counter()
     all_tasks = sorted(set(FACTS) - {COMPOSITE})
     drawn = random.Random("likenesses").sample(all_tasks, TASKS)
-    likenesses = CATEGORIES[options.category].split() if options.category else drawn
+    named = [task for name in options.like.split(",") for task in CATEGORIES.get(name, name).split()]
+    likenesses = named or drawn
     load = (likenesses, options.groups, options.size, options.seeds)
     result = {
         "benchmark": "sampling",

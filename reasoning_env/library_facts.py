@@ -771,13 +771,19 @@ QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 QUESTIONS: Mapping[str, tuple[int | None, ...]] = {
     "aiw": (8300, 1900, 6600, None, None, None),
     "basic_arithmetic": (None, 1900, None, None, None, None),
+    "binary_matrix": (None, 210, None, None, None, None),
     "caesar_cipher": (8400, 2500, 1800, 1300, 1300, 990),
     "chain_sum": (None, 200, None, None, None, None),
     "coin_flip": (270, 70, 100, 140, 170, 160),
     "count_bits": (None, 970, None, None, None, None),
+    "jugs": (780, 200, 520, 1100, 2100, 3100),
     "lcm": (5100, 5100, None, None, None, None),
+    "n_queens": (7700, 2600, 5500, 2900, 7300, 9600),
+    "number_sequence": (3100, 1700, 2000, 2100, 2500, 2200),
     "prime_factorization": (1100, 1100, 2600, 4100, 4200, 4500),
     "products": (None, 100, None, None, None, None),
+    "puzzle24": (2400, 500, 1100, 2400, 1700, 570),
+    "quantum_lock": (None, 720, 3300, None, None, None),
     "self_reference": (2000,),
     "spell_backward": (None, 1500, None, None, None, None),
     "string_splitting": (210, 1500, None, None, None, None),
@@ -786,8 +792,11 @@ QUESTIONS: Mapping[str, tuple[int | None, ...]] = {
 }
 """Different questions of a task at its defaults and at each of QUESTION_LEVELS; None for MANY_QUESTIONS or more.
 
-Measured by `python -m tools.pools`. A task that is not in this table has MANY_QUESTIONS everywhere, or is one of those
-that take long to make problems and were not measured.
+Measured by `python -m tools.pools`. A task that is not in this table has MANY_QUESTIONS everywhere, but for those that
+take long to make problems and were not measured: arc_1d, arc_agi, bf, boxnet, codeio, cryptarithm, figlet_font,
+futoshiki, game_of_life_halting, graph_color, intermediate_integration, kakurasu, knight_swap, mahjong_puzzle,
+mini_sudoku, palindrome_partitioning, polynomial_multiplication, rearc, rubiks_cube, rush_hour, sokoban, sudoku,
+tsumego, zebra_puzzles.
 """
 
 UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)

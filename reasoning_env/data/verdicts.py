@@ -139,7 +139,7 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
         others = {os.path.realpath(file): file for file in found if os.path.realpath(file) != os.path.realpath(out)}
         if not others:
             raise ConfigError(f"{path} holds no file of rows: none ends in {', '.join(READABLE)}", setting="PATH")
-        files = {**others, **files}
+        files |= others
     return list(files.values())
 
 

@@ -236,7 +236,7 @@ def test_files_beside_lines_of_process(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.jsonl.header", "a-correct.jsonl", "a.parquet", "b.parquet"):
         (tmp_path / name).touch()
     names = [file.name for file in row_files([tmp_path / "b.parquet", tmp_path], tmp_path / "out.jsonl")]
-    assert sorted(names) == ["a.jsonl", "b.parquet"]
+    assert names == ["b.parquet", "a.jsonl"]
 
 
 @on_module_loop
