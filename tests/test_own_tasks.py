@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest_asyncio
 from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
 from reasoning_env.commands.audit import audit_command
 from reasoning_env.evaluations.protocol import identify
+from reasoning_env.integrations import verl
 from reasoning_env.problems.own_tasks import check_own_tasks
 from reasoning_env.records import Sampling
 from reasoning_env.workers.fork_server import ForkServer
@@ -128,6 +130,17 @@ def test_bridge_takes_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         problem = bridge.next()
         assert [verdict.score for verdict in bridge.judge(problem, [RIGHT.format(problem.answer)]) if verdict] == [1.0]
     assert "own_task" not in sys.modules
+
+
+@on_module_loop
+async def test_verl_takes_own_tasks(session: Session[Any]) -> None:
+    problem = await session.make("last_letter", 3)
+    settings = {"task_modules": (EXAMPLE,), "num_generators": 1, "num_verifiers": 1}
+    answer = RIGHT.format(problem.answer)
+    found = await verl.compute_score("reasoning_gym", answer, problem.reference, settings=settings)
+    assert found["score"] == 1.0
+    await asyncio.to_thread(verl.judge(verl._as_json(settings)).close)
+    verl.judge.cache_clear()
 
 
 def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

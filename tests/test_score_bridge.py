@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,31 +86,31 @@ def test_closed_bridge() -> None:
 
 
 @pytest.fixture
-def options(bridge: ScoreBridge, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+def options(bridge: ScoreBridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What verl's functions make their bridge of; they get the bridge of this module."""
-    given: list[tuple[str, Any]] = []
+    given: dict[str, Any] = {}
 
-    def row_judge(*options: tuple[str, Any]) -> ScoreBridge:
-        given.extend(options)
+    def row_judge(options_json: str) -> ScoreBridge:
+        given.update(json.loads(options_json))
         return bridge
 
     monkeypatch.setattr(verl, "row_judge", row_judge)
     return given
 
 
-async def test_row_of_verl(options: list[tuple[str, Any]]) -> None:
+async def test_row_of_verl(options: dict[str, Any]) -> None:
     info = {"numbers": [1, 2], "one": 1, "ground_truth": "another"}
     judge = {"function": "my:score", "read": ["a"]}
     found = await verl.compute_score_of_row("data", "numbers", "42", info, judge=judge, reward_router_address=None)
     assert found == {"score": 1.0, "reason": "scored", "correct": 1.0, "error": "", "parts": "{}"}
-    assert options == [("function", "my:score"), ("read", ("a",))]
+    assert options == {"function": "my:score", "read": ["a"]}
 
 
-def test_blocking_row_of_verl(options: list[tuple[str, Any]]) -> None:
+def test_blocking_row_of_verl(options: dict[str, Any]) -> None:
     found = verl.compute_score_of_row_blocking("data", "parts", "42")
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
 
 
-async def test_error_of_a_row_of_verl(options: list[tuple[str, Any]]) -> None:
+async def test_error_of_a_row_of_verl(options: dict[str, Any]) -> None:
     found = await verl.compute_score_of_row("data", "raise", "42")
     assert (found["reason"], found["error"]) == ("verifier_error", "ZeroDivisionError: division by zero")

@@ -30,15 +30,20 @@ def _bridge(**settings: Any) -> Bridge:
 
 @task
 def reasoning_gym(
-    tasks: str | list[str] = "all", preset: str | None = None, limit: int | None = None, seed: int = 123
+    tasks: str | list[str] = "all",
+    preset: str | None = None,
+    limit: int | None = None,
+    seed: int = 123,
+    task_modules: str | list[str] = "",
+    checkout: str | None = None,
 ) -> Task:
     """Make the task: `limit` problems of each task of `tasks`, or of a preset.
 
     `tasks` are names, globs or categories, joined by commas or as a list: the command line of Inspect makes a list of a
-    value with commas.
+    value with commas. `task_modules` add tasks of yours; `checkout` is another reasoning-gym.
     """
-    names = tasks if isinstance(tasks, str) else ",".join(tasks)
-    chosen: dict[str, Any] = {"tasks": names, "eval_preset": preset, "eval_seed": seed}
+    chosen: dict[str, Any] = {"tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
+    chosen |= {"task_modules": _joined(task_modules), "checkout": checkout}
     if limit is not None:
         chosen["num_eval_samples_per_task"] = limit
     bridge = _bridge(**chosen)
@@ -52,6 +57,10 @@ def reasoning_gym(
         for problem in bridge.evaluation_problems()
     ]
     return Task(dataset=MemoryDataset(samples, name="reasoning_gym"), solver=generate(), scorer=judged(bridge))
+
+
+def _joined(names: str | list[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)
 
 
 @scorer(metrics=[grouped(mean(), "task"), mean(), stderr()])

@@ -9,7 +9,9 @@ it, the name is `compute_score_blocking`. `main_ppo` of verl 0.9.1 does not call
 
 verl has no reward of None, so an infrastructure error is retried and then raised. With the variable
 `REASONING_JUDGE_URL`, all reward workers of a node share the processes of a `judge` server; otherwise each reward
-worker has a pool of its own.
+worker has a pool of its own, with settings in `reward_kwargs.settings`, such as the modules of own tasks:
+
+    +reward.custom_reward_function.reward_kwargs.settings.task_modules=[/data/my_tasks.py]
 
 `compute_score_of_row` judges rows of your own by any score function, `score(completion, ground_truth, **extra_info)`;
 `remote` needs `compute_score_of_row_blocking`. `judge` has the arguments of `ScoreBridge`:
@@ -26,7 +28,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -41,32 +43,46 @@ RETRY_PAUSES_S = (1.0, 5.0, 30.0)
 
 
 @cache
-def judge() -> Bridge:
+def judge(settings_json: str) -> Bridge:
     """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
-    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL") or None, start=False)
+    url = os.environ.get("REASONING_JUDGE_URL")
+    return Bridge(judge_url=url, start=False) if url else Bridge(start=False, **json.loads(settings_json))
 
 
 @cache
-def row_judge(*options: tuple[str, Any]) -> ScoreBridge:
+def row_judge(options_json: str) -> ScoreBridge:
     """Return this process's bridge to a score function. The bridge starts its workers at the first call."""
-    return ScoreBridge(judge_url=os.environ.get("REASONING_JUDGE_URL") or None, start=False, **dict(options))
+    url = os.environ.get("REASONING_JUDGE_URL") or None
+    return ScoreBridge(judge_url=url, start=False, **json.loads(options_json))
 
 
 async def compute_score(
-    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Any = None,
+    settings: Mapping[str, Any] | None = None,
+    **_: Any,
 ) -> dict[str, Any]:
     """Return the score of a completion and the reason; `ground_truth` is the problem's reference.
 
     Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
     """
-    return _score(await _retried(lambda: judge().ajudge(ground_truth, [solution_str])))
+    bridge = judge(_as_json(settings))
+    return _score(await _retried(lambda: bridge.ajudge(ground_truth, [solution_str])))
 
 
 def compute_score_blocking(
-    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Any = None,
+    settings: Mapping[str, Any] | None = None,
+    **_: Any,
 ) -> dict[str, Any]:
     """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
-    return _score(_retried_blocking(lambda: judge().judge(ground_truth, [solution_str])))
+    bridge = judge(_as_json(settings))
+    return _score(_retried_blocking(lambda: bridge.judge(ground_truth, [solution_str])))
 
 
 async def compute_score_of_row(
@@ -81,7 +97,7 @@ async def compute_score_of_row(
 
     Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
     """
-    bridge, row = row_judge(*_options(judge)), _row(ground_truth, extra_info)
+    bridge, row = row_judge(_as_json(judge)), _row(ground_truth, extra_info)
     return _score_with_parts(await _retried(lambda: bridge.ajudge(row, [solution_str])))
 
 
@@ -94,7 +110,7 @@ def compute_score_of_row_blocking(
     **_: Any,
 ) -> dict[str, Any]:
     """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
-    bridge, row = row_judge(*_options(judge)), _row(ground_truth, extra_info)
+    bridge, row = row_judge(_as_json(judge)), _row(ground_truth, extra_info)
     return _score_with_parts(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
 
 
@@ -118,12 +134,13 @@ def _retried_blocking(ask: Callable[[], list[Verdict | None]]) -> Verdict:
     raise ScoringError(NOT_JUDGED)
 
 
-def _options(judge: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
-    """Return the arguments of the bridge, in an order, with lists as tuples."""
-    return [
-        (name, value if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value))
-        for name, value in sorted((judge or {}).items())
-    ]
+def _as_json(arguments: Mapping[str, Any] | None) -> str:
+    """Return the arguments of a bridge as text, also where they are mappings and lists of Hydra."""
+    return json.dumps(arguments or {}, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else list(value)
 
 
 def _row(ground_truth: Any, extra_info: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -80,6 +80,11 @@ def test_means_are_by_task(tmp_path: Path) -> None:
     assert {"gcd", "chain_sum"} <= set(score.metrics)
 
 
+def test_own_tasks(tmp_path: Path) -> None:
+    log = evaluate(tmp_path, 1.0, tasks="last_letter", limit=2, task_modules="examples/own_task.py")
+    assert [sample.scores["judged"].value for sample in log.samples] == [1.0, 1.0]
+
+
 def test_preset_brings_its_problems(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_command_scores_rollouts(tmp_path: Path, skill: float, expected: set[flo
 
 
 def taskset(**settings: Any) -> Any:
-    return adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(tasks="gcd", seed=3, **settings))
+    return adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(**{"tasks": "gcd", "seed": 3, **settings}))
 
 
 def test_problem_is_the_prompt() -> None:
@@ -73,6 +73,17 @@ def test_level_of_settings() -> None:
     assert task.data.reference.split(":")[3] == "0.5"
 
 
+async def test_own_task() -> None:
+    class Trace:
+        last_reply = "<answer>none</answer>"
+        info: ClassVar[dict[str, str]] = {}
+
+    [task] = islice(taskset(tasks="last_letter", task_modules="examples/own_task.py"), 1)
+    assert await task.judged(Trace()) == 0.0
+    assert Trace.info == {"reason": "scored"}
+    adapter._judge(task.data.task_modules, None).close()
+
+
 async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
         async def ajudge(self, reference: str, completions: list[str]) -> list[None]:
@@ -81,7 +92,7 @@ async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     class Trace:
         last_reply = "<answer>1</answer>"
 
-    monkeypatch.setattr(adapter, "_judge", Down)
+    monkeypatch.setattr(adapter, "_judge", lambda *_: Down())
     [task] = islice(taskset(), 1)
     with pytest.raises(ScoringError, match="could not be judged"):
         await task.judged(Trace())
