@@ -198,7 +198,7 @@ def test_installed_command_runs(ways: Ways) -> None:
 
 def _extra(requirement: Requirement) -> str | None:
     """Return the extra of a requirement; None for a requirement of the core."""
-    found = re.search(r"extra == ['\"](\w+)['\"]", str(requirement.marker))
+    found = re.search(r"extra == ['\"]([\w-]+)['\"]", str(requirement.marker))
     return found and found[1]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +17,8 @@ from reasoning_env import Bridge, Problem, Session
 pytest.importorskip("reasoning_core", reason="needs reasoning-core: make integrations-reasoning-core")
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-MODULE = str(Path(reasoning_env.__file__).parents[1] / "examples" / "reasoning_core_tasks.py")
+ROOT = Path(reasoning_env.__file__).parents[1]
+MODULE = str(ROOT / "examples" / "reasoning_core_tasks.py")
 TASKS = (
     *("arithmetics", "analogical_case_matching", "attribute_grammar", "code_runnability", "constrained_continuation"),
     *("controlled_code_execution", "defeasible_nli", "finite_automaton_execution", "graph_successors"),
@@ -75,3 +79,10 @@ def test_bridge_trains_on_a_curriculum() -> None:
             levels.append(problem.level)
             bridge.observe(problem, [1.0] * 8)
     assert max(levels[-10:]) > max(levels[:5])
+
+
+async def test_shown_command() -> None:
+    command = "reasoning_gym_environment.py tasks arithmetics --task-modules examples/reasoning_core_tasks.py"
+    words = [sys.executable, *command.split()]
+    ended = await asyncio.to_thread(subprocess.run, words, cwd=ROOT, capture_output=True, text=True)
+    assert ended.stdout.startswith("=== arithmetics: parameters"), ended.stderr
