@@ -417,6 +417,24 @@ def _exact_marks(answer: str, entry: Entry, dataset: Dataset, score: float) -> b
     )
 
 
+def _exact_sums(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
+    """Any matrix with the given cells and sums, whose blanks hold the given numbers: several may fit."""
+    metadata = entry["metadata"]
+    puzzle = metadata["puzzle"]
+    said = [line.split() for line in answer.strip().splitlines()]
+    if [len(row) for row in said] != [len(row) for row in puzzle]:
+        return False
+    if not all(re.fullmatch(r"-?\d{1,9}", cell, re.ASCII) for row in said for cell in row):
+        return False
+    matrix = [[int(cell) for cell in row] for row in said]
+    pairs = [pair for row, given in zip(matrix, puzzle, strict=True) for pair in zip(row, given, strict=True)]
+    return (
+        all(cell == given for cell, given in pairs if given)
+        and sorted(cell for cell, given in pairs if not given) == sorted(metadata["candidate_numbers"])
+        and all(sum(line[:-1]) == line[-1] for line in (*matrix, *zip(*matrix, strict=True)))
+    )
+
+
 def _exact_colour_grid(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """The verifier reads the whole grid, but passes over lines that name a shape."""
     return score >= 1.0 and "Shape" not in answer
@@ -528,6 +546,7 @@ CHECKS: Mapping[str, Check] = {
     "shortest_path": _verified,
     "simple_integration": _exact_integral,
     "sokoban": _verified,
+    "survo": _exact_sums,
     "time_intervals": _exact_duration,
     "tower_of_hanoi": _made_of(r"Move disk \d+ from Peg \d+ to Peg \d+[.,;]?", r"\s*\n\s*"),
     "word_ladder": _verified,

@@ -128,7 +128,7 @@ def complex_arithmetic(question: str) -> Solution:
 
 
 def _complex(text: str) -> tuple[Fraction, Fraction]:
-    terms = re.findall(r"([+-]?)\s*(\d+(?:\.\d+)?)(i?)", text)
+    terms = re.findall(r"([+-]?)\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(i?)", text)
     real = imaginary = Fraction(0)
     for sign, digits, unit in terms:
         value = Fraction(digits) * (-1 if sign == "-" else 1)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -431,9 +432,7 @@ def survo(question: str) -> Solution:
     search(0, Counter(numbers))
     if not found:
         raise UnsolvedError("nothing fits")
-    if len(found) > 1:
-        raise AmbiguousError("several matrices fit")
-    return _matrix(found[0])
+    return replace(_matrix(found[0]), others=tuple(map(as_rows, found[1:])))
 
 
 def kakurasu(question: str) -> Solution:

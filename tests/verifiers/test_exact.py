@@ -27,6 +27,7 @@ SHOWN_TWICE = {
     "solution": 791044.979,
     "formatted_candidates": ["791044.978000", "791,044.979", "7.910449790000001e+05"],
 }
+SUMS = {"puzzle": [[0, 0, 5], [0, 0, 5], [4, 6, 10]], "candidate_numbers": [1, 2, 3, 4]}
 ENTRIES: Mapping[str, Mapping[str, Any]] = {
     "an angle": {"answer": "12.995\u00b0", "metadata": {"task_type": "angle_measure", "angle_ABC_degrees": 12.9949}},
     "a point": {"answer": "(0.571, -2.000)", "metadata": {"task_type": "orthocenter", "ortho": ("4/7", "-2")}},
@@ -52,6 +53,7 @@ ENTRIES: Mapping[str, Mapping[str, Any]] = {
     "hanoi": {"answer": "Move disk 1 from Peg 1 to Peg 2", "metadata": {}},
     "a plan": {"answer": None, "metadata": {}},
     "marks": {"answer": "0 1\n1 0", "metadata": {}},
+    "sums": {"answer": "1 4 5\n3 2 5\n4 6 10", "metadata": SUMS},
     "an integral": {"answer": "x**2 + C", "metadata": {"variable": "x"}},
     "one answer": {"question": "How many legs?", "answer": "31", "metadata": {}},
 }
@@ -113,6 +115,17 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         "number_format",
         ("721175278.3689999", "721,175,278.3689999", "7.211752783689999e+08", "721175278.369"),
         ("721175278.3689998", "721175278.36", "721175278.3689999,5", "721175278.369,000", "721175278.37"),
+    ),
+    "sums": (
+        "survo",
+        ("1 4 5\n3 2 5\n4 6 10", "3 2 5\n1 4 5\n4 6 10"),
+        (
+            "2 3 5\n2 3 5\n4 6 10",
+            "1 4 5\n3 2 5\n4 6 10\n4 6 10",
+            "4 1 5\n3 2 5\n4 6 10",
+            "1 4 5\n3 2 5",
+            "1 4 5\n3 2 x\n4 6 10",
+        ),
     ),
     "a candidate shown twice": (
         "number_format",
