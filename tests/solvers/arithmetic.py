@@ -119,11 +119,12 @@ def complex_arithmetic(question: str) -> Solution:
         real, imaginary = (a * c + b * d) / size, (b * c - a * d) / size
     else:
         raise UnsolvedError(f"the operation {sign!r}")
+    near = float(real + 1 + abs(real) // 1000)
     return Solution(
         f"{float(real)} {'-' if imaginary < 0 else '+'} {abs(float(imaginary))}i",
-        wrong=(f"{float(real + 1)} + {float(imaginary)}i", f"{float(imaginary)} + {float(real)}i")
+        wrong=(f"{near} + {float(imaginary)}i", f"{float(imaginary)} + {float(real)}i")
         if real != imaginary
-        else (f"{float(real + 1)} + {float(imaginary)}i",),
+        else (f"{near} + {float(imaginary)}i",),
     )
 
 
