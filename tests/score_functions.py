@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,18 @@ def start_thread(row: Mapping[str, Any]) -> Any:
     return done[0]
 
 
+def change_row(row: Mapping[str, Any]) -> Any:
+    """Return 1 at the first call for a row."""
+    return 1.0 / row["numbers"].pop()
+
+
 ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "never end": never_end,
     "take more memory": take_more_memory,
     "crash": lambda row: os.abort(),
+    "sleep": lambda row: time.sleep(3600),
+    "change": change_row,
+    "change again": change_row,
     "exit": lambda row: os._exit(0),
     "leave": lambda row: exit(),
     "raise": lambda row: 1 / 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import socket
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.score_judge import ScoreJudge
+from reasoning_env.workers import cpu_time
 
 FUNCTION = "tests.score_functions:score"
 ROW = {"answer": "right"}
@@ -82,6 +84,20 @@ async def test_further_numbers(judge: ScoreJudge) -> None:
 async def test_most_parts_with_longest_names(judge: ScoreJudge) -> None:
     verdict = await verdict_on(judge, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
+
+
+@on_module_loop
+async def test_each_completion_has_its_own_row(judge: ScoreJudge) -> None:
+    verdicts = await judge.judge({"numbers": [1]}, ["change", "change again"])
+    assert [verdict.score for verdict in verdicts] == [1.0, 1.0]
+
+
+@on_module_loop
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
+async def test_sleeping_function(judge: ScoreJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no processor time, and is told apart from a machine that gives none."""
+    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    assert (await verdict_on(judge, "sleep")).reason is Reason.TIMEOUT
 
 
 @on_module_loop

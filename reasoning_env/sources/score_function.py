@@ -71,32 +71,34 @@ class FunctionSource(Source):
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
-        return ScoredRow(self._function, json.loads(entry))
+        return ScoredRow(self._function, entry)
 
     def bare_scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        row = json.loads(entry)
 
         def verify(answer: str) -> object:
-            returned = self._function(answer, **row)
+            returned = self._function(answer, **json.loads(entry))
             return returned.get("score") if isinstance(returned, Mapping) else returned
 
         return verify
 
 
 class ScoredRow(DetailedAnswers):
-    """Scores the completions of a row. `parts` are the further numbers of the last score."""
+    """Scores the completions of a row, each with a row of its own, since a function may change it.
 
-    def __init__(self, function: Callable[..., Any], row: Mapping[str, Any]) -> None:
+    `parts` are the further numbers of the last score.
+    """
+
+    def __init__(self, function: Callable[..., Any], row_json: bytes) -> None:
         self._function = function
-        self._row = row
+        self._row_json = row_json
         self.parts = {}
 
     def score(self, answer: str) -> float:
         """Return the score. Raises ScoreError for what is none, and any error of the function."""
         self.parts = {}
-        returned = self._function(answer, **self._row)
+        returned = self._function(answer, **json.loads(self._row_json))
         if isinstance(returned, Mapping):
             if "score" not in returned:
                 raise ScoreError("the function returned a mapping without `score`")

@@ -19,6 +19,10 @@ class Starved(Exception):
     """A worker gets hardly any processor time, or is stopped: an infrastructure error."""
 
 
+class Asleep(Starved):
+    """A worker waits for an event that does not come, such as the end of `time.sleep`, and not for a processor."""
+
+
 class Stopwatch:
     """Measures the processor time of a worker from now on."""
 
@@ -47,12 +51,14 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
 
     Raises:
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
+        Asleep: The worker was asleep for `limit_s` seconds, and for STALL_S seconds, whenever it was looked at.
         Starved: The worker used less in `patience_s` seconds, or none at all in STALL_S seconds.
         WorkerDied, ProtocolFault: As `Worker.receive`.
     """
     used = Stopwatch(worker)
     cpu_s = 0.0
     changed_s = 0.0
+    awake_s: float | None = None
     while cpu_s < limit_s:
         try:
             # At least 20 ms between two measurements, however close the worker is to its limit.
@@ -63,6 +69,12 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         waited_s = used.wall_s
         if cpu_s > before_s:
             changed_s = waited_s
-        if cpu_s < limit_s and (waited_s > patience_s or waited_s - changed_s > STALL_S):
+        is_asleep = worker.is_asleep
+        if awake_s is None or not is_asleep:
+            awake_s = waited_s
+        if cpu_s < limit_s and waited_s - awake_s >= max(limit_s, STALL_S):
+            raise Asleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
+        has_stalled = waited_s - changed_s > STALL_S and not is_asleep
+        if cpu_s < limit_s and (waited_s > patience_s or has_stalled):
             raise Starved(f"a worker got {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
     raise DeadlineExceeded

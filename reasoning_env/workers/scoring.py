@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
-from .cpu_time import Starved, Stopwatch, receive_in_cpu_time
+from .cpu_time import Asleep, Starved, Stopwatch, receive_in_cpu_time
 from .fork_server import PoolSettings
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
@@ -94,7 +94,7 @@ class GroupScorer:
         while batch.left:
             try:
                 await self._score_with(slot.current, batch)
-            except (DeadlineExceeded, ProtocolFault, WorkerDied, ScoringError) as error:
+            except (DeadlineExceeded, Asleep, ProtocolFault, WorkerDied, ScoringError) as error:
                 end = await self._replace(slot)
                 if trouble.position != len(batch.verdicts):
                     trouble = _Trouble(len(batch.verdicts))
@@ -106,8 +106,11 @@ class GroupScorer:
         """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
         task = batch.problem.task
         if isinstance(error, DeadlineExceeded):
-            self._stats.timeouts += 1
-            batch.verdicts.append(Verdict(0.0, Reason.TIMEOUT, batch.left[0], self._settings.scoring_deadline_s))
+            self._time_out(batch)
+        elif isinstance(error, Asleep):
+            trouble.own_ends += 1
+            if trouble.own_ends == 2:
+                self._time_out(batch)
         elif isinstance(error, ScoringError):
             trouble.faults += 1
             if trouble.faults == 2 or isinstance(error, _Hopeless):
@@ -130,6 +133,11 @@ class GroupScorer:
             if trouble.own_ends == 2:
                 self._blame(batch, Reason.OUT_OF_MEMORY if end.out_of_memory else Reason.CRASH)
 
+    def _time_out(self, batch: AnswerBatch) -> None:
+        """Score the present answer 0: it takes too much processor time, or two workers slept over it."""
+        self._stats.timeouts += 1
+        batch.verdicts.append(Verdict(0.0, Reason.TIMEOUT, batch.left[0], self._settings.scoring_deadline_s))
+
     def _blame(self, batch: AnswerBatch, reason: Reason) -> None:
         """Score the present answer 0: two workers ended by what it does."""
         self._stats.crashes += 1
@@ -138,7 +146,7 @@ class GroupScorer:
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score answers that are left, and add the verdicts.
 
-        Raises DeadlineExceeded, WorkerDied, ProtocolFault and ScoringError.
+        Raises DeadlineExceeded, Asleep, WorkerDied, ProtocolFault and ScoringError.
         """
         spec = batch.problem.spec
         answers = _first_answers(batch.left)
@@ -181,6 +189,7 @@ class GroupScorer:
 
         Raises:
             DeadlineExceeded: the answer exceeds its deadline.
+            Asleep: the worker waits for an event that does not come.
             _Hopeless: the batch exceeds its budget.
             ScoringError: the machine gives the worker hardly any processor time.
         """
@@ -189,6 +198,8 @@ class GroupScorer:
         used = Stopwatch(worker)
         try:
             return await receive_in_cpu_time(worker, limit_s, self._settings.start_timeout_s)
+        except Asleep:
+            raise
         except Starved as error:
             raise ScoringError(f"{batch.problem.task}: {error}") from None
         except DeadlineExceeded:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import glob
 import logging
 import os
 import signal
@@ -174,6 +175,12 @@ class Worker:
         """Whether somebody stopped the process; always False except on Linux."""
         return is_stopped(self.pid)
 
+    @property
+    def is_asleep(self) -> bool:
+        """Whether every thread of the process waits for an event, and none for a processor or a disk; only on Linux."""
+        threads = [state_of(thread) for thread in glob.glob(f"/proc/{self.pid}/task/*/stat")]
+        return bool(threads) and all(state == b"S" for state in threads)
+
     def kill(self) -> None:
         """Kill the process. Safe to call twice."""
         if self._killed:
@@ -191,9 +198,14 @@ class Worker:
 
 def is_stopped(pid: int) -> bool:
     """Tell whether somebody stopped a process, with SIGSTOP or a debugger; always False except on Linux."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
-        return stat.read().rpartition(b") ")[2][:1] in (b"T", b"t")
-    return False
+    return state_of(f"/proc/{pid}/stat") in (b"T", b"t")
+
+
+def state_of(stat_file: str) -> bytes:
+    """Return the state in a file `stat` of a process or thread, a letter; empty where there is no such file."""
+    with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
+        return stat.read().rpartition(b") ")[2][:1]
+    return b""
 
 
 @functools.cache

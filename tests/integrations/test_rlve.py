@@ -69,7 +69,8 @@ async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
     async with TestServer(JudgeServer(session).app()) as server:
         own = Bridge(tasks=["rlve/*"], task_modules=["rlve"], scoring_deadline_s=2.0, start=False)
-        over_http = Bridge(judge_url=str(server.make_url("/")))
+        # All problems wait at once, on a machine that may be busy.
+        over_http = Bridge(judge_url=str(server.make_url("/")), judge_timeout_s=3600.0)
         ways = (session.judge, own.ajudge, over_http.ajudge)
         judged = [
             await asyncio.gather(*(judge(reference, of_one) for reference, of_one in texts.items())) for judge in ways
