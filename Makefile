@@ -19,7 +19,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
-	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, RLVE-Gym and reasoning-core, each in an environment of its own (19 GB)"
+	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, RLVE-Gym, reasoning-core and others' audits, each in an environment of its own (20 GB)"
 	@echo "make integrations-vllm   the tests against a real vLLM on the CPU, in an environment of its own (4 GB)"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
 	@echo "make docs    the documentation as a site in build/site, its links checked"
@@ -58,13 +58,15 @@ EXTRAS_verifiers = atropos,verifiers
 EXTRAS_inspect   = atropos,inspect
 EXTRAS_rlve      = rlve
 EXTRAS_reasoning-core = reasoning-core
+EXTRAS_audit-tools = audit-tools
 TESTS_trl       = test_trl.py test_ray.py test_ray_data.py test_chat_templates.py
 TESTS_verl      = test_verl.py
 TESTS_verifiers = test_verifiers.py
 TESTS_inspect   = test_inspect.py
 TESTS_rlve      = test_rlve.py
 TESTS_reasoning-core = test_reasoning_core.py
-ADAPTERS        = trl verl verifiers inspect rlve reasoning-core
+TESTS_audit-tools = test_audit_tools.py
+ADAPTERS        = trl verl verifiers inspect rlve reasoning-core audit-tools
 
 integrations: $(ADAPTERS:%=integrations-%)
 

@@ -1,0 +1,168 @@
+"""Other projects' audits of verifiers, over the judge and the taskset: none finds a defect.
+
+falsepass and rl-envdoctor give completions that they know to be wrong, empty, copied, hedged or right, and look at what
+is paid. They run without a model and without a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("falsepass", reason="needs the extra `audit-tools`: make integrations-audit-tools")
+envdoctor = pytest.importorskip("envdoctor", reason="needs the extra `audit-tools`: make integrations-audit-tools")
+
+from envdoctor.targets.verifiers_v1 import VerifiersV1Target
+
+import reasoning_env
+from reasoning_env import Bridge, Problem
+from reasoning_env.integrations import verifiers as adapter
+
+# The packages' own warnings are not this project's.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+TASKS = (
+    *("basic_arithmetic", "chain_sum", "coin_flip", "complex_arithmetic", "countdown", "game_of_life", "gcd"),
+    *("graph_color", "isomorphic_strings", "leg_counting", "letter_counting", "maze", "number_sorting"),
+    *("prime_factorization", "rotate_matrix", "spell_backward", "sudoku", "syllogism", "word_sorting", "zebra_puzzles"),
+)
+PROBLEMS = 40
+SEED = 1
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Bridge]:
+    with Bridge(tasks=list(TASKS), seed=SEED) as bridge:
+        yield bridge
+
+
+@pytest.fixture(scope="module")
+def problems(bridge: Bridge) -> list[Problem]:
+    drawn = (bridge.next() for _ in range(2 * PROBLEMS))
+    return [problem for problem in drawn if problem.answer is not None][:PROBLEMS]
+
+
+# ------------------------------------------------------------------ rl-envdoctor
+
+
+def scan(target: Any) -> Any:
+    report = envdoctor.run_checks(envdoctor.scan(target, n_cases=PROBLEMS))
+    right = [trial.score.reward for trial in report.trials if trial.policy == "oracle_answer_tag"]
+    assert set(right) == {1.0}  # else the scan would say nothing
+    assert not any(trial.score.error for trial in report.trials)
+    return report
+
+
+def above_low(report: Any) -> list[str]:
+    return [finding.title for finding in report.findings if finding.severity in ("critical", "high", "medium")]
+
+
+def test_envdoctor_over_the_judge(bridge: Bridge, problems: list[Problem]) -> None:
+    cases = [envdoctor.Case(one.reference, bridge.messages(one), str(one.answer)) for one in problems]
+
+    def reward(completion: str, case: Any) -> float:
+        [verdict] = bridge.judge(case.id, [completion])
+        assert verdict is not None
+        return verdict.score
+
+    assert above_low(scan(envdoctor.FunctionTarget(reward, cases))) == []
+
+
+class TasksetTarget(VerifiersV1Target):  # type: ignore[misc]
+    """The taskset with the right answers, which its tasks do not hold."""
+
+    def __init__(self, taskset: Any, problems: list[Problem]) -> None:
+        super().__init__(taskset)
+        self._answers = {problem.reference: str(problem.answer) for problem in problems}
+
+    def cases(self, n: int = 20, seed: int = 0) -> list[Any]:
+        answers = self._answers
+        return [
+            dataclasses.replace(case, answer=answers[case.info["reference"]])
+            for case in super().cases(n, seed)
+            if case.info["reference"] in answers
+        ]
+
+
+def test_envdoctor_over_the_taskset(problems: list[Problem]) -> None:
+    taskset = adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(tasks=",".join(TASKS), seed=SEED))
+    target = TasksetTarget(taskset, problems)
+    with contextlib.closing(target):
+        report = scan(target)
+    assert len(report.trials) > 20 * PROBLEMS
+    assert above_low(report) == []
+
+
+# ------------------------------------------------------------------ falsepass
+
+REWARD = """
+from reasoning_env import Bridge
+
+bridge = Bridge(start=False)
+
+
+def judged(completions, reference, **columns):
+    texts = [one if isinstance(one, str) else one[-1]["content"] for one in completions]
+    verdicts = [bridge.judge(name, [text])[0] for name, text in zip(reference, texts)]
+    return [verdict.score for verdict in verdicts]
+"""
+ENVIRONMENT = """
+[env]
+id = "local/judge"
+framework = "reward"
+task = "{folder}/reward.py"
+package = ""
+version = ""
+declared = ""
+extra = []
+dataset = "{folder}/rows.jsonl"
+answer_column = "answer"
+"""
+
+
+@pytest.fixture(scope="module")
+def probes(bridge: Bridge, problems: list[Problem], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Return what falsepass found of a reward function over the judge: one record for each completion."""
+    folder = tmp_path_factory.mktemp("falsepass")
+    (folder / "reward.py").write_text(REWARD)
+    (folder / "env.toml").write_text(ENVIRONMENT.format(folder=folder))
+    rows = [{"prompt": bridge.messages(one), "answer": one.answer, "reference": one.reference} for one in problems]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = [sys.executable, "-m", "falsepass.runner", str(folder), "-n", "25", "--few", "5"]
+    ended = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    found: list[dict[str, Any]] = json.loads((folder / "probe-results.json").read_text())["results"]
+    return found
+
+
+def test_falsepass_scores_everything(probes: list[dict[str, Any]]) -> None:
+    assert len(probes) > 500
+    assert [probe["variant"] for probe in probes if probe["errors"]] == []
+
+
+def test_no_bad_completion_is_right(probes: list[dict[str, Any]]) -> None:
+    """Near answers of tasks with partial credit earn a part."""
+    bad = [probe for probe in probes if probe["expected"] == "zero" and probe["score"] is not None]
+    assert [(probe["variant"], probe["completion"]) for probe in bad if probe["score"] >= 0.99] == []
+
+
+def test_good_completions_are_right(probes: list[dict[str, Any]]) -> None:
+    """A reply that names the answer tags twice earns nothing: the answer rule wants exactly one pair."""
+    refused = defaultdict(set)
+    for probe in probes:
+        if probe["expected"] == "full" and probe["score"] < 1.0:
+            refused[probe["name"]].add(probe["score"])
+    assert refused == {"format_mentions": {0.0}}
