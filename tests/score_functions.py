@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 import time
@@ -41,6 +42,12 @@ def start_thread(row: Mapping[str, Any]) -> Any:
     return done[0]
 
 
+def set_timer(row: Mapping[str, Any]) -> Any:
+    """End by a signal of one's own, as a time limit without a handler does."""
+    signal.setitimer(signal.ITIMER_REAL, 1e-3)
+    time.sleep(3600)
+
+
 def change_row(row: Mapping[str, Any]) -> Any:
     """Return 1 at the first call for a row."""
     return 1.0 / row["numbers"].pop()
@@ -50,6 +57,7 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "never end": never_end,
     "take more memory": take_more_memory,
     "crash": lambda row: os.abort(),
+    "set a timer": set_timer,
     "sleep": lambda row: time.sleep(3600),
     "change": change_row,
     "change again": change_row,

@@ -154,11 +154,12 @@ async def test_bad_completions_harm_no_other(judge: ScoreJudge) -> None:
         "take more memory": Reason.OUT_OF_MEMORY,
         "crash": Reason.CRASH,
         "exit": Reason.CRASH,
+        "set a timer": Reason.CRASH,
     }
     verdicts = await judge.judge(ROW, ["right", *reasons, "wrong", "right too"])
-    assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    assert {str(verdict.answer): verdict.reason for verdict in verdicts[1:5]} == reasons
-    assert [verdict.reason for verdict in verdicts[5:]] == [Reason.SCORED] * 2
+    assert [verdict.score for verdict in verdicts] == [1.0, *[0.0] * len(reasons), 0.0, 0.0]
+    assert {str(verdict.answer): verdict.reason for verdict in verdicts[1:-2]} == reasons
+    assert [verdict.reason for verdict in verdicts[-2:]] == [Reason.SCORED] * 2
 
 
 @on_module_loop

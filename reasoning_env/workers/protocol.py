@@ -21,7 +21,8 @@ none). The new worker's socket comes with the order, and carries the worker's re
 OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that ran out of memory: ENOMEM."""
 FATAL_SIGNALS = frozenset({
-    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP)
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
+    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # timers of its own
 })  # fmt: skip
 """Signals that a process raises by what it executes. Any other signal comes from outside: SIGKILL, SIGTERM, SIGHUP."""
 
