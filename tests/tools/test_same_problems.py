@@ -11,10 +11,12 @@ from tools.same_problems import Change, main
 pytestmark = pytest.mark.slow
 
 FEW = ["--count", "1", "--judged", "1"]
+SENSITIVE = "arc/*,code/*,cognition/*,logic/*,algebra/*"
+"""Categories with tasks that were seen to depend on hash seeds, files of the machine or floats."""
 
 
 def test_same_problems_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
-    status = main([*FEW, "--levels", "0.5"])
+    status = main([*FEW, "--tasks", SENSITIVE, "--levels", "0.5"])
     assert (capsys.readouterr().out, status) == ("0 differences\n", 0)
 
 

@@ -20,7 +20,7 @@ from tests.workers.level_work import (
 )
 from tools import levels
 
-FEW = 3
+FEW = 2
 """Problems of each task and level; the tool draws 200 at five levels."""
 ENDS = (0.0, 1.0)
 """Levels that are drawn here."""
