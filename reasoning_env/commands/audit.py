@@ -37,12 +37,14 @@ from ..reports.question_checks import same_questions
 from ..reports.scored_rows import GOLD
 from ..reports.verifier_probes import ROUNDS, Setting, TaskAudit, audit_task
 from ..session import Session
+from ..settings import ReasoningSettings
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
 from ..workers.pool import PoolSettings
 from .audit_output import DEFAULT_OUTPUT, NEVER, finish, output_file
 from .audit_rows import audit_rows
+from .defect_examples import find_examples
 from .options import CommandParser, add_config_option, file_settings, program
 from .running import map_with_progress, run_to_end
 from .watched_pools import watched_pools
@@ -191,6 +193,9 @@ def _write_defects(page: Path, saved: Sequence[Path]) -> int:
     findings = page.with_suffix(".json")
     try:
         runs = runs_of([_read_saved(path) for path in saved]) if saved else read_runs(findings)
+        if saved:
+            session = Session(ReasoningSettings(exclude_gameable=False))
+            runs["examples"] = run_to_end(lambda: find_examples(session))
     except ValueError as error:
         remedy = "name the files of `audit` with --plain, without, and over rlve/*"
         raise ConfigError(describe(error), setting="--from", remedy=remedy) from error

@@ -37,6 +37,25 @@ REPORTED: Mapping[str, Sequence[int]] = {
 """Issues and pull requests of reasoning-gym, open in the release that is audited, by task."""
 
 
+WRONG_ANSWER = "wrong_answer"
+REFUSED = "refused"
+CLARIFIED = "clarified"
+"""Kinds of defects that the tables of the code know."""
+
+
+class Example(TypedDict):
+    """A problem with a defect: the library's answer to the problem of a seed, and what is served in its place.
+
+    `served` is None for a problem that is refused or clarified.
+    """
+
+    task: str
+    kind: str
+    seed: int
+    library_answer: str | None
+    served: str | None
+
+
 class Runs(TypedDict):
     """The findings of three audits, as `docs/defects.json` keeps them."""
 
@@ -44,6 +63,8 @@ class Runs(TypedDict):
     plain: list[FindingRow]
     corrected: list[FindingRow]
     rlve: list[FindingRow]
+    examples: list[Example]
+    """Problems that show what the tables of the code know."""
 
 
 _RUNS = TypeAdapter(Runs)
@@ -57,37 +78,65 @@ class Held:
     test: str
 
 
-GUARDED = Held("corrected: a guard reads the answer, with bounds", "tests/verifiers/test_guards.py")
-CORRECTED = Held("corrected: see the rules of the score", "tests/verifiers/test_corrections.py")
-REFUSED = Held("refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py")
-RIGHT = Held("corrected", "tests/verifiers/test_right_answers.py")
+GUARDED = Held(
+    "corrected: a guard reads the answer, with bounds", "tests/verifiers/test_guards.py::test_no_text_is_run"
+)
+CORRECTED = Held(
+    "corrected: see the rules of the score", "tests/verifiers/test_corrections.py::test_nonsense_earns_the_floor"
+)
+DRAWN_AGAIN = Held(
+    "refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py::test_flawed_entries"
+)
+RIGHT = Held("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
 HELD: Mapping[Defect, Held] = {
-    Defect.GOLD_NOT_PAID: Held("corrected: every right answer earns 1", "tests/workers/test_every_task.py"),
+    Defect.GOLD_NOT_PAID: Held(
+        "corrected: every right answer earns 1", "tests/workers/test_every_task.py::test_oracle_answers_are_right"
+    ),
     Defect.GOLD_LOST_IN_JSON: Held(
-        "corrected: entries stay bytes, and problems have references", "tests/test_bridge.py"
+        "corrected: entries stay bytes, and problems have references",
+        "tests/test_bridge.py::test_judge_takes_a_reference",
     ),
     Defect.GARBAGE_PAID: CORRECTED,
-    Defect.EMPTY_PAID: Held("corrected: an empty answer is no answer", "tests/test_rewards.py"),
+    Defect.EMPTY_PAID: Held(
+        "corrected: an empty answer is no answer", "tests/test_rewards.py::test_reason_without_answer"
+    ),
     Defect.CONSTANT_PAID: CORRECTED,
-    Defect.COPY_PAID: REFUSED,
+    Defect.COPY_PAID: DRAWN_AGAIN,
     Defect.REPETITION_PAID: CORRECTED,
     Defect.LAYOUT_PAID: Held(
-        "corrected: partial credit starts at the best guess", "tests/verifiers/test_partial_credit.py"
+        "corrected: partial credit starts at the best guess",
+        "tests/verifiers/test_partial_credit.py::test_credit_above_guess",
     ),
-    Defect.WRONG_ABOVE_RIGHT: Held("corrected: full marks only for exactly right", "tests/verifiers/test_exact.py"),
+    Defect.WRONG_ABOVE_RIGHT: Held(
+        "corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right"
+    ),
     Defect.CREDIT_NOT_MONOTONE: CORRECTED,
-    Defect.SCORE_OUT_OF_RANGE: Held("corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py"),
-    Defect.CALLS_DIFFER: Held("corrected: each call gets a fresh entry", "tests/verifiers/test_scoring.py"),
-    Defect.PROCESSES_DIFFER: Held("corrected: generators are seeded", "tests/workers/test_library.py"),
-    Defect.HASH_SEEDS_DIFFER: Held("corrected: all workers have one hash seed", "tests/workers/test_fork_server.py"),
+    Defect.SCORE_OUT_OF_RANGE: Held(
+        "corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py::test_score_range"
+    ),
+    Defect.CALLS_DIFFER: Held(
+        "corrected: each call gets a fresh entry", "tests/workers/test_hostile.py::test_no_attack_offends"
+    ),
+    Defect.PROCESSES_DIFFER: Held(
+        "corrected: generators are seeded", "tests/workers/test_library.py::test_item_drawn_from_numpy"
+    ),
+    Defect.HASH_SEEDS_DIFFER: Held(
+        "corrected: all workers have one hash seed", "tests/workers/test_fork_server.py::test_hash_seed_of_a_worker"
+    ),
     Defect.TEXT_EXECUTED: GUARDED,
     Defect.TOO_SLOW: GUARDED,
     Defect.TOO_MUCH_MEMORY: GUARDED,
-    Defect.VERIFIER_FAILS: Held("an error earns 0, with a reason", "tests/workers/test_pool_scoring.py"),
+    Defect.VERIFIER_FAILS: Held(
+        "an error earns 0, with a reason", "tests/workers/test_pool_scoring.py::test_failing_verifier"
+    ),
     Defect.CONTRADICTS_QUESTION: RIGHT,
-    Defect.GIVES_ANSWER_AWAY: REFUSED,
-    Defect.LEVEL_CHANGES_NOTHING: Held("corrected: levels are replaced", "tests/workers/test_levels.py"),
-    Defect.NO_PROBLEM: Held("refused: another problem is drawn", "tests/workers/test_pool_generation.py"),
+    Defect.GIVES_ANSWER_AWAY: DRAWN_AGAIN,
+    Defect.LEVEL_CHANGES_NOTHING: Held(
+        "corrected: levels are replaced", "tests/workers/test_levels.py::test_easiest_and_hardest_differ"
+    ),
+    Defect.NO_PROBLEM: Held(
+        "refused: another problem is drawn", "tests/workers/test_pool_generation.py::test_task_that_raises"
+    ),
 }
 """What happens to a defect that the audit of the corrected library does not find any more."""
 OPEN = "open"
@@ -95,11 +144,11 @@ LEFT_OUT_HERE = "left out of training"
 
 
 def runs_of(reports: Sequence[Report]) -> Runs:
-    """Return the findings of saved audits, sorted into runs; a run may have several files.
+    """Return the findings of saved audits, sorted into runs, without examples; a run may have several files.
 
     Raises ValueError if a run is missing.
     """
-    runs: Runs = {"library": "", "plain": [], "corrected": [], "rlve": []}
+    runs: Runs = {"library": "", "plain": [], "corrected": [], "rlve": [], "examples": []}
     found = set()
     for report in reports:
         tasks = [audit["task"] for audit in report["audits"]]
@@ -127,7 +176,8 @@ def defects_page(runs: Runs) -> str:
     for row in runs["plain"]:
         found.setdefault(row["task"], []).append(row)
     still = {(row["task"], row["defect"]): row for row in runs["corrected"]}
-    rows = [_task_row(task, found.get(task, []), still) for task in sorted(FACTS)]
+    examples = {(example["task"], example["kind"]): example for example in runs["examples"]}
+    rows = [_task_row(task, found.get(task, []), still, examples) for task in sorted(FACTS)]
     rows = [row for row in rows if row]
     count = len({row["task"] for row in runs["plain"]})
     rlve = [_rlve_row(row) for row in sorted(runs["rlve"], key=lambda row: (row["task"], row["defect"]))]
@@ -153,8 +203,8 @@ When the tables of the code change, `audit --defects docs/defects.md` makes the 
 
 {len(rows)} of {len(FACTS) - 1} tasks have a row: the audit of the library as it is has {len(runs["plain"])} findings
 in {count} tasks, and the tables of the code know wrong answers, problems that are refused, and questions that are
-clarified. Numbers under "reported" are issues and pull requests of reasoning-gym. "Open" is what the audit of the
-corrected library finds too.
+clarified; of these the first seed that shows it is named, if one of the first 1,200 does. Numbers under "reported" are
+issues and pull requests of reasoning-gym. "Open" is what the audit of the corrected library finds too.
 
 | task | what | reported | here | held by |
 | --- | --- | --- | --- | --- |
@@ -172,7 +222,12 @@ no socket and start no process. The rewards are RLVE's own. Environments that fa
 """
 
 
-def _task_row(task: str, found: Sequence[FindingRow], still: Mapping[tuple[str, str], FindingRow]) -> str:
+def _task_row(
+    task: str,
+    found: Sequence[FindingRow],
+    still: Mapping[tuple[str, str], FindingRow],
+    examples: Mapping[tuple[str, str], Example],
+) -> str:
     """Return the row of a task; "" for a task without a defect."""
     what: list[str] = []
     here: list[str] = []
@@ -191,17 +246,25 @@ def _task_row(task: str, found: Sequence[FindingRow], still: Mapping[tuple[str, 
         elif held is CORRECTED and task in CORRECTIONS and (CORRECTIONS[task].__doc__ or "").strip():
             words = f"corrected: {_first_line(CORRECTIONS[task])}"
         add(_evidence(row), words, held.test)
+
+    def shown(kind: str) -> str:
+        return _example(examples[task, kind]) if (task, kind) in examples else ""
+
     if task in RIGHT_ANSWERS:
-        add("wrong answers", f"corrected: {_first_line(RIGHT_ANSWERS[task])}", RIGHT.test)
+        add(f"wrong answers{shown(WRONG_ANSWER)}", f"corrected: {_first_line(RIGHT_ANSWERS[task])}", RIGHT.test)
     wrong = [rule.reason for rule in REJECTED.get(task, ()) if rule.cause is Cause.WRONG]
     if wrong:
-        add(f"problems without a right answer: {'; '.join(wrong)}", "refused", REFUSED.test)
+        add(f"problems without a right answer: {'; '.join(wrong)}{shown(REFUSED)}", "refused", DRAWN_AGAIN.test)
     if task in CLARIFICATIONS:
         left_open = CLARIFICATIONS[task].open
-        held_by = "tests/verifiers/test_clarifications.py"
-        add(f"the question leaves open {left_open}", "corrected: it is clarified", held_by)
+        held_by = "tests/verifiers/test_clarifications.py::test_clarified_question"
+        add(f"the question leaves open {left_open}{shown(CLARIFIED)}", "corrected: it is clarified", held_by)
     if facts(task).gives_away:
-        add(f"the answer is given away: {facts(task).gives_away}", LEFT_OUT_HERE, "tests/problems/test_plan.py")
+        add(
+            f"the answer is given away: {facts(task).gives_away}",
+            LEFT_OUT_HERE,
+            "tests/problems/test_plan.py::test_gameable_tasks_are_left_out",
+        )
     if not what:
         return ""
     reported = ", ".join(f"#{number}" for number in REPORTED.get(task, ()))
@@ -220,15 +283,26 @@ def _evidence(row: FindingRow) -> str:
     detail = html.escape(row["detail"], quote=False)
     words = f"`{row['defect']}`: {detail}"
     if row["score"] is not None:
-        shown = json.dumps(row["answer"], ensure_ascii=False)
-        if len(shown) > SHOWN:
-            shown = f"{shown[:SHOWN]}..."
-        words = f"`{row['defect']}`: <code>{html.escape(shown)}</code> earns {row['score']:.3g} ({detail})"
+        words = f"`{row['defect']}`: {_answer(row['answer'])} earns {row['score']:.3g} ({detail})"
     if row["reference"]:
         reference = Reference.parse(row["reference"])
         params = json.dumps(dict(reference.params)) if reference.params else ""
         words += f"; seed {reference.seed}" + (f", <code>{html.escape(params)}</code>" if params else "")
     return words
+
+
+def _example(example: Example) -> str:
+    """Return the problem that shows a defect of the tables, with the library's answer."""
+    words = f"; seed {example['seed']}: the library's answer is {_answer(example['library_answer'])}"
+    return words if example["served"] is None else f"{words}, right is {_answer(example['served'])}"
+
+
+def _answer(answer: str | None) -> str:
+    """Return an answer as JSON, cut to its first characters."""
+    shown = json.dumps(answer, ensure_ascii=False)
+    if len(shown) > SHOWN:
+        shown = f"{shown[:SHOWN]}..."
+    return f"<code>{html.escape(shown)}</code>"
 
 
 def _cell(text: str) -> str:
