@@ -446,6 +446,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "mahjong_puzzle": TaskFacts(
         reads_as=AnswerForm.OPTION,
         options=3,
+        even_options=("peng", "chi", "pass"),
         levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),),
     ),
     "manipulate_matrix": TaskFacts(),

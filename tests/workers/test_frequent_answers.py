@@ -30,7 +30,9 @@ def _answer(one: Generated) -> str:
     return str(one.answer)
 
 
-@pytest.mark.parametrize(("task", "level"), [("isomorphic_strings", None), ("syllogism", 0.0), ("acre", None)])
+@pytest.mark.parametrize(
+    ("task", "level"), [("isomorphic_strings", None), ("syllogism", 0.0), ("acre", None), ("mahjong_puzzle", 0.0)]
+)
 def test_options_come_equally_often(library: Library, task: str, level: float | None) -> None:
     seen = Counter(map(_answer, _served(library, task, level, 120)))
     options = FACTS[task].even_options

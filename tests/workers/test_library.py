@@ -145,13 +145,14 @@ def test_clarified_member_of_composite() -> None:
 
 def test_right_answer_in_every_way() -> None:
     library = Library(None)
-    request = ProblemRequest("mahjong_puzzle", 25117321)
+    request = ProblemRequest("family_relationships", 19137327)
     served = library.generate(request)
     by_reference = library.generate(replace(request, as_is=True))
     published = library.generate(replace(request, as_is=True, as_published=True))
     library.strict = False
     plain = library.generate(request)
-    assert [problem.answer for problem in (served, by_reference, published, plain)] == ["Chi", "Chi", "Pass", "Pass"]
+    answers = [problem.answer for problem in (served, by_reference, published, plain)]
+    assert answers == ["son-in-law", "son-in-law", "father-in-law", "father-in-law"]
 
 
 def test_reference_ignores_todays_levels(library: Library) -> None:
