@@ -27,6 +27,8 @@ LEFT_OUT = {
     "constraint_satisfaction": "a problem takes over ten seconds",
     "sequential_induction": "a problem takes over ten seconds",
     "qualitative_causal_reasoning": "it draws from a generator of numpy that has no seed",
+    "constrained_continuation": "its problem depends on the problems before",
+    "syntax_error_detection": "its problem depends on the problems before",
 }
 LEVELS = [0, 1, 2, 3, 4]
 """Steps of reasoning-core's difficulty, which has no top."""

@@ -116,7 +116,7 @@ class ForkServer:
     """
 
     SLOW_IMPORT_S = 20.0
-    """Seconds after which an import is told: the 48 tasks of reasoning-core take 6 s of processor time."""
+    """Seconds after which an import is told: the tasks of reasoning-core take 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
     """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 

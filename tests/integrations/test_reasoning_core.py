@@ -20,11 +20,11 @@ on_module_loop = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(reasoning_env.__file__).parents[1]
 MODULE = str(ROOT / "examples" / "reasoning_core_tasks.py")
 TASKS = (
-    *("arithmetics", "analogical_case_matching", "attribute_grammar", "code_runnability", "constrained_continuation"),
+    *("arithmetics", "analogical_case_matching", "attribute_grammar", "code_runnability"),
     *("controlled_code_execution", "defeasible_nli", "finite_automaton_execution", "graph_successors"),
     *("lambda_reduction", "math_word_problem", "parsing_derivation", "planning"),
     *("process_inversion", "rewrite_system", "rule_switching", "set_expression"),
-    *("shift_reduce_parsing", "string_transduction", "syntax_error_detection", "table_statistics"),
+    *("shift_reduce_parsing", "string_transduction", "table_statistics"),
     *("unification_entailment",),
 )
 """Tasks without a limit by the clock: others give up after a while on a busy machine, and then make another problem."""
@@ -73,16 +73,14 @@ async def test_reference_names_the_module(session: Session[Problem]) -> None:
     assert session.library.release("arithmetics") in problem.reference
 
 
-def test_bridge_trains_on_a_curriculum() -> None:
-    settings = {"tasks": ["arithmetics", "rule_switching", "gcd"], "task_modules": [MODULE], "seed": 1}
+def test_levels_rise_with_right_answers() -> None:
+    settings = {"tasks": ["arithmetics", "rule_switching"], "task_modules": [MODULE], "seed": 1}
+    levels = []
     with Bridge(**settings, complexity_mode="curriculum", worker_start_timeout_s=600.0) as bridge:
-        levels = []
-        for _ in range(40):
-            problem = bridge.next()
-            assert problem.level is not None
-            levels.append(problem.level)
-            bridge.observe(problem, [1.0] * 8)
-    assert max(levels[-10:]) > max(levels[:5])
+        for _ in range(60):
+            bridge.observe(bridge.next(), [1.0] * 8)
+            levels.append(bridge.report()["sampler/mean_level"])
+    assert levels[-1] > max(levels[:5])
 
 
 @on_module_loop
