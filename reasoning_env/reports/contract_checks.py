@@ -53,6 +53,7 @@ ATTACKS: Mapping[str, str] = {
     "a trillion": "1000000000000",
 }
 """Answers that are short, and take much time or memory where a verifier does not bound its work."""
+POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 
 
@@ -125,7 +126,11 @@ class ContractCheck:
         chain: list[str] = []
         if gold is not None:
             chain = wrong_cells(gold)
-            answers |= {"the right answer": gold, "a changed answer": perturb(gold)}
+            answers |= {
+                "the right answer": gold,
+                "a changed answer": perturb(gold),
+                "a negative number": with_negative_number(gold),
+            }
             answers |= {f"chain {number}": text for number, text in enumerate(chain)}
         verdicts = dict(zip(answers.values(), await self.pools.first.score(problem, [*answers.values()]), strict=True))
         found = [one for answer, verdict in verdicts.items() for one in self._look_at(problem, answer, verdict)]
@@ -270,6 +275,14 @@ class ContractCheck:
 def _raw(verdict: Verdict) -> float | None:
     """Return the number that a bare verifier returned; None for none."""
     return (verdict.parts or {}).get(Watched.RAW)
+
+
+def with_negative_number(answer: str) -> str:
+    """Return the answer with its first number ten times as large and negative; the answer itself without a number.
+
+    A verifier that rates numbers by their ratio or difference may leave its range.
+    """
+    return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)
 
 
 def wrong_cells(answer: str) -> list[str]:

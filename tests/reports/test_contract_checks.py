@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
-from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, wrong_cells
+from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, with_negative_number, wrong_cells
 from reasoning_env.reports.findings import Defect, Finding, own_commands
 from reasoning_env.reports.verifier_probes import Setting
 from reasoning_env.workers.watch import Watched
@@ -153,6 +153,23 @@ async def test_refused_form_has_no_cells() -> None:
         return {0: 1.0, 1: 0.0, 2: 0.3, 4: 0.0}.get(wrong, 0.1)
 
     assert await _findings(_workers(score, partial(_problem, answer=GRID)), answer=GRID) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "changed"), [("4 4 3", "-40 4 3"), ("[0, 7]", "[0, -70]"), ("-2", "-2"), ("1.5", "1.5"), ("a7b", "a7b")]
+)
+def test_negative_number(answer: str, changed: str) -> None:
+    assert with_negative_number(answer) == changed
+
+
+@pytest.mark.asyncio
+async def test_ratio_of_a_negative_number() -> None:
+    def ratio(answer: str) -> float:
+        number = int(answer) if answer.lstrip("-").isdigit() else 0
+        return min(number, 42) / 42
+
+    [finding] = await _findings(_workers(ratio))
+    assert (finding.defect, finding.answer) == (Defect.SCORE_OUT_OF_RANGE, "-420")
 
 
 @pytest.mark.parametrize("answer", [GRID, "[[1, 2], [3, 4]]", "[10, 20, 30, 40, 50]", '["a", "b", "c", "d"]'])
