@@ -204,6 +204,10 @@ HARDLY_HARDER: Mapping[str, str] = {
 """Tasks whose levels change little that can be measured, with the reason."""
 FEW_QUESTIONS: Mapping[str, str] = {
     "coin_flip": "at level 0 there are 68 pairs of throws and heads",
+    "jugs": "the library's answer is one of many right plans; at level 0 it has some forty",
+    "modulo_grid": "at level 0 the answer is one of some forty grids, each of a divisor and a remainder",
+    "n_queens": "at level 0 the answer is one of the 40 solutions on a board of seven",
     "products": "at level 0 both factors have one digit",
+    "sentence_reordering": "at level 1 the library's texts have some hundred sentences that are long enough",
 }
-"""Tasks whose questions repeat at some level, with the reason."""
+"""Tasks whose questions, or long answers, repeat at some level, with the reason."""
