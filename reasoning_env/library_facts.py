@@ -97,6 +97,8 @@ class TaskFacts:
     """Parameters of served problems, where the user sets none: other values make problems that are rejected."""
     reads_as: AnswerForm = AnswerForm.VALUE
     """Other forms in which its answers are accepted."""
+    single_cell: bool = False
+    """Whether the expected matrix may have a single cell, which then may be written as `[[5]]`."""
     word_separator: str = ""
     """Text between the elements of its expected answer; "" where the answer is no sequence of words or moves."""
     option_key: str = ""
@@ -449,7 +451,7 @@ FACTS: Mapping[str, TaskFacts] = {
         even_options=("peng", "chi", "pass"),
         levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),),
     ),
-    "manipulate_matrix": TaskFacts(),
+    "manipulate_matrix": TaskFacts(single_cell=True),
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(
         many_draws="a simple rule fills nearly all boards of four by four",
@@ -518,11 +520,12 @@ FACTS: Mapping[str, TaskFacts] = {
     "polynomial_equations": TaskFacts(reads_as=AnswerForm.SOLUTIONS, few_questions=True),
     "polynomial_multiplication": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
     "pool_matrix": TaskFacts(
+        single_cell=True,
         levels=(
             FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "pooling by 1 changes nothing"),
             FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
             FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
-        )
+        ),
     ),
     "power_function": TaskFacts(),
     "prime_factorization": TaskFacts(reads_as=AnswerForm.FACTORS, few_questions=True),

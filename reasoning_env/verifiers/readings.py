@@ -213,7 +213,7 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
     if entry.get("answer") is None:
         return (_json(said),)
     if NUMBER.fullmatch(right.removesuffix("\N{DEGREE SIGN}")):
-        return (_number(said, right, question), _single_cell(said) if task in MATRICES else None)
+        return (_number(said, right, question), _single_cell(said) if facts(task).single_cell else None)
     if _fraction(right) is not None:
         return (right if _fraction(said) == _fraction(right) else None,)
     if right[:1] == "(":
@@ -550,9 +550,6 @@ def _point(said: str) -> str | None:
 
 
 # ---- boards
-
-MATRICES = frozenset({"manipulate_matrix", "pool_matrix"})
-"""Tasks whose expected matrix may have a single cell."""
 
 
 def _single_cell(said: str) -> str | None:
