@@ -99,6 +99,8 @@ class TaskFacts:
     """Other forms in which its answers are accepted."""
     single_cell: bool = False
     """Whether the expected matrix may have a single cell, which then may be written as `[[5]]`."""
+    words_are_units: bool = True
+    """Whether the question's words may be units of a number, as in `188 legs`; the words of a program are none."""
     word_separator: str = ""
     """Text between the elements of its expected answer; "" where the answer is no sequence of words or moves."""
     option_key: str = ""
@@ -210,6 +212,7 @@ FACTS: Mapping[str, TaskFacts] = {
         scores_without_params=True,
         data_on_class="_jsonl_data",
         levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
+        words_are_units=False,
         served_params={"input_prediction_probability": 1.0},  # in spite of its name: questions for the output only
     ),
     "coin_flip": TaskFacts(

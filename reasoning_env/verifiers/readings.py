@@ -146,6 +146,8 @@ A vmatrix is a determinant, and no board.
 BEGUN = re.compile(r"\\begin\{([a-zB]{1,10})")
 ENDED = re.compile(r"\\end\{([a-zB]{1,10})")
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
+NORM = re.compile(r"\s*\|[^|\n]*\|\s*")
+"""A single row between bars, as in `|3 4|`, which is a norm; a row of a table has bars between its cells too."""
 
 
 def readings(answer: str, task: str, entry: Entry) -> Iterator[str]:
@@ -175,7 +177,7 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
     forms: tuple[str | None, ...]
     if has_negative_nought(said, task) and not has_negative_nought(str(entry.get("answer")), task):
         return
-    question = "" if task in WITHOUT_UNITS else str(entry["question"])
+    question = str(entry["question"]) if row.words_are_units else ""
     match row.reads_as:
         case AnswerForm.EXACT:
             forms = ()
@@ -315,8 +317,6 @@ def has_negative_nought(text: str, task: str) -> bool:
     return facts(task).reads_as is not AnswerForm.EXPRESSION and NEGATIVE_NOUGHT.search(text) is not None
 
 
-WITHOUT_UNITS = frozenset({"codeio"})
-"""Tasks whose questions are programs: their words are no units of a number."""
 NO_UNITS = frozenset(
     {"not", "no", "or", "and", "is", "are", "true", "false", "wrong", "if", "unless", "except", "without", "to", "than"}
     | {"max", "min", "maximum", "minimum", "largest", "smallest", "first", "last"}
@@ -622,7 +622,7 @@ def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
     if sorted(BEGUN.findall(said)) != sorted(ENDED.findall(said)):
         return None
     said = _joined_lines(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)))
-    if not _has_pairs(said):
+    if not _has_pairs(said) or NORM.fullmatch(said):
         return None
     if re.match(r"[\[(]\s*[\[(]", said):
         lines = re.findall(r"[\[(]([^\[\]()]*)[\])]", said)

@@ -565,6 +565,11 @@ def test_other_matrix(said: str) -> None:
     assert not is_read(said, "sudoku", "1 2\n3 4")
 
 
+@pytest.mark.parametrize(("said", "same"), [("| 0 | 0 | 5 |", True), ("|0 0 5|", False), ("[0 0 5]", True)])
+def test_row_between_bars(said: str, same: bool) -> None:
+    assert is_read(said, "string_splitting", "0 0 5") is same
+
+
 def test_sign_beside_a_queen() -> None:
     assert not is_read("_ -Q\nQ _", "n_queens", "_ Q\nQ _")
 
