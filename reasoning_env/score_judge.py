@@ -67,18 +67,17 @@ class ScoreJudge:
         for path in paths:
             if not os.path.exists(path):
                 raise ConfigError("there is no such file or folder", setting="read", got=path)
-        self.pool = WorkerPool(
-            PoolSettings(
-                generators=0,
-                verifiers=verifiers,
-                scoring_deadline_s=deadline_s,
-                # Each completion has its own limit; in a group of many bad ones the others keep their scores.
-                scoring_budget_s=math.inf,
-                memory_mb=memory_mb,
-                sandbox_verifiers=sandbox,
-                score_function=ScoreFunction(with_absolute_path(function), paths, tuple(environment), threads),
-            )
+        self.settings = PoolSettings(
+            generators=0,
+            verifiers=verifiers,
+            scoring_deadline_s=deadline_s,
+            # Each completion has its own limit; in a group of many bad ones the others keep their scores.
+            scoring_budget_s=math.inf,
+            memory_mb=memory_mb,
+            sandbox_verifiers=sandbox,
+            score_function=ScoreFunction(with_absolute_path(function), paths, tuple(environment), threads),
         )
+        self.pool = WorkerPool(self.settings)
 
     async def start(self) -> None:
         """Start the processes. Raises ConfigError for a function that cannot be used, and WorkerError."""

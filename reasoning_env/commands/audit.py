@@ -47,6 +47,7 @@ from .audit_rows import audit_rows
 from .defect_examples import find_examples
 from .options import CommandParser, add_config_option, file_settings, program
 from .running import map_with_progress, run_to_end
+from .score_options import add_score_options, check_score_options
 from .watched_pools import watched_pools
 
 
@@ -159,6 +160,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--gold", metavar="COLUMN", help=f"the column of right answers in the rows of --rows (default: {GOLD})"
     )
+    add_score_options(parser)
     parser.add_argument(
         "--fail-on",
         choices=[*(severity.value for severity in Severity), NEVER],
@@ -167,6 +169,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add_config_option(parser)
     options = parser.parse_args(argv)
+    check_score_options(parser, options)
+    of_tasks = ("tasks", "task_modules", "checkout", "plain", "config", "items", "levels")
+    given = [f"--{name.replace('_', '-')}" for name in of_tasks if getattr(options, name) != parser.get_default(name)]
+    if options.score is not None and given:
+        parser.error(f"--score does not go with {', '.join(given)}: it audits no task")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         parser.error("--items must be between 1 and 10000 and --seed at least 0")
     try:
@@ -179,8 +186,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--from FILE needs --html FILE, the page to write, and names one file")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
         parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
-    if options.score is not None and (options.tasks or options.task_modules or options.checkout or options.plain):
-        parser.error("--score goes with no --tasks, --task-modules, --checkout and --plain: it audits no task")
     options.tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
     return options
 
@@ -243,7 +248,7 @@ async def _audit(
                 _commands(setting.task, session, options),
                 is_isolated=session.settings.strict_rewards and setting.task in FACTS,
             )
-            checked.extend(await check.run(audited.problems, attacks=is_first))
+            checked.extend(await check.run(audited.problems, audited.errors, attacks=is_first))
             return replace(audited, problems=())
 
         names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks

@@ -74,9 +74,11 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {visible(finding.detail)}")
         if finding.reference:
             print(f"  problem   {visible(finding.reference)}")
+        if finding.answer or finding.score is not None:
+            print(f"  answer    {visible(finding.answer)}")
         if finding.score is not None:
             compared = "" if finding.expected is None else f" (right answer: {finding.expected:g})"
-            print(f"  answer    {visible(finding.answer)}\n  score     {finding.score:g}{compared}")
+            print(f"  score     {finding.score:g}{compared}")
         if finding.command:
             print(f"  again     {visible(finding.command)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import shlex
 from dataclasses import replace
 
@@ -16,12 +15,11 @@ from ..reports.findings import Commands, Finding, function_commands, merge
 from ..reports.probe_findings import findings_of
 from ..reports.scored_rows import GOLD, Form, RowWorkers, choose_form, row_problems
 from ..reports.verifier_probes import Setting, TaskAudit, audit_task
-from ..score_judge import with_absolute_path
-from ..sources.score_function import ScoreFunction
-from ..workers.pool import PoolSettings, WorkerPool
+from ..score_judge import ScoreJudge
 from .audit_output import finish
-from .options import file_settings, program
+from .options import program
 from .running import run_to_end
+from .score_options import score_arguments, score_words
 from .watched_pools import watched_pools
 
 
@@ -32,13 +30,8 @@ def audit_rows(options: argparse.Namespace) -> int:
     """
     gold = options.gold or GOLD
     problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
-    settings = replace(
-        PoolSettings.of(file_settings(options, {}, {})),
-        generators=0,
-        scoring_budget_s=math.inf,
-        score_function=ScoreFunction(with_absolute_path(options.score)),
-    )
-    audit, checked, form = run_to_end(lambda: _audit(settings, problems, options))
+    judge = ScoreJudge(**score_arguments(options))
+    audit, checked, form = run_to_end(lambda: _audit(judge, problems, options))
     results = {audit.name: result_of(audit)}
     findings = merge([*findings_of(audit, _commands(options, form).score), *checked])
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
@@ -47,15 +40,13 @@ def audit_rows(options: argparse.Namespace) -> int:
 
 
 async def _audit(
-    settings: PoolSettings, problems: list[Problem], options: argparse.Namespace
+    judge: ScoreJudge, problems: list[Problem], options: argparse.Namespace
 ) -> tuple[TaskAudit, list[Finding], Form]:
-    pool = WorkerPool(settings)
-    await pool.start()
-    try:
-        form = await choose_form(pool, problems)
+    async with judge:
+        form = await choose_form(judge.pool, problems)
         setting = Setting(options.score, seed=options.seed)
-        audit = await audit_task(RowWorkers(pool, problems, form), setting, len(problems), rounds=())
-        async with watched_pools(settings) as pools:
+        audit = await audit_task(RowWorkers(judge.pool, problems, form), setting, len(problems), rounds=())
+        async with watched_pools(judge.settings) as pools:
 
             async def third() -> RowWorkers:
                 return RowWorkers(await pools.third(), problems, form)
@@ -64,17 +55,15 @@ async def _audit(
                 RowWorkers(pools.first, problems, form), RowWorkers(pools.other_hash_seed, problems, form), third
             )
             check = ContractCheck(in_form, setting, _commands(options, form), makes_problems=False)
-            checked = await check.run(problems, attacks=True)
+            checked = await check.run(problems, audit.errors, attacks=True)
         return replace(audit, problems=()), checked, form
-    finally:
-        await pool.close()
 
 
 def _commands(options: argparse.Namespace, form: Form) -> Commands:
     """Return commands that call the function itself; commands of this program, where the rows are no JSON lines."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []
-    again = f"{program()} {shlex.join(words)}"
+    again = f"{program()} {shlex.join([*words, *score_words(options)])}"
     if options.rows.suffix != JSON_LINES:
         return Commands(lambda _problem, _answer: again, again)
     return function_commands(options.score, str(options.rows), form.before, form.after, again)

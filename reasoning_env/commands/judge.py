@@ -26,11 +26,12 @@ from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer, RowJudge
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
-from ..score_judge import ScoreJudge, with_absolute_path
+from ..score_judge import ScoreJudge
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
+from .score_options import add_score_options, check_score_options, score_arguments
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
         local: Session[Problem] | ScoreJudge = Session(settings, checkout=find_checkout(folder))
         make: Callable[[], Session[Problem] | ScoreJudge] = partial(Session, settings)
     else:
-        make = partial(ScoreJudge, **_score_arguments(options))
+        make = partial(ScoreJudge, **score_arguments(options), verifiers=options.verifiers)
         local = make()
     cluster = None if options.ray is None else _join_cluster(options.ray, make)
     # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
@@ -110,7 +111,14 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="processor time, in seconds, that the problem of a reference may take "
         f"(default: {default_text(ReasoningSettings.model_fields['reference_deadline_s'])})",
     )
-    _add_score_options(parser)
+    group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
+    group.add_argument(
+        "--score",
+        metavar="MODULE:FUNCTION",
+        help="judge rows with score(completion, **row), which returns a number from 0 to 1, or a mapping with `score`; "
+        "MODULE is a name that Python can import, or the path of a .py file",
+    )
+    add_score_options(group)
     limits = parser.add_argument_group("limits of requests")
     for name, field in JudgeLimits.model_fields.items():
         facts = f"{range_text(field)}; default: {default_text(field)}"
@@ -118,9 +126,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
             _option(name), type=type(field.default), default=field.default, help=f"{field.description} ({facts})"
         )
     options = parser.parse_args(argv)
-    of_score = (options.read, options.env_var, options.threads, options.deadline_s, options.memory_mb)
-    if options.score is None and any(of_score):
-        parser.error("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
+    check_score_options(parser, options)
     if options.score is not None:
         _refuse_options_of_tasks(parser, options)
     return options
@@ -132,41 +138,6 @@ def _refuse_options_of_tasks(parser: argparse.ArgumentParser, options: argparse.
     given = [_option(name) for name in unused if getattr(options, name)]
     if given:
         parser.error(f"--score does not go with {', '.join(given)}")
-
-
-def _add_score_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
-    group.add_argument(
-        "--score",
-        metavar="MODULE:FUNCTION",
-        help="judge rows with score(completion, **row), which returns a number from 0 to 1, or a mapping with `score`; "
-        "MODULE is a name that Python can import, or the path of a .py file",
-    )
-    group.add_argument("--deadline-s", type=float, help="processor time, in seconds, for a completion (default: 5)")
-    group.add_argument(
-        "--memory-mb",
-        type=int,
-        help="megabytes that a process may take besides what the module takes at import (default: 1024)",
-    )
-    group.add_argument("--read", action="append", default=[], metavar="PATH", help="a file or folder that it may read")
-    group.add_argument("--env-var", action="append", default=[], metavar="NAME", help="a variable that it may see")
-    group.add_argument("--threads", action="store_true", help="it may start threads")
-
-
-def _score_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of the ScoreJudge of --score; paths are absolute, because a node's folder is another."""
-    memory = {} if options.memory_mb is None else {"memory_mb": options.memory_mb}
-    return {
-        **memory,
-        "function": with_absolute_path(options.score),
-        "read": [str(Path(path).expanduser().absolute()) for path in options.read],
-        "environment": options.env_var,
-        "threads": options.threads,
-        "verifiers": options.verifiers,
-        "deadline_s": ReasoningSettings.model_fields["scoring_deadline_s"].default
-        if options.deadline_s is None
-        else options.deadline_s,
-    }
 
 
 def _option(name: str) -> str:

@@ -49,7 +49,14 @@ HELP_OPTIONS = frozenset(("-h", "--help"))
 COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout": "--checkout"}
 """The options of `add_config_option` that are settings."""
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
-    "audit": {"tasks": "--tasks", "function": "--score", "score_function": "--score"},
+    "audit": {
+        "tasks": "--tasks",
+        "function": "--score",
+        "score_function": "--score",
+        "read": "--read",
+        "deadline_s": "--deadline-s",
+        "memory_mb": "--memory-mb",
+    },
     "demo": {"tasks": "--tasks"},
     "judge": {
         "num_generators": "--generators",
@@ -57,6 +64,7 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
         "read": "--read",
         "verifiers": "--verifiers",
         "deadline_s": "--deadline-s",
+        "memory_mb": "--memory-mb",
         "function": "--score",
     },
     "problems": {

@@ -16,13 +16,13 @@ from typing import Protocol
 from ..errors import GenerationError, ScoringError
 from ..problems.references import Reference
 from ..problems.stream import Generator
-from ..records import Problem, Reason, Verdict
+from ..records import Problem, Verdict
 from ..verifiers.shortcuts import last_grid
 from ..workers.watch import CANARY, EXECUTED, Watched
 from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding
 from .probe_findings import FAILURES, GOLD_SCORE
 from .question_checks import Remark, contradictions, giveaways
-from .verifier_probes import Setting, perturb, reference_answer
+from .verifier_probes import Example, Setting, perturb, reference_answer
 
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched."""
@@ -88,8 +88,11 @@ class ContractCheck:
     makes_problems: bool = True
     is_isolated: bool = False
 
-    async def run(self, problems: Sequence[Problem], *, attacks: bool) -> list[Finding]:
-        """Return the findings on a task's problems, one for each defect. `attacks` also tries hostile answers."""
+    async def run(self, problems: Sequence[Problem], failed: Sequence[Example] = (), *, attacks: bool) -> list[Finding]:
+        """Return the findings on a task's problems, one for each defect. `attacks` also tries hostile answers.
+
+        `failed` are answers at which the verifier failed: the watch tells an error from a score out of range.
+        """
         found = await self._check_texts(problems)
         for number, problem in enumerate(problems[:CHECKED]):
             try:
@@ -98,6 +101,8 @@ class ContractCheck:
                     found += await self._attack(problem)
             except (GenerationError, ScoringError) as error:
                 found.append(self._finding(Defect.NO_PROBLEM, f"a check failed: {error}", problem))
+        for example in sorted(failed, key=lambda one: len(one.verdict.answer or "")):
+            found += await self._look_again(example)
         return [*{finding.defect: finding for finding in reversed(found)}.values()][::-1]
 
     # ---- texts
@@ -117,6 +122,17 @@ class ContractCheck:
             return False
         [verdict] = await self.pools.first.score(remark.problem, [remark.other])
         return verdict.score >= GOLD_SCORE
+
+    async def _look_again(self, example: Example) -> list[Finding]:
+        problem = example.problem
+        answer = example.verdict.answer or ""
+        try:
+            [verdict] = await self.pools.first.score(problem, [answer])
+        except ScoringError:
+            return []
+        detail = "the verifier raised an error once, and none when it was called again"
+        unseen = self._finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)
+        return [*self._look_at(problem, answer, verdict)] or [unseen]
 
     # ---- one problem
 
@@ -146,7 +162,7 @@ class ContractCheck:
         parts = verdict.parts or {}
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)
-        if verdict.reason in FAILURES and verdict.reason is not Reason.VERIFIER_ERROR:
+        if verdict.reason in FAILURES:
             yield self._finding(FAILURES[verdict.reason], verdict.reason.value, problem, answer, 0.0)
         if Watched.FAILED in parts:
             yield self._finding(Defect.VERIFIER_FAILS, "the verifier raises an error", problem, answer, 0.0)

@@ -27,9 +27,8 @@ FAILURES: Mapping[Reason, Defect] = {
     Reason.TIMEOUT: Defect.TOO_SLOW,
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
-    Reason.VERIFIER_ERROR: Defect.VERIFIER_FAILS,
 }
-"""The defect of each way in which a verifier fails at an answer."""
+"""The defect of each way in which an answer ends a worker. Errors are looked at again by the watch."""
 
 
 def findings_of(audit: TaskAudit, reproduce: Reproduce, left_out: Container[str] = ()) -> list[Finding]:

@@ -229,6 +229,12 @@ class TaskAudit:
         return max((tally.slowest_s for tally in self.tallies.values()), default=0.0)
 
     @property
+    def errors(self) -> list[Example]:
+        """The first answer of each kind of probe at which the verifier raised an error, or returned no score."""
+        failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
+        return [example for example in failed if example is not None]
+
+    @property
     def escaped(self) -> dict[Reason, int]:
         """How many answers the verifier failed at, by the kind of failure."""
         failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.CRASH)
@@ -305,7 +311,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
         verdict_on = dict(zip(probes, verdicts, strict=True))
         right_score = verdict_on[Probe.ORACLE].score if Probe.ORACLE in verdict_on else None
         for probe, verdict in verdict_on.items():
-            tallies[probe].add(verdict, problem, right_score)
+            tallies[probe].add(verdict, problem, None if probe == Probe.ORACLE else right_score)
     if is_probed(Probe.BEST_CONSTANT):
         await _try_best_constant(workers, problems, tallies)
     if is_probed(Probe.BEST_SPLIT):

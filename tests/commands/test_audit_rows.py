@@ -14,6 +14,7 @@ from reasoning_env.commands.audit import audit_command
 from reasoning_env.errors import ConfigError
 
 FUNCTIONS = """
+import os
 import re
 
 
@@ -28,6 +29,11 @@ def holds(completion, answer, **row):
 
 def doubles(completion, answer, **row):
     return 2.0 * (answer in completion)
+
+
+def reads(completion, answer, **row):
+    with open("secret.txt") as file:
+        return float(completion == file.read() + os.environ["PREFIX"] + answer)
 
 
 def wants_level(completion, level, **row):
@@ -71,9 +77,23 @@ def test_substring_is_found() -> None:
     assert "constant_paid" in _findings()
 
 
+@pytest.mark.parametrize("may_read", [True, False])
+def test_function_with_a_file_and_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
+    (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))
+    (folder / "data").mkdir()
+    (folder / "data" / "secret.txt").write_text("")
+    monkeypatch.setenv("PREFIX", "")
+    argv = ["--env-var", "PREFIX", "--read", "data"] if may_read else []
+    assert _run("reads", *argv) == (0 if may_read else 1)
+    found = _findings()
+    assert set(found) == (set() if may_read else {"gold_not_paid", "verifier_fails"})
+
+
 def test_finding_is_shown_again(folder: Path) -> None:
     assert _run("doubles") == 1
-    finding = _findings()["score_out_of_range"]
+    found = _findings()
+    assert "verifier_fails" not in found
+    finding = found["score_out_of_range"]
     assert finding["reference"] == "rows.jsonl:1"
     again = subprocess.run(["bash", "-c", finding["command"]], capture_output=True, text=True, cwd=folder, check=True)
     assert float(again.stdout) == finding["score"] == 2.0
@@ -88,8 +108,9 @@ def test_finding_is_shown_again(folder: Path) -> None:
         ([{"answer": ["1", "2"]}], [], "--gold: row 1 .* has list"),
         ([{"answer": "1"}], ["--gold", "label"], "no right answer in the column 'label'; its columns are answer"),
         ([5], [], "--rows: row 1 .* no JSON object"),
-        ([{"answer": "1"}], ["--plain"], "--score goes with no"),
-        ([{"answer": "1"}], ["--tasks", "gcd"], "--score goes with no"),
+        ([{"answer": "1"}], ["--plain"], "--score does not go with --plain"),
+        ([{"answer": "1"}], ["--tasks", "gcd", "--levels", "0"], "--score does not go with --tasks, --levels"),
+        ([{"answer": "1"}], ["--read", "no/such/file"], "read: there is no such file"),
     ],
 )
 def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
@@ -102,6 +123,11 @@ def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
 def test_row_lacks_an_argument() -> None:
     with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: TypeError: .*'level'"):
         _run("wants_level")
+
+
+def test_limits_of_the_function() -> None:
+    with pytest.raises(ConfigError, match="--deadline-s and --memory-mb go with --score"):
+        audit_command(["--deadline-s", "1"], Path())
 
 
 @pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])

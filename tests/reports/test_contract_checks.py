@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, with_negative_number, wrong_cells
 from reasoning_env.reports.findings import Defect, Finding, own_commands
-from reasoning_env.reports.verifier_probes import Setting
+from reasoning_env.reports.verifier_probes import Example, Setting
 from reasoning_env.workers.watch import Watched
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec, problem_of
@@ -49,6 +49,7 @@ async def _findings(
     *,
     attacks: bool = False,
     answer: str = "42",
+    failed: Sequence[Example] = (),
     **fields: Any,
 ) -> list[Finding]:
     async def start_third() -> FakeWorkers:
@@ -56,7 +57,7 @@ async def _findings(
 
     pools = WatchedPools(first, other or first, start_third)
     check = ContractCheck(pools, Setting("gcd"), own_commands("program", [], {}, "again"), **fields)
-    return await check.run([_problem(make_spec("gcd", seed=3), answer)], attacks=attacks)
+    return await check.run([_problem(make_spec("gcd", seed=3), answer)], failed, attacks=attacks)
 
 
 def _names(findings: list[Finding]) -> list[Defect]:
@@ -94,6 +95,15 @@ async def test_scores_that_show_a_defect(score: Score, defect: Defect) -> None:
 )
 async def test_parts_that_show_a_defect(parts: dict[str, float], defect: Defect) -> None:
     assert _names(await _findings(_workers(**parts), attacks=True)) == [defect]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("of_long", "defect"), [(5.0, Defect.SCORE_OUT_OF_RANGE), (0.0, Defect.VERIFIER_FAILS)])
+async def test_errors_are_looked_at_again(of_long: float, defect: Defect) -> None:
+    failed = Example(Verdict(0.0, Reason.VERIFIER_ERROR, "long"), _problem(make_spec("gcd", seed=9)))
+    workers = _workers(lambda answer: of_long if answer == "long" else _is_right(answer))
+    [finding] = await _findings(workers, failed=[failed])
+    assert (finding.defect, finding.answer) == (defect, "long")
 
 
 @pytest.mark.asyncio

@@ -83,7 +83,6 @@ def test_rare_unpaid_gold_is_medium() -> None:
     [
         (Reason.TIMEOUT, Defect.TOO_SLOW),
         (Reason.OUT_OF_MEMORY, Defect.TOO_MUCH_MEMORY),
-        (Reason.VERIFIER_ERROR, Defect.VERIFIER_FAILS),
     ],
 )
 def test_failed_answer_is_a_finding(reason: Reason, defect: Defect) -> None:

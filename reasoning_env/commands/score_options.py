@@ -1,0 +1,54 @@
+"""The options of a score function of the user: what its processes may use, and their limits."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..score_judge import with_absolute_path
+from ..settings import ReasoningSettings
+
+
+def add_score_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options to a parser, or to a group of one, that has --score."""
+    parser.add_argument("--deadline-s", type=float, help="processor time, in seconds, for a completion (default: 5)")
+    parser.add_argument(
+        "--memory-mb",
+        type=int,
+        help="megabytes that a process may take besides what the module takes at import (default: 1024)",
+    )
+    parser.add_argument("--read", action="append", default=[], metavar="PATH", help="a file or folder that it may read")
+    parser.add_argument("--env-var", action="append", default=[], metavar="NAME", help="a variable that it may see")
+    parser.add_argument("--threads", action="store_true", help="it may start threads")
+
+
+def check_score_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with an error for options without --score."""
+    if options.score is None and score_words(options):
+        parser.error("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
+
+
+def score_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of the ScoreJudge of --score; paths are absolute, because a node's folder is another."""
+    memory = {} if options.memory_mb is None else {"memory_mb": options.memory_mb}
+    return {
+        **memory,
+        "function": with_absolute_path(options.score),
+        "read": [str(Path(path).expanduser().absolute()) for path in options.read],
+        "environment": options.env_var,
+        "threads": options.threads,
+        "deadline_s": ReasoningSettings.model_fields["scoring_deadline_s"].default
+        if options.deadline_s is None
+        else options.deadline_s,
+    }
+
+
+def score_words(options: argparse.Namespace) -> list[str]:
+    """Return the options that were given, as the words of a command."""
+    words = [word for path in options.read for word in ("--read", path)]
+    words += [word for name in options.env_var for word in ("--env-var", name)]
+    words += ["--threads"] if options.threads else []
+    words += [] if options.deadline_s is None else ["--deadline-s", f"{options.deadline_s:g}"]
+    words += [] if options.memory_mb is None else ["--memory-mb", str(options.memory_mb)]
+    return words
