@@ -10,9 +10,10 @@ import calendar
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from .entries import Dataset, Entry
+from .right_answers import moments
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,15 @@ def _name_one_variable(entry: Entry, dataset: Dataset) -> str:
     return re.sub(r"(?m) dx$", f" d{variable}", str(entry["question"]), count=1)
 
 
-def _name_order_of_dates(entry: Entry, dataset: Dataset) -> str:
+def _clarify_times(entry: Entry, dataset: Dataset) -> str:
     question = str(entry["question"])
-    is_known = re.search(r"\b(?:[Aa]nswer|result) in ", question) is not None
-    return f"{DATES} {question}" if is_known and re.search(r"\d\d/\d\d/\d", question) else question
+    if not re.search(r"\b(?:[Aa]nswer|result) in ", question):
+        return question
+    added = [DATES] if re.search(r"\d\d/\d\d/\d", question) else []
+    if question.endswith(" in D days, HH:MM."):
+        start, end = moments(entry)
+        added += [SECONDS] if (end - start) % timedelta(minutes=1) else []
+    return " ".join([*added, question])
 
 
 LONGEST_WORD = 17
@@ -147,6 +153,7 @@ FITTING_WORD = (
 )
 MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so that the last column comes first"}
 DATES = "Dates are written month/day/year."
+SECONDS = "Leave out the seconds that remain."
 STEPS = "Each step goes up, down, left or right."
 EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
 LIGHT = "A button that names a color can be pressed only while the light has that color."
@@ -253,7 +260,11 @@ CLARIFICATIONS: Mapping[str, Clarification] = {
             "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
         ),
     ),
-    "time_intervals": Clarification("which of two numbers is the month", DATES, _name_order_of_dates),
+    "time_intervals": Clarification(
+        "which of two numbers is the month; whether seconds are left out or rounded to a minute",
+        f"{DATES} / {SECONDS}",
+        _clarify_times,
+    ),
     "tower_of_hanoi": Clarification(
         "whether more moves than needed are right; which disk is disk 1",
         "Provide the shortest sequence of moves. Disk 1 is the smallest.",

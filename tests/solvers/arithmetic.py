@@ -498,6 +498,8 @@ def time_intervals(question: str) -> Solution:
         raise AmbiguousError("month or day first")
     start, end = (_moment(text) for text in span.groups())
     milliseconds = round((end - start) / datetime.timedelta(milliseconds=1))
+    if question.endswith("HH:MM.") and milliseconds % 60_000 and "Leave out the seconds" not in question:
+        raise AmbiguousError("seconds left out or rounded")
     layout = find(r"(?:in|Answer in|Express the result in|Give your answer in) ([DH][^?]*?)\.?$", question)[1]
     return Solution(
         duration(milliseconds, layout),

@@ -48,6 +48,7 @@ SHOWN = {
     "string_splitting": (1, {}, "from rule 1. Each single conversion counts as one application of a rule.\n"),
     "string_synthesis": (1, {}, "is repeated. After each application of a rule, start again from rule 1.\n"),
     "time_intervals": (12, {}, "Dates are written month/day/year. "),
+    "seconds": (34, {}, "Leave out the seconds that remain. "),
     "tower_of_hanoi": (1, {}, "Provide the shortest sequence of moves. Disk 1 is the smallest.\n"),
 }
 """Seed, parameters and words of the clarified question."""
@@ -55,6 +56,7 @@ TASKS = {
     **dict.fromkeys(("leap year or not", "leap year", "month first"), "calendar_arithmetic"),
     **dict.fromkeys(("columns", "rotation"), "manipulate_matrix"),
     "some lengths of words": "letter_jumble",
+    "seconds": "time_intervals",
 }
 
 
@@ -93,6 +95,16 @@ def test_clear_question_stays() -> None:
     entry = dataset[0]
     assert entry["metadata"]["rotations"] != ["bottom"]
     assert clarify("color_cube_rotation", entry, dataset) is entry
+
+
+def test_whole_minutes_stay() -> None:
+    dataset = reasoning_gym.create_dataset("time_intervals", seed=1, size=1)
+    entry = {
+        "question": "How much time elapsed from 2024-01-01 10:00:30 to 2024-01-03 11:05:30? Answer in D days, HH:MM.",
+        "answer": "2 days, 01:05",
+        "metadata": {"start_time": "2024-01-01 10:00:30", "end_time": "2024-01-03 11:05:30"},
+    }
+    assert clarify("time_intervals", entry, dataset) is entry
 
 
 def test_words_out_of_order_stay() -> None:
