@@ -7,7 +7,8 @@ are 20 tasks, the library's slowest among them. Prints one line of JSON:
 - `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served (by cause:
   docs/metrics.md), or whose answer is corrected. `--faults` measures this alone
 - with `--memory 10000,1000000`: the most memory in megabytes of the main process of each command, by rows. The workers'
-  memory does not depend on the rows. So one problem and one verdict stand for all here, and a million rows take minutes
+  replies are stubbed, since their memory does not depend on the rows: one problem and one verdict stand for all. The
+  most is reached while Parquet is written
 - with `--ray 1,2`: rows/s of problems with verdicts by Ray Data (the extra `ray`), on as many local nodes of one core
   each; the start of the actors is included, so that many rows are needed
 """
@@ -61,7 +62,7 @@ TASKS = (
 )
 LOOP_SEED = 42
 WITHOUT_WORKERS = """
-import resource, sys
+import sys
 from dataclasses import replace
 from pathlib import Path
 from reasoning_env import Session
@@ -81,7 +82,8 @@ async def judge(session, reference, completions, **how):
 
 problems.generate_in_the_end, Session.judge = generate_once, judge
 assert main(sys.argv[1:], {}, environment_file=Path("environment.py")) == 0
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+facts = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(int(facts["VmHWM"].split()[0]) / 1024)
 """
 
 

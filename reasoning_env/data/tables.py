@@ -22,6 +22,8 @@ from ..storage.folders import check_writable
 from ..storage.reading import describe, open_lines, open_regular, parse_json, read_lines
 
 Row = Mapping[str, Any]
+Schema = Any
+"""A schema of pyarrow, which may not be installed."""
 
 JSON_LINES = ".jsonl"
 PARQUET = ".parquet"
@@ -94,19 +96,18 @@ def columns(path: Path, setting: str) -> frozenset[str]:
     return frozenset(next(rows, {}))
 
 
-def write_rows(
-    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None = None, like: Sequence[Path] = ()
-) -> None:
+def write_rows(path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | Schema | None = None) -> None:
     """Write a file whole or not at all. Raises OSError.
 
-    `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name: see `_types`. Without
-    them the rows are read twice: first for the types, which must agree, or ConfigError is raised. Columns keep the
-    types that they have in those files `like` that are Parquet. JSON lines hold as text what JSON has no value for.
+    `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name (see `_types`), or
+    what `schema_of_rows` returns. Without them, the rows are read twice: first for the types. JSON lines hold as text
+    what JSON has no value for.
     """
     if path.suffix == JSON_LINES:
         replace_file(path, (_line(row) for row in rows()), mode=0o666)
-    else:
-        _write_parquet(path, rows, types, like)
+        return
+    schema = schema_of_rows(path, rows()) if types is None else types
+    _write_parquet(path, rows, arrow_schema(schema) if isinstance(schema, Mapping) else schema)
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -194,16 +195,9 @@ def _types(arrow: Any) -> dict[str, Any]:
     }
 
 
-def _write_parquet(
-    path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | None, like: Sequence[Path]
-) -> None:
+def _write_parquet(path: Path, rows: Callable[[], Iterable[Row]], schema: Schema) -> None:
     arrow = _pyarrow(str(path))
     parquet = importlib.import_module("pyarrow.parquet")
-    if types is None:
-        known = [_parquet(file, "PATH").schema_arrow for file in like if file.suffix == PARQUET]
-        schema = _infer(arrow, rows(), known, path)
-    else:
-        schema = arrow_schema(types)
     part = path.with_name(f"{path.name}.writing")
     part.unlink(missing_ok=True)  # pyarrow would wait for a FIFO, and write where a link leads
     try:
@@ -228,16 +222,26 @@ def _row_groups(arrow: Any, rows: Iterable[Row], schema: Any) -> Iterator[Any]:
         yield arrow.concat_tables(held)
 
 
-def _infer(arrow: Any, rows: Iterable[Row], known: Sequence[Any], path: Path) -> Any:
-    """Return the schema of all rows: the columns of each, with the types that hold all values.
+def schema_of_rows(
+    path: Path, rows: Iterable[Row], like: Sequence[Path] = (), added: Mapping[str, str] | None = None
+) -> Schema:
+    """Return the types of the columns of rows for `write_rows`; None for JSON lines, which need none.
 
-    A column that is in `known` schemas has a type that holds theirs.
+    A column has a type that holds all its values, and the values of the column in files `like`, which are Parquet.
+    `added` are columns, each with its type (see `_types`), whatever the rows have.
+
+    Raises ConfigError for a column with values of several types.
     """
+    if path.suffix == JSON_LINES:
+        return None
+    arrow = _pyarrow(str(path))
+    known = [_parquet(file, "PATH").schema_arrow for file in like]
     schema = arrow.schema([])
     try:
         types = {
             field.name: field.type for field in arrow.unify_schemas([schema, *known], promote_options="permissive")
         }
+        schema = arrow.schema(types.items())
         for block in _blocks(rows):
             names = dict.fromkeys(name for row in block for name in row)
             arrays = {name: arrow.array([row.get(name) for row in block], types.get(name)) for name in names}
@@ -251,4 +255,10 @@ def _infer(arrow: Any, rows: Iterable[Row], known: Sequence[Any], path: Path) ->
             got=str(path),
             remedy=f"write to a file that ends in {JSON_LINES}",
         ) from error
-    return schema
+    return with_columns(schema, added or {})
+
+
+def with_columns(schema: Schema, added: Mapping[str, str]) -> Schema:
+    """Return a schema of Parquet with the added columns at its end, in place of columns with the same names."""
+    arrow = importlib.import_module("pyarrow")
+    return arrow.schema([*(field for field in schema if field.name not in added), *arrow_schema(added)])

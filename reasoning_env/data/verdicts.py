@@ -32,7 +32,19 @@ from ..session import Session
 from ..settings import fingerprint
 from ..storage.reading import describe, require_regular
 from .store import RowStore, finished_card, write_card
-from .tables import PARQUET, READABLE, Malformed, Row, check_output, columns, read_rows, write_rows
+from .tables import (
+    PARQUET,
+    READABLE,
+    Malformed,
+    Row,
+    Schema,
+    check_output,
+    columns,
+    read_rows,
+    schema_of_rows,
+    with_columns,
+    write_rows,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +116,7 @@ async def judge_rows(
     finished = finished_card(out, made_with)
     if finished is not None:
         return finished
+    schema = _schema(out, files)
     store = RowStore(out, made_with)
     try:
         async with session:
@@ -112,7 +125,7 @@ async def judge_rows(
             )
         card = {"command": command, **_count(store, keep), "made_with": made_with}
         write_card(out, card)
-        write_rows(out, lambda: _joined(files, share, store, keep), like=files)
+        write_rows(out, lambda: _joined(files, share, store, keep), schema)
     except BaseException:
         store.close()
         raise
@@ -156,11 +169,39 @@ def _check_columns(files: Sequence[Path]) -> None:
     for file, found in by_file.items():
         if "rollouts" in found or (not found and any(by_file.values())):  # a file without rows, beside others
             continue
+        if not found:
+            raise ConfigError(f"{file} holds no row", setting="PATH")
         if "reference" not in found:
             raise ConfigError(f"{file} has no column `reference`", setting="PATH")
         if (SINGLE in found) == (SEVERAL in found):
             which = "both columns" if SINGLE in found else "neither of the columns"
             raise ConfigError(f"{file} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
+
+
+def _schema(out: Path, files: Sequence[Path]) -> Schema:
+    """Return the types of the output's columns, before any work; None for JSON lines.
+
+    All parts of the files have the same types. Rows that are left out whatever the session knows do not count.
+
+    Raises ConfigError for a column with values of several types.
+    """
+    if out.suffix != PARQUET:
+        return None
+    found = {file: columns(file, "PATH") for file in files}
+    typed = [file for file in files if file.suffix == PARQUET and "rollouts" not in found[file]]
+    kinds = {kind for file in typed for kind in (SINGLE, SEVERAL) if kind in found[file]}
+
+    def rows() -> Iterator[Row]:
+        for numbered in read_judgeable_rows([file for file in files if file not in typed], Share()):
+            row = numbered.row
+            if not isinstance(row, Malformed) and isinstance(_read_row(row), _Asked):
+                kinds.add(_kind(row))
+                yield row
+
+    schema = schema_of_rows(out, rows(), like=typed)
+    for kind in kinds:
+        schema = with_columns(schema, ADDED[kind])
+    return schema
 
 
 def _made_with(session: Session[Any], files: Sequence[Path], keep: PassRates | None, share: Share) -> dict[str, Any]:
@@ -282,28 +323,55 @@ class _Judging:
         self._on_row()
 
 
-async def _judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
-    """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+@dataclass(frozen=True)
+class _Asked:
+    """What a row asks for: verdicts on texts."""
+
+    reference: Reference
+    texts: Sequence[str]
+    thinking: Thinking | None
+
+
+def _kind(row: Row) -> str:
+    """Return the column in which a row has its completions."""
+    return SEVERAL if row.get(SEVERAL) is not None else SINGLE
+
+
+def _read_row(row: Row) -> _Asked | dict[str, Any]:
+    """Return what a row asks for, or `left_out` for a row that no session can judge."""
     reference = row.get("reference")
     if not isinstance(reference, str):
-        return {"left_out": "the row has no reference"}
-    given = row[SEVERAL] if row.get(SEVERAL) is not None else [row.get(SINGLE)]
+        return _left_out("the row has no reference")
+    if row.get(SEVERAL) is not None and row.get(SINGLE) is not None:
+        return _left_out(f"the row has both `{SINGLE}` and `{SEVERAL}`")
+    kind = _kind(row)
+    if kind not in row:  # a null in `completion` is a model that wrote nothing
+        return _left_out("the row has no completion")
     try:
-        texts = read_completions(given)
+        texts = read_completions(row[kind] if kind == SEVERAL else [row[kind]])
         thinking = _thinking(row)
     except (ConfigError, KeyError, TypeError):
-        return {"left_out": "the row's completions are no texts or conversations"}
+        return _left_out("the row's completions are no texts or conversations")
     try:
-        parsed = Reference.parse(reference)
+        return _Asked(Reference.parse(reference), texts, thinking)
     except InvalidReferenceError as error:
         return _left_out("the reference cannot be read", error.problem)
-    if parsed.task not in {task.name for task in session.library.tasks}:
-        return _left_out("the reference's task is not known here", parsed.task)
-    release = session.library.release(parsed.task)
-    if parsed.library != release:
-        return _left_out("the reference is of another release", f"{maker(parsed.library)}, and this is {release}")
+
+
+async def _judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
+    """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    asked = _read_row(row)
+    if not isinstance(asked, _Asked):
+        return asked
+    task = asked.reference.task
+    if task not in {task.name for task in session.library.tasks}:
+        return _left_out("the reference's task is not known here", task)
+    release = session.library.release(task)
+    if asked.reference.library != release:
+        made_by = maker(asked.reference.library)
+        return _left_out("the reference is of another release", f"{made_by}, and this is {release}")
     try:
-        found = await _verdicts(session, reference, texts, thinking)
+        found = await _verdicts(session, row["reference"], asked.texts, asked.thinking)
     except InvalidReferenceError as error:
         return _left_out("the question comes out differently here", error.problem)
     except GenerationError as error:
@@ -317,9 +385,9 @@ async def _judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
     }
 
 
-def _left_out(reason: str, why: str) -> dict[str, Any]:
+def _left_out(reason: str, why: str = "") -> dict[str, Any]:
     """Return what is stored of a row that is left out: one of a few reasons, and the row's own cause."""
-    return {"left_out": reason, "why": why[:200]}
+    return {"left_out": reason, "why": (why or reason)[:200]}
 
 
 async def _verdicts(
@@ -382,7 +450,7 @@ def _joined(files: Sequence[Path], share: Share, store: RowStore, keep: PassRate
 
 def _columns(row: Row, added: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a row gets: lists for `completions`, single values for `completion`."""
-    if row.get(SEVERAL) is not None:
+    if _kind(row) == SEVERAL:
         return dict(added)
     scores, reasons = added["scores"] or [None], added["reasons"] or [None]
     return {"score": scores[0], "reason": reasons[0], "pass_rate": added["pass_rate"]}

@@ -22,7 +22,7 @@ import pyarrow
 import ray.data
 
 from ..data.problems import COLUMNS, Form, Wanted, problems
-from ..data.tables import BLOCK, arrow_schema
+from ..data.tables import BLOCK, arrow_schema, with_columns
 from ..data.verdicts import ADDED, SEVERAL, SINGLE, verdicts
 from ..records import Problem
 from ..session import Session
@@ -74,9 +74,9 @@ class JudgeRows(_Worker):
 
     async def __call__(self, batch: pyarrow.Table) -> AsyncIterator[pyarrow.Table]:
         session = await self._started()
-        added = arrow_schema(ADDED[SEVERAL if SEVERAL in batch.column_names else SINGLE])
+        schema = with_columns(batch.schema, ADDED[SEVERAL if SEVERAL in batch.column_names else SINGLE])
         judged = [row async for row in verdicts(session, batch.to_pylist())]
-        yield pyarrow.Table.from_pylist(judged, pyarrow.schema([*batch.schema, *added]))
+        yield pyarrow.Table.from_pylist(judged, schema)
 
 
 def problem_rows(

@@ -107,10 +107,12 @@ async def test_rows_left_out_are_told(rescore: Rescore, problem: Problem, tmp_pa
         {"reference": altered, "completion": "none"},
         {"completion": "none"},
         {"reference": problem.reference, "completion": 7},
+        {"reference": problem.reference, "completion": "none", "completions": ["none"]},
+        {"reference": problem.reference, "completions": None},
     ]
     card = await rescore(write(tmp_path / "a.jsonl", *rows), tmp_path / "b.jsonl")
     assert len(read(tmp_path / "b.jsonl")) == card["rows"] == 1
-    assert [facts["first_row"] for facts in card["left_out"].values()] == [2, 3, 4, 5, 6]
+    assert [facts["first_row"] for facts in card["left_out"].values()] == [2, 3, 4, 5, 6, 7, 8]
 
 
 @on_module_loop
@@ -189,6 +191,45 @@ async def test_types_of_parquet_stay(rescore: Rescore, problem: Problem, tmp_pat
     await rescore(tmp_path / "a.parquet", tmp_path / "b.parquet")
     schema = pyarrow.parquet.read_schema(tmp_path / "b.parquet")
     assert (str(schema.field("small").type), str(schema.field("score").type)) == ("int8", "double")
+
+
+@on_module_loop
+async def test_scores_of_before_do_not_decide_types(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    table = pyarrow.table(
+        {"reference": [problem.reference], "scores": [[0]], "completions": [[right(problem), "none"]]}
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    await rescore(tmp_path / "a.parquet", tmp_path / "b.parquet")
+    assert [(row["scores"], row["pass_rate"]) for row in read(tmp_path / "b.parquet")] == [([1.0, 0.0], 0.5)]
+
+
+@on_module_loop
+async def test_columns_of_several_types_cost_no_work(workers: Any, problem: Problem, tmp_path: Path) -> None:
+    session = Session(pool=workers, tasks=["gcd"])
+    session.judge = AsyncMock()  # type: ignore[method-assign]
+    row = {"reference": problem.reference, "completion": "none"}
+    path = write(tmp_path / "a.jsonl", {**row, "mine": 1}, {**row, "mine": {"a": 1}})
+    with pytest.raises(ConfigError, match="values of several types"):
+        await judge_rows(session, [path], tmp_path / "b.parquet")
+    assert session.judge.await_count == 0
+
+
+@pytest.mark.parametrize("end", [".jsonl", ".parquet"])
+@on_module_loop
+async def test_parts_have_equal_columns(rescore: Rescore, problem: Problem, tmp_path: Path, end: str) -> None:
+    row = {"reference": problem.reference, "completion": "none"}
+    bad = {"reference": 5, "completion": "none", "mine": "text"}
+    path = tmp_path / f"a{end}"
+    if end == ".jsonl":
+        write(path, {**row, "mine": 1}, bad)
+    else:
+        write_rows(path, lambda: [{**row, "mine": 1}])
+    schemas = []
+    for part in (1, 2):
+        await rescore(path, tmp_path / f"{part}.parquet", share=Share(part, 2))
+        schemas.append(pyarrow.parquet.read_schema(tmp_path / f"{part}.parquet"))
+    assert schemas[0] == schemas[1]
+    assert schemas[0].names == ["reference", "completion", "mine", "score", "reason", "pass_rate"]
 
 
 @on_module_loop
@@ -281,7 +322,7 @@ def test_killed_call_goes_on(problem: Problem, tmp_path: Path) -> None:
         ([{"completion": "x"}], "no column `reference`"),
         ([{"reference": "x"}], "neither of the columns"),
         ([{"reference": "x", "completion": "", "completions": []}], "both columns"),
-        ([], "no column `reference`"),
+        ([], "holds no row"),
     ],
 )
 @on_module_loop
