@@ -33,7 +33,7 @@ from ..reports.findings import (
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
 from ..reports.probe_findings import findings_of
-from ..reports.question_checks import same_questions
+from ..reports.question_checks import same_problems
 from ..reports.scored_rows import GOLD
 from ..reports.verifier_probes import ROUNDS, Setting, TaskAudit, audit_task
 from ..session import Session
@@ -41,7 +41,7 @@ from ..settings import ReasoningSettings
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
-from ..workers.pool import PoolSettings
+from ..workers.pool import PoolSettings, WorkerPool
 from .audit_output import DEFAULT_OUTPUT, NEVER, finish, output_file
 from .audit_rows import audit_rows
 from .defect_examples import find_examples
@@ -77,9 +77,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         given["strict_rewards"] = False
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
-    session = Session(settings, checkout=checkout)
-    watched = PoolSettings.of(settings, checkout)
-    audits, checked = run_to_end(lambda: _audit(session, watched, options))
+    # With --plain nothing stands between an answer and the library: probes are no model's text, and run in a sandbox.
+    workers = replace(PoolSettings.of(settings, checkout), bare=options.plain)
+    session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
+    audits, checked = run_to_end(lambda: _audit(session, workers, options))
     library = session.library
     if not any(audit.items for audit in audits):
         failures = audits[0].failures
@@ -229,19 +230,19 @@ def _read_saved(path: Path) -> Report:
 
 
 async def _audit(
-    session: Session[Problem], watched: PoolSettings, options: argparse.Namespace
+    session: Session[Problem], workers: PoolSettings, options: argparse.Namespace
 ) -> tuple[list[TaskAudit], Sequence[Finding]]:
     """Return the audits of all tasks and levels, and the findings on their contracts."""
     checked: list[Finding] = []
-    questions: dict[str, dict[float | None, list[str]]] = {}
+    by_level: dict[str, dict[float | None, Sequence[Problem]]] = {}
     attacked: set[str] = set()
-    async with session, watched_pools(watched) as pools:
+    async with session, watched_pools(workers) as pools:
 
         async def audit(setting: Setting) -> TaskAudit:
             is_first = setting.task not in attacked
             attacked.add(setting.task)
             audited = await audit_task(session.pool, setting, options.items)
-            questions.setdefault(setting.task, {})[setting.level] = [one.question for one in audited.problems]
+            by_level.setdefault(setting.task, {})[setting.level] = [replace(one, entry=b"") for one in audited.problems]
             check = ContractCheck(
                 pools,
                 setting,
@@ -262,14 +263,14 @@ async def _audit(
         # Six at once keep all workers busy, and bound what is kept in memory.
         audits = await map_with_progress("audit", settings_to_audit, audit, at_once=6)
     for setting in settings_to_audit:
-        if setting.level is not None and same_questions(questions.pop(setting.task, {})):
+        if setting.level is not None and same_problems(by_level.pop(setting.task, {})):
             checked.append(_level_finding(setting, options))
     return audits, checked
 
 
 def _level_finding(setting: Setting, options: argparse.Namespace) -> Finding:
     defect = Defect.LEVEL_CHANGES_NOTHING
-    detail = "the lowest and the highest level ask the same questions for the same seeds"
+    detail = "the lowest and the highest level make the same problems for the same seeds"
     severity = MEANINGS[defect].severity
     return Finding(
         defect, setting.task, setting.level, detail, command=_rerun(setting.task, options), severity=severity

@@ -77,7 +77,7 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         if finding.answer or finding.score is not None:
             print(f"  answer    {visible(finding.answer)}")
         if finding.score is not None:
-            compared = "" if finding.expected is None else f" (right answer: {finding.expected:g})"
+            compared = "" if finding.expected is None else f" (compared with {finding.expected:g})"
             print(f"  score     {finding.score:g}{compared}")
         if finding.command:
             print(f"  again     {visible(finding.command)}")

@@ -44,7 +44,7 @@ async def _audit(
 ) -> tuple[TaskAudit, list[Finding], Form]:
     async with judge:
         form = await choose_form(judge.pool, problems)
-        setting = Setting(options.score, seed=options.seed)
+        setting = Setting(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
         audit = await audit_task(RowWorkers(judge.pool, problems, form), setting, len(problems), rounds=())
         async with watched_pools(judge.settings) as pools:
 

@@ -22,18 +22,21 @@ from ..workers.watch import CANARY, EXECUTED, Watched
 from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding
 from .probe_findings import FAILURES, GOLD_SCORE
 from .question_checks import Remark, contradictions, giveaways
-from .verifier_probes import Example, Setting, perturb, reference_answer
+from .verifier_probes import CELL, Example, Setting, perturb, reference_answer
 
 CHECKED = 2
-"""Problems of a task and level on which verifiers are watched."""
-MIN_CELLS = 4
-"""The fewest cells whose partial credit is checked."""
+"""Problems of a task and level on which verifiers are watched.
+
+One, two and four find the same over reasoning-gym, RLVE-Gym and the planted defects. A random tie needs luck on one.
+"""
 ROUNDING = 1e-6
 """Scores that differ by no more are equal."""
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
     "a file": f"open('{CANARY}', 'w')",
     "a file, from sympy": f"sqrt.__globals__['__builtins__']['open']('{CANARY}', 'w')",
+    "a folder, from YAML": f"!!python/object/apply:os.mkdir ['{CANARY}']",
+    "a folder, from pickle": f"cos\nmkdir\n(S'{CANARY}'\ntR.",
     "a socket": "__import__('socket').socket()",
     "a process": f"__import__('os').system('{CANARY}')",
     "an import": f"__import__('{CANARY}')",
@@ -54,7 +57,6 @@ ATTACKS: Mapping[str, str] = {
 }
 """Answers that are short, and take much time or memory where a verifier does not bound its work."""
 POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
-CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 
 
 class Workers(Generator, Protocol):
@@ -206,8 +208,10 @@ class ContractCheck:
             if (raw := _raw(verdict)) is not None
             and abs(raw - (verdict.parts or {}).get(Watched.AGAIN, raw)) <= ROUNDING
         }
-        others = await self.pools.other_hash_seed.score(problem, [*steady])
-        for (answer, raw), verdict in zip(steady.items(), others, strict=True):
+        # In the other order: a verifier that remembers answers scores differently then.
+        backward = [*reversed(steady.items())]
+        others = await self.pools.other_hash_seed.score(problem, [answer for answer, _ in backward])
+        for (answer, raw), verdict in zip(backward, others, strict=True):
             other = _raw(verdict)
             if other is None or abs(other - raw) <= ROUNDING:
                 continue
@@ -305,7 +309,7 @@ def wrong_cells(answer: str) -> list[str]:
     """Return a board or list with more and more wrong cells: each has the wrong cells of the one before, and others.
 
     A wrong cell has the content of another cell, so that the form stays. Returns [] for answers that are no board and
-    no list of at least MIN_CELLS cells with different contents.
+    no list of cells with different contents.
     """
     text = answer.strip()
     lines = text.splitlines()
@@ -314,7 +318,7 @@ def wrong_cells(answer: str) -> list[str]:
         return []
     cells = [*CELL.finditer(answer)]
     contents = sorted({cell[0] for cell in cells})
-    if len(cells) < MIN_CELLS or len(contents) < 2:
+    if len(contents) < 2:
         return []
     order = list(range(len(cells)))
     random.Random(len(cells)).shuffle(order)

@@ -87,6 +87,7 @@ CORRECTED = Held(
 DRAWN_AGAIN = Held(
     "refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py::test_flawed_entries"
 )
+EXACT = Held("corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right")
 RIGHT = Held("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
 HELD: Mapping[Defect, Held] = {
     Defect.GOLD_NOT_PAID: Held(
@@ -107,9 +108,11 @@ HELD: Mapping[Defect, Held] = {
         "corrected: partial credit starts at the best guess",
         "tests/verifiers/test_partial_credit.py::test_credit_above_guess",
     ),
-    Defect.WRONG_ABOVE_RIGHT: Held(
-        "corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right"
+    Defect.WRONG_PAID: EXACT,
+    Defect.HEDGE_PAID: Held(
+        "corrected: an answer beside another earns nothing", "tests/verifiers/test_exact.py::test_another_answer_beside"
     ),
+    Defect.WRONG_ABOVE_RIGHT: EXACT,
     Defect.CREDIT_NOT_MONOTONE: CORRECTED,
     Defect.SCORE_OUT_OF_RANGE: Held(
         "corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py::test_score_range"

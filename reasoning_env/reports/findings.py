@@ -17,12 +17,16 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..records import Problem
+from ..rewards import extract_answer
 from ..storage.reading import Name, Number, Share
 
 MAX_ANSWER = 200
-"""Characters of an answer that a finding shows."""
+"""Characters of an answer that a finding shows. Of 198 findings, 7 have a longer answer."""
 MAX_SCORED = 2_000
-"""Characters of the longest answer that stands in a command. For longer answers, the command repeats the audit."""
+"""Characters of the longest answer that stands in a command. For longer answers, the command repeats the audit.
+
+Half or double is the same for 198 findings: 6 commands have over MAX_ANSWER characters, and one answer has 20,000.
+"""
 
 
 class Severity(StrEnum):
@@ -51,6 +55,8 @@ class Defect(StrEnum):
     COPY_PAID = "copy_paid"
     REPETITION_PAID = "repetition_paid"
     LAYOUT_PAID = "layout_paid"
+    WRONG_PAID = "wrong_paid"
+    HEDGE_PAID = "hedge_paid"
     WRONG_ABOVE_RIGHT = "wrong_above_right"
     CREDIT_NOT_MONOTONE = "credit_not_monotone"
     SCORE_OUT_OF_RANGE = "score_out_of_range"
@@ -88,6 +94,13 @@ MEANINGS: Mapping[Defect, Meaning] = {
     ),
     Defect.REPETITION_PAID: Meaning(Severity.HIGH, "a text that repeats itself earns more than 0.1 in the mean"),
     Defect.LAYOUT_PAID: Meaning(Severity.HIGH, "the expected layout with other content earns more than the bound"),
+    Defect.WRONG_PAID: Meaning(
+        Severity.HIGH,
+        "a wrong number, list or word earns as much as the right answer, on every problem",
+    ),
+    Defect.HEDGE_PAID: Meaning(
+        Severity.HIGH, "the right answer and another, in both orders, earn as much as the right answer alone"
+    ),
     Defect.WRONG_ABOVE_RIGHT: Meaning(Severity.HIGH, "a changed answer earns more than the right one"),
     Defect.CREDIT_NOT_MONOTONE: Meaning(
         Severity.MEDIUM, "an answer with more wrong cells earns more than one with fewer"
@@ -110,7 +123,7 @@ MEANINGS: Mapping[Defect, Meaning] = {
     Defect.GIVES_ANSWER_AWAY: Meaning(
         Severity.HIGH, "the question states its answer, or one count over its text tells the answer"
     ),
-    Defect.LEVEL_CHANGES_NOTHING: Meaning(Severity.MEDIUM, "the easiest and the hardest level make the same questions"),
+    Defect.LEVEL_CHANGES_NOTHING: Meaning(Severity.MEDIUM, "the easiest and the hardest level make the same problems"),
     Defect.NO_PROBLEM: Meaning(Severity.LOW, "no problem can be made"),
 }
 
@@ -248,6 +261,8 @@ def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any]
 
     def score(problem: Problem, answer: str) -> str:
         spec = problem.spec
+        if not _is_read(answer):
+            return audit
         words = ["score", spec.task, f"<answer>{answer}</answer>", "--seed", str(spec.seed)]
         if spec.level is not None:
             words += ["--level", f"{spec.level:g}"]
@@ -291,6 +306,11 @@ def function_commands(function: str, file: str, before: str, after: str, audit: 
         return f"python -c {shell_word(code)}"
 
     return Commands(_short(score, audit), audit, _short(score, audit))
+
+
+def _is_read(answer: str) -> bool:
+    """Tell whether the answer rule reads the answer in a completion, apart from whitespace around it."""
+    return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
 
 
 def _short(reproduce: Reproduce, audit: str) -> Reproduce:

@@ -8,10 +8,13 @@ from dataclasses import replace
 from ..records import Reason
 from ..verifiers.partial_credit import FORM_SCORE
 from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduce, Severity
+from .question_checks import MANY
 from .verifier_probes import (
     CONSTANTS,
     GARBAGE,
+    HEDGES,
     REPETITIONS,
+    WRONG,
     Example,
     PolicyRole,
     Probe,
@@ -22,7 +25,7 @@ from .verifier_probes import (
 )
 
 GOLD_SCORE = 0.95
-"""The least that a right answer must earn."""
+"""The least that a right answer must earn. The mean of a task is 1 in 539 of 540 tasks, and 0.99 in the other."""
 FAILURES: Mapping[Reason, Defect] = {
     Reason.TIMEOUT: Defect.TOO_SLOW,
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
@@ -94,6 +97,7 @@ def _findings(audit: TaskAudit, reproduce: Reproduce) -> Iterator[Finding]:
         yield Finding(Defect.NO_PROBLEM, audit.task, audit.level, cause, severity=MEANINGS[Defect.NO_PROBLEM].severity)
         return
     yield from _gold_findings(audit, finding)
+    yield from _wrong_findings(audit, finding)
     for probe, tally in audit.tallies.items():
         mean = audit.mean(probe)
         if is_shortcut(probe) and mean > audit.bound_of(probe):
@@ -125,3 +129,22 @@ def _gold_findings(audit: TaskAudit, finding: Callable[..., Finding]) -> Iterato
         yield finding(
             Defect.WRONG_ABOVE_RIGHT, tally.best, f"changed answers earn {perturbed:.2f}, right ones {mean:.2f}"
         )
+
+
+def _wrong_findings(audit: TaskAudit, finding: Callable[..., Finding]) -> Iterator[Finding]:
+    """Find wrong answers that earn as much as right ones on every problem; a few problems prove nothing."""
+    if audit.mean(Probe.ORACLE) < GOLD_SCORE:
+        return
+
+    def is_paid(probe: str) -> bool:
+        tally = audit.tallies.get(probe)
+        return tally is not None and len(tally.scores) >= MANY and tally.is_never_below_right
+
+    for probe in WRONG:
+        if is_paid(probe):
+            detail = f"{str(probe)!r} earns as much as the right answer, on {len(audit.tallies[probe].scores)} problems"
+            yield finding(Defect.WRONG_PAID, audit.tallies[probe].best, detail)
+    for pair in HEDGES:
+        if all(map(is_paid, pair)):
+            detail = f"{str(pair[0])!r} earns as much as the right answer, in both orders"
+            yield finding(Defect.HEDGE_PAID, audit.tallies[pair[0]].best, detail)

@@ -16,7 +16,10 @@ from ..records import Problem
 from .verifier_probes import reference_answer
 
 MANY = 3
-"""The fewest problems whose common form tells something: one value rounded to three decimals may end in a nought."""
+"""The fewest problems whose common form tells something: one value rounded to three decimals may end in a nought.
+
+One, two and six find nothing in 1,770 problems of reasoning-gym and RLVE-Gym. Audits of three items need three.
+"""
 WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 SAID = r"(?:answer|respond|reply|output|return|result|write|give|provide)\b[^.\n]{0,60}?"
 """The beginning of an instruction about the answer."""
@@ -26,8 +29,8 @@ OPTIONS = re.compile(
 )
 INTEGER = re.compile(SAID + r"\b(?:a|an|one|single|as an?) (?:single )?(?:integer|whole number)\b", re.IGNORECASE)
 ONE_WORD = re.compile(SAID + r"\b(?:one|a single) word\b", re.IGNORECASE)
-UPPER = re.compile(SAID + r"\b(?:upper ?case|capital letters)\b", re.IGNORECASE)
-LOWER = re.compile(SAID + r"\b(?:lower ?case|small letters)\b", re.IGNORECASE)
+UPPER = re.compile(SAID + r"\b(?:in|use|only|all) (?:upper ?case|capital letters)\b", re.IGNORECASE)
+LOWER = re.compile(SAID + r"\b(?:in|use|only|all) (?:lower ?case|small letters)\b", re.IGNORECASE)
 NUMBER = re.compile(r"-?\d+(?:\.(\d+))?")
 WHOLE = re.compile(r"[-+]?\d+")
 
@@ -128,11 +131,27 @@ RULES: Sequence[Rule] = (
 )
 
 
-def same_questions(by_level: Mapping[float | None, Sequence[str]]) -> bool:
-    """Tell whether the easiest and the hardest level ask the same questions for the same seeds."""
+def same_problems(by_level: Mapping[float | None, Sequence[Problem]]) -> bool:
+    """Tell whether the easiest and the hardest level ask for the same for the same seeds.
+
+    They do so where the questions are equal, and where the answers and the numbers of words are: a question may name
+    its level. A few answers may be equal by chance.
+    """
     levels = sorted(level for level in by_level if level is not None)
     if len(levels) < 2:
         return False
     easiest = by_level[levels[0]]
     hardest = by_level[levels[-1]]
-    return len(easiest) >= MANY and list(easiest) == list(hardest)
+    if len(easiest) < MANY or len(easiest) != len(hardest):
+        return False
+    return _texts(easiest) == _texts(hardest) or (
+        len({problem.answer for problem in easiest}) >= MANY and _outlines(easiest) == _outlines(hardest)
+    )
+
+
+def _texts(problems: Sequence[Problem]) -> list[str]:
+    return [problem.question for problem in problems]
+
+
+def _outlines(problems: Sequence[Problem]) -> list[tuple[str | None, int]]:
+    return [(problem.answer, len(problem.question.split())) for problem in problems]

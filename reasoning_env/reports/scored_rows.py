@@ -18,8 +18,6 @@ from ..runtime.text import visible
 
 MAX_ROWS = 200
 """Rows of a file that are audited: as many as the last round of an audit draws, with some more."""
-TRIED_ROWS = 10
-"""Rows by which the form of completions is chosen."""
 GOLD = "answer"
 """The column of right answers, unless the user names another."""
 QUESTIONS = ("question", "prompt", "problem", "query", "input")
@@ -128,12 +126,12 @@ def _question(row: Mapping[str, Any]) -> str:
 
 
 async def choose_form(pool: Pool, problems: Sequence[Problem]) -> Form:
-    """Return the form in which the right answers of the first rows earn most.
+    """Return the form in which the right answers earn most.
 
     Raises ConfigError where the function cannot be called with the row.
     """
     earned = dict.fromkeys(FORMS, 0.0)
-    for problem in problems[:TRIED_ROWS]:
+    for problem in problems:
         assert problem.answer is not None
         for form, verdict in zip(
             FORMS, await pool.score(problem, [form.completion(problem.answer) for form in FORMS]), strict=True

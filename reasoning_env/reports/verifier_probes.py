@@ -41,6 +41,7 @@ The count of `and` in `knights_knaves`, worth 0.42 over a bound of 0.40, earned 
 """
 LONG_BYTES = 20_000
 """Length of the longest probes: the default of `max_answer_bytes`, the longest answer that reaches a verifier."""
+CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -69,8 +70,24 @@ class Probe(StrEnum):
     QUESTION = "the question"
     NEIGHBOUR = "another problem's answer"
     ALL_OPTIONS = "every option"
+    OTHER_SIGN = "oracle with the other sign"
+    OTHER_SECOND_DIGIT = "oracle with another second digit"
+    FIRST_HALF = "first half of the oracle's digits"
+    WITHOUT_LAST_CELL = "oracle without its last cell"
+    FIRST_LETTER = "the oracle's first letter, and garbage"
+    OR_ANOTHER = "oracle or another"
+    ANOTHER_OR = "another or oracle"
+    THEN_ANOTHER = "oracle, then another"
+    ANOTHER_THEN = "another, then oracle"
     BEST_CONSTANT = "the best constant"
     BEST_SPLIT = "the best split by a count"
+
+
+WRONG = (Probe.OTHER_SIGN, Probe.OTHER_SECOND_DIGIT, Probe.FIRST_HALF, Probe.WITHOUT_LAST_CELL, Probe.FIRST_LETTER)
+"""Changes of a right answer that leave a right answer in hardly any task, and in none on every problem."""
+HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
+"""Pairs that name the right answer and another, in both orders. A verifier that reads the first or the last answer of a
+text pays for one of a pair."""
 
 
 class PolicyRole(StrEnum):
@@ -87,6 +104,8 @@ class PolicyRole(StrEnum):
 def role_of(probe: str) -> PolicyRole:
     match probe:
         case Probe.ORACLE | Probe.PERTURBED | Probe.TRAILED:
+            return PolicyRole.REFERENCE
+        case _ if probe in WRONG or any(probe in pair for pair in HEDGES):
             return PolicyRole.REFERENCE
         case Probe.BLANK | Probe.TAGGED:
             return PolicyRole.UNREACHABLE
@@ -124,11 +143,14 @@ class ProbeTally:
     worst: Example | None = None
     failed: dict[Reason, Example] = field(default_factory=dict)
     """The first answer that failed, by the kind of failure."""
+    is_never_below_right: bool = True
+    """Whether no answer earned less than the right answer to its problem."""
 
     def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
         self.scores.append(verdict.score)
         self.reasons[verdict.reason] += 1
         self.slowest_s = max(self.slowest_s, verdict.scoring_s)
+        self.is_never_below_right &= right_score is not None and verdict.score >= right_score
         example = Example(verdict, problem, right_score)
         if self.best is None or verdict.score > self.best.verdict.score:
             self.best = example
@@ -245,7 +267,8 @@ class TaskAudit:
 class Setting:
     """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems.
 
-    `as_is` takes problems as the library makes them, those too that would not be served.
+    `as_is` takes problems as the library makes them, those too that would not be served. `between` stands between two
+    statements of answers in a completion, where a form states them.
     """
 
     task: str
@@ -253,6 +276,7 @@ class Setting:
     params: Mapping[str, object] = field(default_factory=dict)
     seed: int = 42
     as_is: bool = False
+    between: str = ""
 
     def spec(self, number: int) -> ProblemSpec:
         spec = evaluation_spec(self.task, number, 0, run_seed=self.seed, params=self.params)
@@ -300,7 +324,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
                 break
     tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
-    for problem, probes in zip(problems, make_probes(problems), strict=True):
+    for problem, probes in zip(problems, make_probes(problems, setting.between), strict=True):
         probes = {probe: text for probe, text in probes.items() if is_probed(probe)}
         try:
             verdicts = await workers.score(problem, list(probes.values()))
@@ -466,8 +490,11 @@ def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequ
     return lambda row: low if row[-column] < limit else high
 
 
-def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Return the probes of each of a task's problems, by kind, in the order of the problems."""
+def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
+    """Return the probes of each of a task's problems, by kind, in the order of the problems.
+
+    `between` stands between two statements of answers, if a form states them.
+    """
     oracles = [reference_answer(problem) for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
     shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANTS}
@@ -481,7 +508,9 @@ def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
         probes |= copies(question) | fragments(question) | filled_boards(question) | turned_fills(question)
         if oracle is not None:
             probes |= {Probe.ORACLE: oracle, Probe.PERTURBED: perturb(oracle), Probe.TRAILED: f"{oracle} qwxz"}
-            probes |= layouts(oracle)
+            probes |= layouts(oracle) | hedges(oracle, between)
+            if problem.answer is not None:  # else many answers are right, and the oracle is an example
+                probes |= wrong_answers(oracle)
             others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]
             if others:
                 probes[Probe.NEIGHBOUR] = others[0]
@@ -511,6 +540,49 @@ def perturb(answer: str) -> str:
                 changed = alphabet[(number + 1) % len(alphabet)]
                 return answer[:position] + changed + answer[position + 1 :]
     return answer + "x"
+
+
+def wrong_answers(answer: str) -> dict[str, str]:
+    """Return changes of a right answer that leave no right answer, by kind; {} unless it is a number, word or list.
+
+    A number changes by one to ten percent, or more: a question may allow for its last digits.
+    """
+    text = answer.strip()
+    wrong: dict[str, str] = {}
+    if NUMBER.fullmatch(text) and float(text):
+        wrong[Probe.OTHER_SIGN] = text[1:] if text[0] == "-" else f"-{text.removeprefix('+')}"
+        digits = text.lstrip("+-")
+        if digits.isdecimal() and len(digits) > 2:
+            head = text[: -len(digits)]
+            second = "8" if digits[1] == "9" else str(int(digits[1]) + 1)
+            wrong[Probe.OTHER_SECOND_DIGIT] = f"{head}{digits[0]}{second}{digits[2:]}"
+            wrong[Probe.FIRST_HALF] = f"{head}{digits[: len(digits) // 2]}"
+    elif text.isalpha() and len(text) > 1:
+        wrong[Probe.FIRST_LETTER] = f"{text[0]}qwxz"
+    elif cells := list_cells(text):
+        before, last = cells[-2:]
+        wrong[Probe.WITHOUT_LAST_CELL] = text[: before.end()] + text[last.end() :]
+    return wrong
+
+
+def list_cells(text: str) -> list[re.Match[str]]:
+    """Return the cells of a list in brackets, without lists in it; [] for another text or fewer than two cells."""
+    if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
+        return []
+    cells = [*CELL.finditer(text)]
+    return cells if len(cells) > 1 else []
+
+
+def hedges(answer: str, between: str) -> dict[str, str]:
+    """Return the right answer beside another, in both orders, by kind."""
+    other = perturb(answer)
+    texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
+    if between:
+        texts |= {
+            Probe.THEN_ANOTHER: f"{answer}{between}{other}",
+            Probe.ANOTHER_THEN: f"{other}{between}{answer}",
+        }
+    return {str(probe): text for probe, text in texts.items()}
 
 
 def _cut(text: str) -> str:

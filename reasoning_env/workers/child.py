@@ -11,6 +11,7 @@ up. When its socket closes, because the main process has ended, it kills every w
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -49,7 +50,7 @@ from reasoning_env.workers.sandbox import (
     no_sandbox,
     prepare,
 )
-from reasoning_env.workers.watch import Watch, WatchedAnswers
+from reasoning_env.workers.watch import BareAnswers, Watch, WatchedAnswers
 
 
 def calm_garbage_collector() -> None:
@@ -89,20 +90,22 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(source: Source, sock: socket.socket, watch: Watch | None = None) -> None:
+def serve_verifier(source: Source, sock: socket.socket, watch: Watch | None = None, *, is_bare: bool = False) -> None:
     """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer.
 
-    With `watch`, bare verifiers score, and verdicts tell what was seen.
+    With `watch`, bare verifiers score, and verdicts tell what was seen. With `is_bare`, bare verifiers score.
     """
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
             problem = header["task"], header["params"], request.blob, header["level"]
             scorer: Answers
-            if watch is None:
-                scorer = source.scorer(*problem, plainly=header["plainly"])
-            else:
+            if watch is not None:
                 scorer = WatchedAnswers(source.bare_scorer(*problem), watch)
+            elif is_bare:
+                scorer = BareAnswers(functools.partial(source.bare_scorer, *problem))
+            else:
+                scorer = source.scorer(*problem, plainly=header["plainly"])
         except MemoryError:
             _exit_out_of_memory()
         except BaseException as error:
@@ -159,6 +162,7 @@ class Forker:
         limits: WorkerLimits,
         *,
         is_watched: bool,
+        is_bare: bool,
     ) -> None:
         self._orders = orders
         self._source = source
@@ -167,6 +171,7 @@ class Forker:
         self._directory = directory
         self._limits = limits
         self._is_watched = is_watched
+        self._is_bare = is_bare
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
@@ -240,7 +245,7 @@ class Forker:
                 hello["sandbox"] = restrictions.describe()[:1000]
                 hello["lacks_a_filter"] = restrictions.lacks_a_filter
                 sock.sendall(encode_frame(hello))
-                serve_verifier(self._source, sock, Watch() if self._is_watched else None)
+                serve_verifier(self._source, sock, Watch() if self._is_watched else None, is_bare=self._is_bare)
             status = 0
         except ConnectionError:
             status = 0
@@ -295,7 +300,14 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
     limits = WorkerLimits(settings["memory_mb"] + grown_mb, settings["file_mb"], settings["niceness"])
     forker = Forker(
-        orders, loaded.source, loaded.faster, sandbox, start["directory"], limits, is_watched=settings["watched"]
+        orders,
+        loaded.source,
+        loaded.faster,
+        sandbox,
+        start["directory"],
+        limits,
+        is_watched=settings["watched"],
+        is_bare=settings["bare"],
     )
     try:
         forker.run()

@@ -98,6 +98,22 @@ def _names_canary(code: CodeType) -> bool:
     )
 
 
+class BareAnswers:
+    """Scores each answer by a bare verifier of its own, since a verifier may write into the entry."""
+
+    def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
+        self._make = make
+        make()  # here, an entry that cannot be read is an infrastructure error; later, it would be the answer's
+
+    def score(self, answer: str) -> float:
+        """Return the score, cut to [0, 1]. Raises any error of the verifier, and ValueError for what is no number."""
+        returned = self._make()(answer)
+        number = as_number(returned)
+        if number is None or not math.isfinite(number):
+            raise ValueError(f"the verifier returned {returned!r:.60}")
+        return min(1.0, max(0.0, number))
+
+
 class WatchedAnswers(DetailedAnswers):
     """Scores by a bare verifier, and tells in `parts` what was seen, by the names of `Watched`.
 

@@ -80,6 +80,7 @@ def test_plain_scores(run: Run, unstarted: Mock, argv: Sequence[str], strict: bo
     with pytest.raises(WorkerError, match="not started"):
         run(*argv)
     assert unstarted.call_args.args[0].strict_rewards is strict
+    assert unstarted.call_args.kwargs["pool"]._settings.bare is not strict
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Twenty small tasks with one defect each, and twenty clean twins, as a module of `task_modules`.
+"""Small tasks with one defect each, and a clean twin of each, as a module of `task_modules`.
 
 `planted_NAME` has the defect NAME, as `reasoning_env/reports/findings.py` calls it; `clean_NAME` is the same task done
 right.
@@ -140,6 +140,23 @@ def names_the_word(answer: str, entry: Entry) -> float:
     return float(entry["answer"] in answer.split())
 
 
+def is_near(answer: str, entry: Entry) -> float:
+    return float(answer.strip().isdecimal() and abs(int(answer[:9]) - int(entry["answer"])) < int(entry["answer"]) / 9)
+
+
+def holds_the_number(answer: str, entry: Entry) -> float:
+    return float(entry["answer"] in re.findall(r"\d+", answer))
+
+
+def ends_with_the_number(answer: str, entry: Entry) -> float:
+    return float([entry["answer"]] == re.findall(r"-?\d+", answer)[-1:])
+
+
+def add_large(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    first, second = rng.randint(10000, 99999), rng.randint(10000, 99999)
+    return f"What is {first} plus {second}?", str(first + second), {}
+
+
 def has_as_many_numbers(answer: str, entry: Entry) -> float:
     return float(re.sub(r"\d+", "", answer) == re.sub(r"\d+", "", entry["answer"]))
 
@@ -200,6 +217,8 @@ PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
     "copy_paid": ((reverse, has_the_letters), (reverse, exact)),
     "repetition_paid": ((pick_word, names_the_word), (pick_word, exact)),
     "layout_paid": ((add_to_list, has_as_many_numbers), (add_to_list, exact)),
+    "wrong_paid": ((add, is_near), (add, exact)),
+    "hedge_paid": ((add_large, holds_the_number), (add_large, ends_with_the_number)),
     "wrong_above_right": ((add, prefers_one_more), (add, exact)),
     "credit_not_monotone": ((add_cells, distance_from_half), (add_cells, share_of_cells)),
     "score_out_of_range": ((add, right_or_minus_one), (add, exact)),

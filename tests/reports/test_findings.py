@@ -88,3 +88,9 @@ def test_levels_are_merged() -> None:
     [merged] = merge([*given])
     assert (merged.level, merged.detail) == (0.0, "seen; also at the defaults, level 1")
     assert len(merge([*given, finding(task="maze"), finding(Defect.LAYOUT_PAID)])) == 3
+
+
+@pytest.mark.parametrize("answer", [" ", "<answer>4</answer>", "4" * 2_001])
+def test_answer_that_no_completion_states(answer: str) -> None:
+    commands = own_commands("program", [], {}, "the audit")
+    assert commands.score(problem_of(make_spec("maze")), answer) == "the audit"

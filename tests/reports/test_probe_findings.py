@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +77,24 @@ def test_rare_unpaid_gold_is_medium() -> None:
     [finding] = findings_of(TaskAudit("gcd", None, 30, {Probe.ORACLE: gold}), _reproduce)
     assert (finding.defect, finding.severity) == (Defect.GOLD_NOT_PAID, Severity.MEDIUM)
     assert finding.reference.startswith("gcd:train:7:")
+
+
+@pytest.mark.parametrize(
+    ("paid", "defects"),
+    [
+        ({Probe.OTHER_SIGN: 0.9}, [Defect.WRONG_PAID]),
+        ({Probe.OTHER_SIGN: 0.89}, []),
+        ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.9}, [Defect.HEDGE_PAID]),
+        ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.5}, []),
+    ],
+)
+def test_wrong_answer_paid_in_full(paid: Mapping[str, float], defects: list[Defect]) -> None:
+    audit = _audit(paid)
+    right = ProbeTally()
+    for seed in range(4):
+        right.add(Verdict(1.0, Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
+    audit = replace(audit, tallies={**audit.tallies, Probe.ORACLE: right})
+    assert [one.defect for one in findings_of(audit, _reproduce)] == defects
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasoning_env.records import Problem
-from reasoning_env.reports.question_checks import contradictions, giveaways, same_questions
+from reasoning_env.reports.question_checks import contradictions, giveaways, same_problems
 from tests.records import make_spec, problem_of
 
 
@@ -23,6 +23,8 @@ def _problems(*pairs: tuple[str, str | None]) -> list[Problem]:
         ("Write the answer in uppercase.", "CAT", "Cat"),
         ("Return the text in lower case.", "cat 1", "Cat 1"),
         ("Round to 2 decimal places.", "1.25", "1.257"),
+        ("Return the word, all capital letters.", "CAT", "Cat"),
+        ("Say that you write capital letters as they are.", "CAT", "Cat"),
         ("Say how many integers or words there are.", "a b", "12.5"),
     ],
 )
@@ -67,4 +69,19 @@ def test_stated_by_chance() -> None:
     ],
 )
 def test_level_changes_nothing(by_level: dict[float | None, str], same: bool) -> None:
-    assert same_questions(by_level) is same
+    problems = {level: _problems(*((question, "7") for question in texts)) for level, texts in by_level.items()}
+    assert same_problems(problems) is same
+
+
+@pytest.mark.parametrize(
+    ("hardest", "answers", "same"),
+    [
+        ("At size 9, which is {}?", "123", True),
+        ("At size 9, which is {}?", "124", False),
+        ("At size 9, which is {}, more or less?", "123", False),
+    ],
+)
+def test_level_changes_its_name_alone(hardest: str, answers: str, same: bool) -> None:
+    easiest = _problems(*((f"At size 3, which is {answer}?", answer) for answer in "123"))
+    hard = _problems(*((hardest.format(asked), answer) for asked, answer in zip("123", answers, strict=True)))
+    assert same_problems({0.0: easiest, 1.0: hard}) is same

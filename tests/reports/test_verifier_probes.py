@@ -16,17 +16,20 @@ from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.verifier_probes import (
     CONSTANTS,
     LONG_BYTES,
+    WRONG,
     PolicyRole,
     Probe,
     ProbeTally,
     Setting,
     TaskAudit,
     audit_task,
+    hedges,
     make_probes,
     pay_best_split,
     perturb,
     reference_answer,
     role_of,
+    wrong_answers,
 )
 from reasoning_env.rewards import extract_answer
 from tests.fake_workers import FakeWorkers, fails_where, is_the_answer, no_luck
@@ -88,6 +91,34 @@ def test_example_replaces_the_oracle(key: str, example: object, answer: str) -> 
 @pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
 def test_no_reference_answer(metadata: object) -> None:
     assert reference_answer(_problem(None, metadata=metadata)) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ("1234", ["-1234", "1334", "12"]),
+        ("-790", ["790", "-780", "-7"]),
+        ("3.25", ["-3.25"]),
+        ("12", ["-12"]),
+        ("[10, 20, 30]", ["[10, 20]"]),
+        ('["a", "b"]', ['["a"]']),
+        ("yes", ["yqwxz"]),
+        *[(answer, []) for answer in ("0", "A", "a cat", "[[1, 2], [3, 4]]", "[7]", "[]", "1 2", "²³⁴")],
+    ],
+)
+def test_wrong_answers(answer: str, wrong: list[str]) -> None:
+    assert [*wrong_answers(answer).values()] == wrong
+
+
+def test_example_has_no_wrong_answers() -> None:
+    probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
+    assert probes[Probe.ORACLE] == "1234"
+    assert not {*WRONG} & {*probes}
+
+
+def test_hedges_name_two_answers() -> None:
+    assert [*hedges("41", "").values()] == ["41 or 42", "42 or 41"]
+    assert [*hedges("41", "} \\boxed{").values()][2:] == ["41} \\boxed{42", "42} \\boxed{41"]
 
 
 def test_neighbour_has_an_answer() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reasoning_env.workers.watch import CANARY, Watch, WatchedAnswers, kind_of
+from reasoning_env.workers.watch import CANARY, BareAnswers, Watch, WatchedAnswers, kind_of
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,23 @@ def test_second_call_is_told() -> None:
     watched = WatchedAnswers(lambda _answer: next(numbers), StillWatch())
     watched.score("42")
     assert watched.parts == {"raw": 0.25, "again": 0.75}
+
+
+@pytest.mark.parametrize(("returned", "score"), [(0.5, 0.5), (-2, 0.0), (7, 1.0), (True, 1.0)])
+def test_bare_score(returned: float, score: float) -> None:
+    assert BareAnswers(lambda: lambda _answer: returned).score("42") == score
+
+
+@pytest.mark.parametrize("returned", [math.nan, None, "1.0"])
+def test_no_bare_score(returned: object) -> None:
+    with pytest.raises(ValueError, match="the verifier returned"):
+        BareAnswers(lambda: lambda _answer: returned).score("42")
+
+
+def test_bare_verifier_forgets_the_entry() -> None:
+    def make() -> Callable[[str], object]:
+        entry = {"answer": "42"}
+        return lambda answer: float(entry.pop("answer", "") == answer)
+
+    answers = BareAnswers(make)
+    assert [answers.score("42"), answers.score("42")] == [1.0, 1.0]
