@@ -61,7 +61,8 @@ class RowStore:
         except (sqlite3.Error, StoreError) as error:
             self._database.close()
             raise _unusable(self.path, error.__cause__ or error, setting) from error
-        if earlier is None:
+        if earlier != made_with and len(self) == 0:  # a call that failed at once stands in no other's way
+            self.clear()
             self.note("made_with", made_with)
         elif earlier != made_with:
             self.close()
@@ -119,8 +120,8 @@ class RowStore:
             return parse_json(found[0][0].encode()) if found else None
 
     def clear(self) -> None:
-        """Remove all rows and questions."""
-        for table in ("rows", "seen"):
+        """Remove all rows, questions and progress."""
+        for table in ("rows", "seen", "progress"):
             self._execute(f"DELETE FROM {table}")
 
     def commit_in_time(self) -> None:

@@ -17,8 +17,10 @@ from typing import Any
 from ..dumps.reader import DumpedGroup, DumpedRollout, DumpFormatError, list_files, model_of, stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
+from ..runtime.text import visible
+from ..storage.reading import describe
 from .store import RowStore, finished_card, write_card
-from .tables import check_output, write_rows
+from .tables import JSON_LINES, PARQUET, check_output, write_rows
 from .verdicts import PassRates
 
 
@@ -74,8 +76,7 @@ def keep_rows(
     Raises ConfigError for files that cannot be used: no group, or an output of other settings.
     """
     check_output(out, "--out")
-    # An earlier call's output may lie in a folder that is read.
-    files = [file for path in paths for file in list_files(path) if os.path.realpath(file) != os.path.realpath(out)]
+    files = _files(paths, out)
     made_with = {
         "files": [[file.name, file.stat().st_size] for file in files],
         "form": form.value,
@@ -86,18 +87,34 @@ def keep_rows(
     finished = finished_card(out, made_with)
     if finished is not None:
         return finished
-    store = RowStore(out, made_with)
+    store = RowStore(out, {})
     try:
-        store.clear()  # an earlier call may have been killed, and one pass takes seconds
+        store.clear()  # a killed call does not go on: one pass takes seconds
         counts = _fill(files, store, form, selection)
         card = {"rows": len(store), **counts, "command": command, "made_with": made_with}
         write_card(out, card)
         write_rows(out, lambda: (row for _, row in store.rows()), COLUMNS[form])
-    except BaseException:
-        store.close()
-        raise
-    store.remove()
+    finally:
+        store.remove()
     return card
+
+
+def _files(paths: Sequence[Path], out: Path) -> list[Path]:
+    """Return the files of paths. An earlier call's output may lie in a folder that is read."""
+    found = []
+    for path in paths:
+        if path.suffix == PARQUET:
+            raise ConfigError(
+                "groups are read from lines, not from Parquet",
+                setting="PATH",
+                got=str(path),
+                remedy=f"name the file that `process` wrote beside it: {path.with_suffix(JSON_LINES)}",
+            )
+        try:
+            found += list_files(path)
+        except OSError as error:
+            raise ConfigError(f"{visible(str(path))} cannot be read: {describe(error)}", setting="PATH") from error
+    return [file for file in found if os.path.realpath(file) != os.path.realpath(out)]
 
 
 def _fill(files: Sequence[Path], store: RowStore, form: Form, selection: Selection) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..dumps.chat import KEEP, chat_path
+from ..dumps.chat import chat_paths
 from ..dumps.format import header_path, read_group
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from ..problems.references import Reference, maker
@@ -159,7 +159,7 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
 def _files_of_folder(folder: Path) -> list[Path]:
     files = sorted(file for file in folder.iterdir() if file.name.endswith(READABLE))
     processed = [file for file in files if header_path(file).exists()]
-    beside = {other for file in processed for other in (file.with_suffix(PARQUET), *(chat_path(file, k) for k in KEEP))}
+    beside = {other for file in processed for other in (file.with_suffix(PARQUET), *chat_paths(file))}
     return [file for file in files if file not in beside]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..records import Verdict
 from ..storage.files import replace_file
-from .reader import model_of
+from .format import model_of
 
 RolloutJson = Mapping[str, Any]
 
@@ -34,6 +34,11 @@ KEEP: Mapping[str, Callable[[Sequence[RolloutJson]], Sequence[RolloutJson]]] = {
 def chat_path(groups: Path, keep: str) -> Path:
     """Return the path of the chat data of a file of groups."""
     return groups.with_stem(f"{groups.stem}-{keep}")
+
+
+def chat_paths(groups: Path) -> list[Path]:
+    """Return the paths of all chat data of a file of groups."""
+    return [chat_path(groups, keep) for keep in KEEP]
 
 
 def write_chat(groups: Path, keep: str) -> int:

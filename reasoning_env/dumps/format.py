@@ -22,6 +22,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
-from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json
+from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -62,6 +63,19 @@ def is_dump(path: Path) -> bool:
 def header_path(groups: Path) -> Path:
     """Return the path of the settings with which `process` made a file of groups; dumps have no such file."""
     return groups.with_name(f"{groups.name}.header")
+
+
+def model_of(file: Path) -> str | None:
+    """Return the model of a file of groups, several joined by commas; None where nothing beside the file names any.
+
+    `process` keeps the models in the file's header, an evaluation in `results.json`. Dumps name no model.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return ",".join(map(str, read_json(header_path(file))["made_with"]["models"])) or None
+    if file.name == "samples.jsonl":
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return str(read_json(file.with_name("results.json"))["model"])
+    return None
 
 
 def is_torn(line: bytes) -> bool:

@@ -9,16 +9,17 @@ import gzip
 import logging
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.reading import MAX_BYTES, describe, open_lines, read_json, read_lines, require_regular
-from .format import DumpedGroup, DumpedRollout, header_path, is_torn, read_group
+from ..storage.reading import MAX_BYTES, describe, open_lines, read_lines, require_regular
+from .chat import chat_paths
+from .format import DumpedGroup, DumpedRollout, header_path, is_torn, model_of, read_group
 
-__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "read_group", "stream_groups"]
+__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "model_of", "read_group", "stream_groups"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,28 +59,17 @@ def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage 
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files that `stream_groups` reads.
+    """Return the files that `stream_groups` reads: of a folder, not the chat data that `process` writes beside groups.
 
     Raises OSError when the path cannot be read, or is neither a folder nor a regular file.
     """
     if path.is_dir():
         named = (file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
-        return sorted(file for file in named if not file.is_dir())
+        files = sorted(file for file in named if not file.is_dir())
+        chat = {path for file in files if header_path(file).exists() for path in chat_paths(file)}
+        return [file for file in files if file not in chat]
     require_regular(path)  # raises at the call, not at the first group
     return [path]
-
-
-def model_of(file: Path) -> str | None:
-    """Return the model of a file of groups, several joined by commas; None where nothing beside the file names any.
-
-    `process` keeps the models in the file's header, an evaluation in `results.json`. Dumps name no model.
-    """
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return ",".join(map(str, read_json(header_path(file))["made_with"]["models"])) or None
-    if file.name == "samples.jsonl":
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return str(read_json(file.with_name("results.json"))["model"])
-    return None
 
 
 def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[DumpedGroup]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..dumps.chat import KEEP, chat_path
 from ..dumps.format import header_path, is_dump
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_groups
 from ..errors import ConfigError
@@ -107,8 +106,7 @@ def _runs_of(path: Path) -> list[StoredRun]:
     if path.is_dir() and not (path / SAMPLES).exists():
         files = list_files(path)
         processed = [file for file in files if header_path(file).exists()]
-        chat = {chat_path(file, keep) for file in processed for keep in KEEP}
-        others = [file for file in files if file not in processed and file not in chat]
+        others = [file for file in files if file not in processed]
         runs = [_read_run(file) for file in processed]
         if others:
             runs.append(_read_run(path, others))

@@ -127,6 +127,16 @@ def test_progress_that_no_call_wrote(out: Path) -> None:
         RowStore(out, MADE_WITH)
 
 
+def test_call_without_rows_stands_in_no_way(tmp_path: Path) -> None:
+    for number in (1, 2):
+        RowStore(tmp_path / "b.jsonl", {"number": number}).close()
+    store = RowStore(tmp_path / "b.jsonl", {"number": 3})
+    store.add(1, {})
+    store.close()
+    with pytest.raises(ConfigError, match="other settings"):
+        RowStore(tmp_path / "b.jsonl", {"number": 4})
+
+
 def test_damaged_store(out: Path) -> None:
     raw = bytearray(unfinished_path(out).read_bytes())
     raw[100:] = bytes(len(raw) - 100)

@@ -106,6 +106,24 @@ def test_no_group(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no group"):
         keep_command([str(tmp_path / "samples.jsonl"), "--out", str(tmp_path / "out.jsonl")])
 
+    assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
+
+
+def test_chat_data_beside_groups_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "a.jsonl", line(RIGHT))
+    (tmp_path / "a.jsonl.header").write_text("{}")
+    write(tmp_path / "a-correct.jsonl", {"messages": []})
+    keep_command([str(tmp_path), "--out", str(tmp_path / "out" / "rows.jsonl")])
+    assert "skipped" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("missing", "cannot be read: No such"), ("a.parquet", "name the file.* a.jsonl")]
+)
+def test_path_that_holds_no_lines(name: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"PATH: .*{said}"):
+        keep_command([name, "--out", "rows.jsonl"])
+
 
 @pytest.mark.parametrize("options", ["--pass-rate 0.9..0.1", "--pass-rate x", "--max-per-problem 0", "--format csv"])
 def test_wrong_option(tmp_path: Path, options: str) -> None:
