@@ -17,11 +17,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.workers import fork_server
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
+from tests.preloaded_library import preloading, run_fresh_child
 
 # Modules that take seconds to import are imported once for all processes of the tests.
-PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api"]
+PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
 
 settings.register_profile("any_speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_speed")
@@ -54,6 +56,20 @@ def level_of_the_log() -> Iterator[None]:
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def preloaded_library() -> Iterator[None]:
+    with preloading():
+        yield
+
+
+@pytest.fixture(scope="module")
+def fresh_fork_servers() -> Iterator[None]:
+    """Let each fork server be an interpreter of its own, as for users."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_server, "run_child", run_fresh_child)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
@@ -35,6 +35,8 @@ from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 logger = logging.getLogger(__name__)
+
+CHILD = Path(__file__).with_name("child.py")
 
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
@@ -102,6 +104,22 @@ class PoolSettings:
         )
 
 
+def run_child(
+    orders: socket.socket, start: str, environment: Mapping[str, str], folder: str, error_log: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Run `child.py` in a fresh interpreter, in a session of its own: `orders` and `start` are its arguments."""
+    return subprocess.Popen(
+        [sys.executable, str(CHILD), str(orders.fileno()), start],
+        pass_fds=[orders.fileno()],
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=error_log,
+        start_new_session=True,
+    )
+
+
 class KilledError(WorkerError):
     """Somebody, or the kernel for lack of memory, killed the fork server while it started."""
 
@@ -144,7 +162,6 @@ class ForkServer:
     def _launch(
         self, theirs: socket.socket, checkout: Path | None, function: ScoreFunction | None, hash_seed: int
     ) -> subprocess.Popen[bytes]:
-        script = Path(__file__).with_name("child.py")
         folder = self._directory
         # Some tasks generate other items under another hash seed, and threads make forking unsafe. Other variables of
         # this process (keys, tokens, proxies) are kept from workers.
@@ -170,16 +187,7 @@ class ForkServer:
             "score_function": None if function is None else vars(function),
         }
         with self._error_log.open("wb") as error_log:
-            return subprocess.Popen(
-                [sys.executable, str(script), str(theirs.fileno()), json.dumps(start, default=str)],
-                pass_fds=[theirs.fileno()],
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=error_log,
-                start_new_session=True,
-            )
+            return run_child(theirs, json.dumps(start, default=str), environment, folder, error_log)
 
     async def start(self, settings: PoolSettings) -> LibraryInfo:
         """Send the settings and wait until the library is imported.

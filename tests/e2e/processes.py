@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_gym_testing import TOKENIZER, Process, Processes, server_settings
+from tests.preloaded_library import FRESH_VARIABLE
 from tests.waiting import PATIENCE_S
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -14,9 +15,13 @@ REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
 
 
-def start_script(processes: Processes, name: str, *arguments: str | Path) -> Process:
-    """Start the script from a working directory outside the project."""
-    return processes.start(name, [SCRIPT, *arguments], python=True)
+def start_script(processes: Processes, name: str, *arguments: str | Path, has_children: bool = False) -> Process:
+    """Start the script from a working directory outside the project.
+
+    With `has_children`, its workers are below it in the table of processes.
+    """
+    variables = {FRESH_VARIABLE: "1"} if has_children else {}
+    return processes.start(name, [SCRIPT, *arguments], python=True, variables=variables)
 
 
 def server_flags(url: str, server_type: str = "openai") -> list[str]:

@@ -18,6 +18,7 @@ from reasoning_env.dumps import DumpedGroup, stream_groups
 from reasoning_env.storage.checkpoints import read_checkpoint
 from reasoning_gym_testing import GenerationRequest, LocalTraining, Process
 from reasoning_gym_testing.process_table import descendants, survivors
+from tests.preloaded_library import FRESH_VARIABLE
 from tests.waiting import PATIENCE_S, wait_until
 
 from .processes import error_lines, left_behind, needs_proc
@@ -71,6 +72,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
         training.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
         environment = training.start_environment(
             "environment",
+            variables={FRESH_VARIABLE: "1"},
             max_num_workers=IN_FLIGHT,
             shutdown_grace_s=grace_s,
             dump_rollouts=True,

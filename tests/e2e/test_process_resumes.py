@@ -29,6 +29,7 @@ def start(processes: Processes, name: str, url: str, path: Path, total: int) -> 
         *("--env.tasks", CHEAP_TASKS, "--env.group_size", "2", "--env.max_num_workers", "4"),
         *("--env.total_steps", str(total), "--env.data_path_to_save_groups", path),
         *("--env.shutdown_grace_s", "0"),
+        has_children=True,
     )
 
 

@@ -35,6 +35,7 @@ from .fake_library import write_fake_library
 from .support import is_gone, kill, library_info, make, running_pool, spec
 
 ROOT = Path(reasoning_env.__file__).parents[1]
+pytestmark = pytest.mark.usefixtures("fresh_fork_servers")
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's part is there on Linux only")
 
 

@@ -25,6 +25,7 @@ from .support import make, running_pool
 NOBODY = 65534
 
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Landlock and seccomp are Linux's")
+pytestmark = pytest.mark.usefixtures("fresh_fork_servers")
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 

@@ -1,0 +1,123 @@
+"""Fork servers that are forks of a program which has imported the library, instead of an interpreter each.
+
+The import takes more than a second of processor time, and the tests start hundreds of fork servers. After the import
+everything is as in `child.py`, which runs unchanged. Tests of the start itself use the fixture `fresh_fork_servers`; a
+program that a test starts with an interpreter of its own starts fresh fork servers too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import IO
+
+from reasoning_env.workers import fork_server
+
+PROGRAM = Path(__file__).with_name("preloading_program.py")
+FOLDER_VARIABLE = "REASONING_GYM_TESTS_PRELOADED"
+"""Names the folder of the program's listeners, for processes that are forked for tests."""
+FRESH_VARIABLE = "REASONING_GYM_TESTS_FRESH"
+"""Set for a program whose fork server must be an interpreter of its own: a real child, which `descendants` finds."""
+BARE, LIBRARY = "bare", "library"
+SHARED_VARIABLES = {
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MPLBACKEND": "Agg",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+}
+"""What Python and imports read at their start. A fork server with other values starts fresh."""
+
+run_fresh_child = fork_server.run_child
+
+
+@contextlib.contextmanager
+def preloading() -> Iterator[None]:
+    """Run the program, and let fork servers of this process, and of processes that are forked for it, come from it."""
+    folder = tempfile.mkdtemp(prefix="preloaded-")
+    with contextlib.ExitStack() as at_end:
+        at_end.callback(shutil.rmtree, folder)
+        listeners = [at_end.enter_context(_listener(Path(folder, name))) for name in (BARE, LIBRARY)]
+        descriptors = [listener.fileno() for listener in listeners]
+        words = [sys.executable, "-P", PROGRAM, *map(str, descriptors)]
+        process = subprocess.Popen(
+            words, pass_fds=descriptors, env=SHARED_VARIABLES, stdin=subprocess.PIPE, start_new_session=True
+        )
+        at_end.callback(process.communicate)
+        os.environ[FOLDER_VARIABLE] = folder
+        use_preloaded(folder)
+        yield
+
+
+def _listener(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(128)
+    return listener
+
+
+def use_preloaded(listeners: str) -> None:
+    """Let fork servers of this process come from the program whose listeners are in a folder."""
+    fork_server.run_child = partial(run_child, listeners)  # type: ignore[assignment]
+
+
+def run_child(
+    listeners: str,
+    orders: socket.socket,
+    start: str,
+    environment: Mapping[str, str],
+    folder: str,
+    error_log: IO[bytes],
+) -> PreloadedFork | subprocess.Popen[bytes]:
+    """Do what `fork_server.run_child` does, with a fork where the variables allow one."""
+    if FRESH_VARIABLE in os.environ or not environment.items() >= SHARED_VARIABLES.items():
+        return run_fresh_child(orders, start, environment, folder, error_log)
+    arguments = json.loads(start)
+    is_installed = arguments["checkout"] is None and arguments["score_function"] is None
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(os.path.join(listeners, LIBRARY if is_installed else BARE))
+    request = {"start": arguments, "environment": dict(environment), "folder": folder}
+    socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], [orders.fileno(), error_log.fileno()])
+    return PreloadedFork(connection)
+
+
+class PreloadedFork:
+    """What a fork server needs of `subprocess.Popen`, for a process that the program forked."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._told = connection.makefile("rb", buffering=0)
+        connection.close()
+        self.returncode: int | None = None
+
+    @cached_property
+    def pid(self) -> int:
+        return int(self._told.readline())
+
+    def poll(self) -> int | None:
+        self.pid  # noqa: B018
+        if self.returncode is None and select.select([self._told], [], [], 0.0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            status = self._told.readline()
+            self.returncode = int(status) if status else -signal.SIGKILL
+            self._told.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)

@@ -1,0 +1,69 @@
+"""Fork servers that are forked for tests behave as fresh ones do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.workers import fork_server
+from reasoning_env.workers.pool import WorkerPool
+from tests.preloaded_library import PreloadedFork, run_fresh_child
+from tests.waiting import until
+
+from .support import library_info, make, running_pool
+
+DIFFERS_BY_HASH_SEED = "string_manipulation"
+
+
+def preloaded_fork(pool: WorkerPool) -> PreloadedFork:
+    process = pool._fork_server.process
+    assert isinstance(process, PreloadedFork)
+    return process
+
+
+async def test_same_library_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_pool(None) as pool:
+        preloaded_fork(pool)
+        forked = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
+    forked_info = await library_info(None)
+    monkeypatch.setattr(fork_server, "run_child", run_fresh_child)
+    async with running_pool(None) as pool:
+        assert not isinstance(pool._fork_server.process, PreloadedFork)
+        fresh = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
+    assert [problem.question for problem in forked] == [problem.question for problem in fresh]
+    assert forked_info == await library_info(None)
+
+
+async def test_worker_as_of_fresh_fork_server(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forked = await report_of_worker(fake_library)
+    monkeypatch.setattr(fork_server, "run_child", run_fresh_child)
+    assert forked == await report_of_worker(fake_library)
+
+
+async def report_of_worker(fake_library: Path) -> dict[str, Any]:
+    async with running_pool(fake_library) as pool:
+        report: dict[str, Any] = json.loads((await make(pool, "inspect")).question)
+    for varies in ("pid", "session", "directory"):
+        del report[varies]
+    report["environment"] = sorted(report["environment"])
+    return report
+
+
+async def test_end_is_told(fake_library: Path) -> None:
+    async with running_pool(fake_library) as pool:
+        process = preloaded_fork(pool)
+        assert process.poll() is None
+        os.kill(process.pid, signal.SIGKILL)
+        await until(lambda: process.poll() is not None)
+    assert process.returncode == -signal.SIGKILL
+
+
+async def test_end_after_close(fake_library: Path) -> None:
+    async with running_pool(fake_library) as pool:
+        process = preloaded_fork(pool)
+    assert process.returncode == 0
