@@ -94,11 +94,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         known |= {audit.task for audit in audits if results[audit.name] is Result.GIVES_AWAY}
     findings = merge(
         [
-            *(
-                one
-                for audit in audits
-                for one in findings_of(audit, _commands(audit.task, session, options).score, known)
-            ),
+            *(one for audit in audits for one in findings_of(audit, _commands(audit.task, session, options), known)),
             *checked,
         ]
     )

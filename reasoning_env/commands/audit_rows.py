@@ -7,6 +7,7 @@ import shlex
 from dataclasses import replace
 
 from ..data.tables import JSON_LINES, read_rows
+from ..errors import ConfigError
 from ..metrics.stats import LibraryInfo
 from ..records import Problem
 from ..reports.audit import result_of
@@ -16,6 +17,7 @@ from ..reports.probe_findings import findings_of
 from ..reports.scored_rows import GOLD, Form, RowWorkers, choose_form, row_problems
 from ..reports.verifier_probes import Setting, TaskAudit, audit_task
 from ..score_judge import ScoreJudge
+from ..storage.reading import describe
 from .audit_output import finish
 from .options import program
 from .running import run_to_end
@@ -26,14 +28,17 @@ from .watched_pools import watched_pools
 def audit_rows(options: argparse.Namespace) -> int:
     """Audit a score function, save and print as `audit` does, and return the exit status.
 
-    Raises ConfigError for a function or rows that cannot be used, and OSError.
+    Raises ConfigError for a function or rows that cannot be used, and OSError for numbers that cannot be saved.
     """
     gold = options.gold or GOLD
-    problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
+    try:
+        problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
+    except OSError as error:
+        raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
     judge = ScoreJudge(**score_arguments(options))
     audit, checked, form = run_to_end(lambda: _audit(judge, problems, options))
     results = {audit.name: result_of(audit)}
-    findings = merge([*findings_of(audit, _commands(options, form).score), *checked])
+    findings = merge([*findings_of(audit, _commands(options, form)), *checked])
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
     scores = f"the scores of {options.score} for {len(problems)} rows, of completions of the form {str(form)!r}"
     return finish([audit], results, findings, nothing, options, scores=scores)

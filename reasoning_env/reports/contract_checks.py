@@ -132,9 +132,10 @@ class ContractCheck:
             [verdict] = await self.pools.first.score(problem, [answer])
         except ScoringError:
             return []
-        detail = "the verifier raised an error once, and none when it was called again"
-        unseen = self._finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)
-        return [*self._look_at(problem, answer, verdict)] or [unseen]
+        if looked := [*self._look_at(problem, answer, verdict)]:
+            return looked
+        detail = example.verdict.error or "the verifier raised an error once, and none when it was called again"
+        return [self._finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
 
     # ---- one problem
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..records import Reason
 from ..verifiers.partial_credit import FORM_SCORE
-from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduce, Severity
+from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding, Severity
 from .question_checks import MANY
 from .verifier_probes import (
     CONSTANTS,
@@ -34,13 +34,13 @@ FAILURES: Mapping[Reason, Defect] = {
 """The defect of each way in which an answer ends a worker. Errors are looked at again by the watch."""
 
 
-def findings_of(audit: TaskAudit, reproduce: Reproduce, left_out: Container[str] = ()) -> list[Finding]:
+def findings_of(audit: TaskAudit, commands: Commands, left_out: Container[str] = ()) -> list[Finding]:
     """Return the findings of a task at a level, one for each defect: the answer that shows the defect best.
 
     Where a task of `left_out`, which training leaves out, pays policies without reasoning, the severity is low.
     """
     best: dict[Defect, Finding] = {}
-    for finding in _findings(audit, reproduce):
+    for finding in _findings(audit, commands):
         other = best.get(finding.defect)
         if other is None or (finding.score or 0.0) > (other.score or 0.0):
             best[finding.defect] = finding
@@ -74,11 +74,11 @@ def defect_of(probe: str) -> Defect:
     return Defect.WRONG_ABOVE_RIGHT if probe == Probe.PERTURBED else Defect.GOLD_NOT_PAID
 
 
-def _findings(audit: TaskAudit, reproduce: Reproduce) -> Iterator[Finding]:
+def _findings(audit: TaskAudit, commands: Commands) -> Iterator[Finding]:
     def finding(defect: Defect, example: Example | None, detail: str, severity: Severity | None = None) -> Finding:
         severity = severity or MEANINGS[defect].severity
         if example is None or example.verdict.answer is None:
-            return Finding(defect, audit.task, audit.level, detail, severity=severity)
+            return Finding(defect, audit.task, audit.level, detail, command=commands.audit, severity=severity)
         return Finding(
             defect,
             audit.task,
@@ -88,13 +88,13 @@ def _findings(audit: TaskAudit, reproduce: Reproduce) -> Iterator[Finding]:
             answer=example.verdict.answer[:MAX_ANSWER],
             score=example.verdict.score,
             expected=example.right_score,
-            command=reproduce(example.problem, example.verdict.answer),
+            command=commands.score(example.problem, example.verdict.answer),
             severity=severity,
         )
 
     if not audit.items:
         cause = audit.failures[0] if audit.failures else "every problem is rejected"
-        yield Finding(Defect.NO_PROBLEM, audit.task, audit.level, cause, severity=MEANINGS[Defect.NO_PROBLEM].severity)
+        yield finding(Defect.NO_PROBLEM, None, cause)
         return
     yield from _gold_findings(audit, finding)
     yield from _wrong_findings(audit, finding)
@@ -145,6 +145,6 @@ def _wrong_findings(audit: TaskAudit, finding: Callable[..., Finding]) -> Iterat
             detail = f"{str(probe)!r} earns as much as the right answer, on {len(audit.tallies[probe].scores)} problems"
             yield finding(Defect.WRONG_PAID, audit.tallies[probe].best, detail)
     for pair in HEDGES:
-        if all(map(is_paid, pair)):
+        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # else the other answer is right enough by itself
             detail = f"{str(pair[0])!r} earns as much as the right answer, in both orders"
             yield finding(Defect.HEDGE_PAID, audit.tallies[pair[0]].best, detail)

@@ -7,6 +7,7 @@ FORMS that are in use, and takes the one in which most right answers are paid.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,7 +100,7 @@ def row_problems(rows: Iterable[Any], file: Path, name: str, gold: str) -> list[
 
 
 def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
-    if gold not in row or row[gold] is None:
+    if gold not in row or row[gold] is None or str(row[gold]).strip() == "":
         columns = ", ".join(map(visible, row)) or "none at all"
         raise ConfigError(
             f"{place} has no right answer in the column {gold!r}; its columns are {columns}",
@@ -111,6 +112,8 @@ def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
         raise ConfigError(
             f"{place} has {type(answer).__name__} in the column {gold!r}, and not one text or number", setting="--gold"
         )
+    if isinstance(answer, float) and not math.isfinite(answer):
+        raise ConfigError(f"{place} has {answer} in the column {gold!r}, which is no number", setting="--gold")
     return str(answer)
 
 

@@ -105,6 +105,8 @@ def test_finding_is_shown_again(folder: Path) -> None:
     [
         ([], [], "--rows: .* has no rows"),
         ([{"question": "?", "answer": "1"}, {"question": "?"}], [], "--gold: row 2 .* no right answer"),
+        ([{"answer": " "}], [], "--gold: row 1 .* no right answer"),
+        ([{"answer": float("inf")}], [], "--gold: row 1 .* has inf"),
         ([{"answer": ["1", "2"]}], [], "--gold: row 1 .* has list"),
         ([{"answer": "1"}], ["--gold", "label"], "no right answer in the column 'label'; its columns are answer"),
         ([5], [], "--rows: row 1 .* no JSON object"),
@@ -117,6 +119,13 @@ def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
     _write(rows)
     with pytest.raises(ConfigError, match=message):
         _run("boxed", *argv)
+
+
+@pytest.mark.usefixtures("folder")
+def test_missing_rows() -> None:
+    Path("rows.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"--rows: rows\.jsonl cannot be read: No such file"):
+        _run("boxed")
 
 
 @pytest.mark.usefixtures("folder")
