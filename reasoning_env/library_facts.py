@@ -38,7 +38,7 @@ class AnswerForm(StrEnum):
     VALUE = "value"
     """A number, fraction, list, sequence or board in another notation, whichever the expected answer is."""
     OPTION = "option"
-    """A word to choose from, in any case; or a value."""
+    """A word to choose from or a text, in any case; or a value."""
     EXPRESSION = "expression"
     """An expression with other signs of mathematics."""
     FACTORS = "factors"
@@ -99,6 +99,8 @@ class TaskFacts:
     """Other forms in which its answers are accepted."""
     single_cell: bool = False
     """Whether the expected matrix may have a single cell, which then may be written as `[[5]]`."""
+    may_be_rounded: bool = False
+    """Whether a right answer may be rounded: then a sign such as `\u2248` before the number denies nothing."""
     words_are_units: bool = True
     """Whether the question's words may be units of a number, as in `188 legs`; the words of a program are none."""
     word_separator: str = ""
@@ -127,7 +129,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "acre": TaskFacts(
         reads_as=AnswerForm.OPTION, options=3, even_options=("on", "off", "undetermined"), built_for_each_seed=True
     ),
-    "advanced_geometry": TaskFacts(),
+    "advanced_geometry": TaskFacts(may_be_rounded=True),
     "aiw": TaskFacts(
         few_questions=True,
         levels=(
@@ -145,7 +147,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "arc_agi": TaskFacts(built_from=("use_train", "use_eval", "board_format_opts")),
+    "arc_agi": TaskFacts(single_cell=True, built_from=("use_train", "use_eval", "board_format_opts")),
     "base_conversion": TaskFacts(reads_as=AnswerForm.DIGITS, few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(
@@ -163,6 +165,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "bitwise_arithmetic": TaskFacts(reads_as=AnswerForm.DIGITS),
     "boxnet": TaskFacts(few_questions=True),
     "caesar_cipher": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         few_questions=True,
         levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     ),
@@ -217,6 +220,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "coin_flip": TaskFacts(
         few_questions=True,
+        may_be_rounded=True,
         pays_for="0 is a prefix of every probability",
         levels=(
             FieldLevels(
@@ -438,7 +442,6 @@ FACTS: Mapping[str, TaskFacts] = {
     "letter_counting": TaskFacts(frequent_answer=True, few_questions=True, scores_without_params=True),
     "letter_jumble": TaskFacts(
         scores_without_params=True,
-        ends_in_full_stop=True,
         levels=(
             FieldLevels(
                 ("min_word_len", "max_word_len"),
@@ -530,7 +533,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
         ),
     ),
-    "power_function": TaskFacts(),
+    "power_function": TaskFacts(may_be_rounded=True),
     "prime_factorization": TaskFacts(reads_as=AnswerForm.FACTORS, few_questions=True),
     "products": TaskFacts(few_questions=True),
     "propositional_logic": TaskFacts(
@@ -567,7 +570,7 @@ FACTS: Mapping[str, TaskFacts] = {
         pays_for=BOTH,
         many_draws="a short note mostly lacks a letter altogether",
     ),
-    "rearc": TaskFacts(),
+    "rearc": TaskFacts(single_cell=True),
     "rectangle_count": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),

@@ -201,8 +201,11 @@ def _without_name(text: str) -> str | None:
     return value
 
 
-LABEL = r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution)|ans|\u7b54\u6848)"
-"""A name that can only mean the answer. `The answer is` is a sentence, and no label."""
+LABEL = (
+    r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution)|ans|\u7b54\u6848"
+    r"|(?:final|output|resulting)[ _](?:grid|matrix|board|state|string|list|sequence))"
+)
+"""A name that can only mean the answer: `Answer`, `Final state`. `The answer is` is a sentence, and no label."""
 LABELLED = re.compile(
     rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}|_{{1,2}})(?i:(?:the|my) )?{LABEL}"
     r"(?:(?P=mark)[^\S\n]*(?:[:\uff1a]=?|=(?!=)|(?=\n))|[^\S\n]*[:\uff1a][^\S\n]*(?P=mark))(?P<inner>.*)"

@@ -31,6 +31,8 @@ MAX_GUESSES = 0.2
 """The largest share of simple formulas that premises may imply, in [0, 1]."""
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest of `basic_arithmetic` has some hundred."""
+FACTORS = range(-3, 4)
+"""Factors of the numbers in a rule that a reader of a sequence may find."""
 MARKS_OF_A_RECTANGLE = 80
 """Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
 
@@ -288,6 +290,17 @@ def _repeats_a_number(entry: Entry) -> bool:
     return str(entry["answer"]) in NUMBER.findall(str(entry["question"]))
 
 
+def _obeys_another_rule(entry: Entry) -> bool:
+    """Tell whether the numbers follow from the last two, in a linear rule that goes on to another answer.
+
+    Such as -1, 1, 0, 1, 1, 2, where the sum of two numbers goes on with 3, and the library with 5: it squares first.
+    """
+    shown = [int(number) for number in NUMBER.findall(str(entry["question"]))]
+    terms = list(zip(shown, shown[1:], shown[2:], strict=False))
+    rules = [(p, q) for p in FACTORS for q in FACTORS if q and all(p * b + q * a == c for a, b, c in terms)]
+    return len(terms) > 1 and any(p * shown[-1] + q * shown[-2] != int(entry["answer"]) for p, q in rules)
+
+
 def _counts_land(entry: Entry) -> bool:
     land = " ".join(last_grid(str(entry["question"]))).split().count("1")
     return str(entry["answer"]) == str(land)
@@ -481,7 +494,10 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "largest_island": (_easy("the count of land gives the answer", _counts_land),),
     "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),
     "needle_haystack": (_wrong("several people do what it asks about, or nobody", _names_several),),
-    "number_sequence": (_easy("its answer is one of its numbers", _repeats_a_number),),
+    "number_sequence": (
+        _wrong("its numbers obey a simple rule that goes on otherwise", _obeys_another_rule),
+        _easy("its answer is one of its numbers", _repeats_a_number),
+    ),
     "polynomial_equations": (
         _easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),
     ),

@@ -65,8 +65,18 @@ FRACTIONS = tuple(
 r"""A fraction of whole numbers: `\frac{3}{4}`, `\frac34`, `(3)/(4)`, `3 / 4`, `3 \u00f7 4`."""
 LATEX_FRACTION = re.compile(r"\\[cdt]?frac\{([^{}]*)\}\{([^{}]*)\}")
 r"""A fraction of expressions: `\frac{8}{3 - 1}` becomes `((8)/(3 - 1))`."""
+ARITHMETIC = re.compile(r"(?:[-\d\s+*/().\[\]\u00d7\u00f7\u22c5\u00b7]|(?<=[\d)\] ])x(?=[\d(\[ ]))+")
+"""An expression of numbers, in which an x is a sign of multiplication: `4 x (3 - 1)`."""
 EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
 """An expression of numbers and its value: `3 * 4 = 12`."""
+MAX_SIDES = 4
+"""Sides of an equation such as `1/4 = 0.25 = 25%`."""
+QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{1,1000})\))?\s?[=:](?P<value>[^=:]+)")
+r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
+ROUNDED = re.compile(r"\s?(?:\u2248|\\approx(?![a-z]))\s?")
+"""The sign before a rounded number."""
+NAME_OF_VALUE = re.compile(r"\A(?:[A-Za-z]\w{0,10}\s?)?=\s?")
+"""What stands before a single value: `r = ` and `= `."""
 DIGITS_IN_BASE = re.compile(
     r"(?P<bracket>\()?(?P<sign>-?)(?:0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
     r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
@@ -86,6 +96,7 @@ BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 COMPLEX_CALL = re.compile(r"complex\((?P<real>-?[\d.]{1,50}),\s?(?P<sign>-?)(?P<part>[\d.]{1,50})\)", re.ASCII)
 """A complex number of Python: `complex(4, -7)`."""
+COMMA_OF_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 PLUS_MINUS = re.compile(r"\+\s?-(?=\s?\d)")
 """The signs of `1 + -2i`, which is `1 -2i`."""
 IMAGINARY = re.compile(r"\s?[*\u22c5\u00b7]\s?(?=[ijIJ]\b)")
@@ -94,17 +105,17 @@ TIMES = re.compile(r"\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?")
 r"""The sign between factors: `2 x 3`, `2*3` and `2 \times 3` have the factors `2` and `3`."""
 DAYS_BEFORE_CLOCK = re.compile(r"\bdays?(?:,? and|,)?\s{0,2}(?=\d)")
 """Days before a clock: `3 days 04:05` and `3 days and 04:05` become `3 days, 04:05`."""
-ARROW = re.compile(r"->|=>|[\u2192\u27f6\u21d2]|[,;\n]")
+ARROW = re.compile(r"-{1,2}>|={1,2}>|[\u2192\u27f6\u21d2]|[,;\n]")
 """The sign between the elements of a sequence."""
 SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?[=\u2248\u2208]\s?")
 """The name before a solution: `x = `, `x_1 = `; solutions are rounded, so also `x \u2248 `."""
 BETWEEN_SOLUTIONS = re.compile(r"[,;\n]\s*(?:(?:and|or)\b)?|\b(?:and|or)\b")
 """What stands between two solutions: `1, 2`, `1 or 2`, `1, or 2`."""
 POINT = re.compile(
-    r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?P<y>[^\s,()\[\]]{1,100})\s?"
+    r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?:x\s?=\s?)?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?:y\s?=\s?)?(?P<y>[^\s,()\[\]]{1,100})\s?"
     r"(?(round)\))(?(square)\])"
 )
-"""A point with its name: `H = (1.5, -2)`, `[1.5, -2]`."""
+"""A point with its name: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
 LETTER_VALUE = re.compile(r"([A-Z])\s?(?:=|:|->|\u2192)\s?(\d)")
 """A letter and its digit: `A = 1`, `A: 1`."""
 
@@ -137,16 +148,16 @@ RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*
 TWO_PRIMES = re.compile(r"""[^\s,\[(](?:''|"")""")
 """Two quotes after text, which quote nothing: those in `[1, 2]''`."""
 MATRIX_LIMIT = re.compile(
-    r"\\(?:begin|end)\{(?!vmatrix)[a-zB]{1,10}\*?\}(?:\{[clr| ]{1,200}\})?|\\(?:left|right|hline)(?![a-z])"
+    r"\\(?:begin|end)\{(?!vmatrix)[a-zB]{1,11}\*?\}(?:\{[clr| ]{1,2000}\})?|\\(?:left|right|hline)(?![a-z])"
 )
 r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{array}{cc}`.
 
 A vmatrix is a determinant, and no board.
 """
-BEGUN = re.compile(r"\\begin\{([a-zB]{1,10})")
-ENDED = re.compile(r"\\end\{([a-zB]{1,10})")
+BEGUN = re.compile(r"\\begin\{([a-zB]{1,11})")
+ENDED = re.compile(r"\\end\{([a-zB]{1,11})")
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
-NORM = re.compile(r"\s*\|[^|\n]*\|\s*")
+NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 """A single row between bars, as in `|3 4|`, which is a norm; a row of a table has bars between its cells too."""
 
 
@@ -207,21 +218,27 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
 def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | None, ...]:
     reads_as, separator = facts(task).reads_as, facts(task).word_separator
     right = str(entry.get("answer"))
+    if facts(task).may_be_rounded and ROUNDED.search(said):
+        said = NAME_OF_VALUE.sub("", ROUNDED.sub("=", said))
     if reads_as is AnswerForm.OPTION and said.casefold() == right.casefold():
         return (right,)
     if separator:
         sequence = _sequence(said, separator)
-        return (sequence, sequence.casefold() if sequence and reads_as is AnswerForm.OPTION else None)
+        if sequence is None:
+            return ()
+        return (sequence, sequence.casefold() if reads_as is AnswerForm.OPTION else _in_case_of(right, sequence))
     if entry.get("answer") is None:
         return (_json(said),)
     if NUMBER.fullmatch(right.removesuffix("\N{DEGREE SIGN}")):
         return (_number(said, right, question), _single_cell(said) if facts(task).single_cell else None)
     if _fraction(right) is not None:
-        return (right if _fraction(said) == _fraction(right) else None,)
+        return (right if _fraction(_reduced(said, question)) == _fraction(right) else None,)
     if right[:1] == "(":
         return (_point(said),)
     if right[:1] == "{":
         return (_json(said),)
+    if right[:1] == '"':
+        return (_json_string(said),)
     if right[:1] == "[":
         return (right if _is_same_list(said, right) else _json(said),)
     return (_board(said, right),)
@@ -231,6 +248,8 @@ def _expression(said: str) -> str:
     if not are_nested(said):
         return said
     said = LATEX_FRACTION.sub(r"((\1)/(\2))", said)
+    if ARITHMETIC.fullmatch(said):
+        said = said.replace("x", "*")
     for sign, python in SIGNS.items():
         said = said.replace(sign, python)
     return said
@@ -267,9 +286,13 @@ def _product(numbers: Sequence[str]) -> int:
 def _number(said: str, right: str, question: str) -> str | None:
     """Return the expected answer for a number of the same value, else the number in a plain notation.
 
-    The verifier may accept the plain notation of a number that is not exactly the expected one. None for other text.
+    The verifier may accept the plain notation of a number that is not exactly the expected one. Of `1/32 = 0.03125` the
+    last side counts, if the others are right. None for other text.
     """
     said = _without_question(said, question)
+    *equal, last = said.split("=") if said.count("=") < MAX_SIDES else (said,)
+    if equal and all(_number(side.strip(), right, question) == right for side in equal):
+        said = last.strip()
     degrees = "\N{DEGREE SIGN}" if right.endswith("\N{DEGREE SIGN}") else ""
     value = Fraction(right.removesuffix("\N{DEGREE SIGN}"))
     parts = _fraction(said)
@@ -344,12 +367,19 @@ def _singular(word: str) -> str:
 
 
 def _without_question(said: str, question: str) -> str:
-    """Return the value after the question's whole expression: `12` of `3 * 4 = 12`, where 3 * 4 is asked."""
+    """Return the value after the question's whole expression, or after its name for the value.
+
+    `12` of `3 * 4 = 12` where 3 * 4 is asked, and `4` of `gcd(8, 12) = 4` where the (GCD) of 8, 12 is asked.
+    """
+    named = QUESTION_NAME.fullmatch(said)
+    if named is not None and f"({named['name'].upper()})" in question:
+        is_asked = named["of"] is None or re.findall(r"\d+", named["of"]) == re.findall(r"\d+", question)
+        return named["value"].strip() if is_asked else said
     match = EQUATION.fullmatch(said)
     if match is None:
         return said
     left = _squeezed(match["left"])
-    asked = _squeezed(question)
+    asked = next((line for line in map(_squeezed, question.split("\n")) if left in line), "")
     start = asked.find(left)
     if start < 0 or not re.search(r"\D", left[1:]):
         return said
@@ -372,6 +402,15 @@ def _fraction(text: str) -> list[str] | None:
         text = text[1:-1].strip()
     match = next(filter(None, (pattern.fullmatch(text) for pattern in FRACTIONS)), None)
     return None if match is None else [re.sub("[ ,]", "", match["up"]), re.sub("[ ,]", "", match["down"])]
+
+
+def _reduced(said: str, question: str) -> str:
+    """Return the fraction to which the question's fraction is reduced: `3/4` of `6/8 = 3/4` where 6/8 is asked."""
+    left, _, right = said.partition("=")
+    asked, reduced = _fraction(left.strip()), _fraction(right.strip())
+    if asked is None or reduced is None or not set(asked) <= set(re.findall(r"-?\d+", question)):
+        return said
+    return right.strip() if int(asked[0]) * int(reduced[1]) == int(reduced[0]) * int(asked[1]) else said
 
 
 def _digits(said: str, right: str, question: str) -> str | None:
@@ -403,7 +442,7 @@ def _complex(said: str) -> str:
     called = COMPLEX_CALL.fullmatch(said)
     if called is not None:
         return f"{called['real']}{called['sign'] or '+'}{called['part']}i"
-    return PLUS_MINUS.sub("-", IMAGINARY.sub("", said))
+    return PLUS_MINUS.sub("-", IMAGINARY.sub("", COMMA_OF_THOUSANDS.sub("", said)))
 
 
 # ---- lists and sequences
@@ -423,6 +462,15 @@ def _json(said: str) -> str | None:
         return json.dumps(parse_literal(said))
     except (LiteralError, RecursionError):
         return None
+
+
+def _json_string(said: str) -> str | None:
+    """Return a string of Python in single quotes in JSON; None for other text."""
+    try:
+        text = parse_literal(said) if said[:1] == "'" else None
+    except LiteralError:
+        return None
+    return json.dumps(text) if isinstance(text, str) else None
 
 
 def _is_same_list(said: str, right: str) -> bool:
@@ -476,6 +524,12 @@ def _sequence(said: str, separator: str) -> str | None:
     return separator.join(words) if all(words) else None
 
 
+def _in_case_of(right: str, said: str) -> str:
+    """Return a text with the words of the expected answer in their case: `Peg 1` for `peg 1`."""
+    words = {word.casefold(): word for word in WORD.findall(right)}
+    return WORD.sub(lambda word: words.get(word[0].casefold(), word[0]), said)
+
+
 def _split(text: str, separator: str) -> list[str]:
     if separator == "\n":
         return [line.rstrip(",;.") for line in text.split("\n") if line.strip()]
@@ -490,12 +544,13 @@ def _unquoted(word: str) -> str:
     return word[1:-1] if len(word) > 2 and word[0] == word[-1] and word[0] in "\"'`" else word
 
 
+WORD = re.compile(r"[^\W\d_]+")
 ROLE = re.compile(
-    r"(?:and\s)?(?P<quote>[\"']?)(?P<name>\w+)(?P=quote)\s?(?::|=|->|\u2192)\s?"
-    r"(?P<other>[\"']?)(?:an?\s)?(?P<role>\w+)(?P=other)",
+    r"(?:and\s)?(?P<quote>[\"']?)(?P<name>\w+)(?P=quote)(?:\s?(?::|=|->|\u2192)\s?|\s[-\u2013\u2014]\s)"
+    r"(?P<other>[\"']?)(?:(?:an?|the)\s)?(?P<role>\w+)(?P=other)",
     re.IGNORECASE,
 )
-"""A name and a role: `Ann: saint`, `Ann = a saint`, `"Ann": "saint"`."""
+"""A name and a role: `Ann: saint`, `Ann = a saint`, `Ann - saint`, `"Ann": "saint"`."""
 
 
 def _claims(said: str) -> str | None:
@@ -521,7 +576,7 @@ def _letter_values(said: str) -> str | None:
     said = said.strip()
     if said[:1] == "{" and said[-1:] == "}":
         said = said[1:-1].strip()
-    parts = [QUOTED_SIGN.sub(r"\2", part.strip()) for part in re.split(r"[,;\n]|(?<=\d)\s(?=[A-Z])", said)]
+    parts = [QUOTED_SIGN.sub(r"\2", part.strip()) for part in re.split(r"[,;\n]|\band\b|(?<=\d)\s(?=[A-Z])", said)]
     if not parts[0]:
         return None
     matches = [LETTER_VALUE.fullmatch(part) for part in parts if part]
@@ -583,10 +638,15 @@ def _has_signs_of(said: str, right: str) -> bool:
     return all(signs in ([], expected) for signs, expected in zip(_signs(said), _signs(right), strict=True))
 
 
-def _signs(board: str) -> tuple[list[str], list[str]]:
-    """Return the signs between the columns of a board, and those on lines of their own between its rows."""
-    lines = [line for line in board.split("\n") if not re.search(r"\d", line)]
-    between_rows = [UPRIGHT_SIGNS.get(sign, sign) for sign in re.findall("[\u2227\u2228^v]", "\n".join(lines))]
+def _signs(board: str) -> tuple[list[str], list[tuple[int, str]]]:
+    """Return the signs between the columns of a board, and those between its rows, with the number of rows above."""
+    between_rows = []
+    rows = 0
+    for line in board.split("\n"):
+        if re.search(r"\d", line):
+            rows += 1
+        else:
+            between_rows += [(rows, UPRIGHT_SIGNS.get(sign, sign)) for sign in re.findall("[\u2227\u2228^v]", line)]
     return re.findall("[<>]", board), between_rows
 
 
@@ -621,7 +681,8 @@ def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
     """
     if sorted(BEGUN.findall(said)) != sorted(ENDED.findall(said)):
         return None
-    said = _joined_lines(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)))
+    between = "\n" if len(expected.lengths) > 1 else " "
+    said = _joined_texts(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)), between)
     if not _has_pairs(said) or NORM.fullmatch(said):
         return None
     if re.match(r"[\[(]\s*[\[(]", said):
@@ -661,8 +722,8 @@ def _has_pairs(said: str) -> bool:
     return are_nested(said) and said.count("'") % 2 == said.count('"') % 2 == 0
 
 
-def _joined_lines(said: str) -> str:
-    """Return a list of lines as lines; other text as it is."""
+def _joined_texts(said: str, between: str) -> str:
+    """Return a list of texts, such as the lines of a board, as one text; other text as it is."""
     if not re.match(r"\[\s*[\"']", said):
         return said
     try:
@@ -671,4 +732,4 @@ def _joined_lines(said: str) -> str:
         return said
     if len(lines) < 2 or not all(isinstance(line, str) for line in lines):
         return said
-    return "\n".join(lines)
+    return between.join(lines)

@@ -531,7 +531,8 @@ def rubiks_cube(question: str) -> Solution:
             state = min(meeting, key=lambda s: len(seen_front[s]) + len(seen_back[s]))
             moves = [*seen_front[state], *(inverse[name] for name in reversed(seen_back[state]))]
             text = " ".join(moves) or "U U'"
-            return Solution(text, (f"{text} U U'",), (" ".join(moves[:-1]) or "U", f"{text} U"))
+            unfinished = " ".join(moves[:-1]) or f"{text} {text}"
+            return Solution(text, (f"{text} U U'",), (unfinished, f"{text} U"))
         growing, seen = (front, seen_front) if depth % 2 == 0 else (back, seen_back)
         if len(growing) > 20_000:
             break

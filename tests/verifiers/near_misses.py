@@ -237,14 +237,16 @@ def _with_plain_numbers(text: str) -> list[str]:
 
 CONSTANT = "a constant of integration has any name"
 ORDER = "the order does not matter"
+ROUNDED = "a right answer may be rounded"
 STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "advanced_geometry": {
         "a character less": "a parenthesis is missing",
         "first character less": "a parenthesis is missing",
         "a letter before": "the name of a point",
         "A1": "the next digit may be 1",
+        "about A": ROUNDED,
     },
-    "coin_flip": {"A1": "the next digit may be 1"},
+    "coin_flip": {"A1": "the next digit may be 1", "about A": ROUNDED},
     "cryptarithm": {"parts exchanged": ORDER, "first digit + 1": "some puzzles have several solutions"},
     "fraction_simplification": dict.fromkeys(("a character less", "first character less"), "a dollar is missing"),
     "graph_color": dict.fromkeys(
@@ -254,6 +256,7 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "intermediate_integration": dict.fromkeys(("a digit more", "last letter", "a letter before", "A+1"), CONSTANT),
     "knights_knaves": {"a character less": "a full stop is missing"},
     "number_format": {"a character less": "the seventh of eight decimals"},
+    "power_function": {"about A": ROUNDED},
     "polynomial_equations": {
         "parts exchanged": ORDER,
         "last digit - 1": "the question asks to round down where the fifth decimal is 5 or more",

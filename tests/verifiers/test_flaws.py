@@ -116,7 +116,7 @@ def _lock(*solution: str) -> Entry:
     return _entry("Open it.", " ".join(solution), buttons=[button], target_value=8, solution_path=[*solution])
 
 
-SEQUENCE = "2, -4, 2, -4, 2, ?"
+SEQUENCE = "2, -4, 2, -4, 3, ?"
 ISLANDS, RECTANGLES = "0 1 0\n1 0 0", "#" * 150
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
@@ -137,6 +137,11 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         "number_sequence",
         [_entry(SEQUENCE, "-4")],
         [_entry(SEQUENCE, "4"), _entry(SEQUENCE, "8")],
+    ),
+    "sequence that a simple rule continues otherwise": (
+        "number_sequence",
+        [_entry("-1, 1, 0, 1, 1, 2, ?", "5"), _entry("2, 1, 4, 9, ?", "64")],
+        [_entry("-1, 1, 0, 1, 1, 2, ?", "3"), _entry("2, 1, 9, ?", "100")],
     ),
     "lock that one button opens": ("quantum_lock", [_lock(*"AAAA"), _lock(*"ABAC")], [_lock(*"ABC")]),
     "two numbers of which either may count": ("aiw", [_friends(3, 3)], [_friends(3, 4), _friends(3, 4, 3, 4)]),

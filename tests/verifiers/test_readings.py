@@ -158,6 +158,81 @@ def test_question_restated(said: str, same: bool) -> None:
     assert is_read(said, "chain_sum", "1326", "State the final answer to: 859 + 467 =") == same
 
 
+def test_question_on_a_line_of_its_own() -> None:
+    assert is_read("6.6+9.1 = 15.7", "decimal_arithmetic", "15.7", "Only reply with the final value.\n6.6+9.1 = ?")
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("GCD = 4", True),
+        ("GCD: 4", True),
+        ("gcd(156, 824) = 4", True),
+        ("$\\gcd(156, 824) = 4$", True),
+        ("\\text{GCD} = 4", True),
+        ("LCM = 4", False),
+        ("gcd(156, 82) = 4", False),
+        ("GCD = 5, GCD = 4", False),
+        ("GCD != 4", False),
+    ],
+)
+def test_name_of_the_question(said: str, same: bool) -> None:
+    assert is_read(said, "gcd", "4", "Find the Greatest Common Divisor (GCD) of these numbers: 156, 824.") == same
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("6/8 = 3/4", True),
+        ("\\frac{6}{8} = \\frac{3}{4}", True),
+        ("12/16 = 3/4", False),
+        ("6/8 = 3/5", False),
+        ("6/8 = 3/4 = 1/2", False),
+    ],
+)
+def test_reduced_fraction(said: str, same: bool) -> None:
+    assert is_read(said, "fraction_simplification", "3/4", "Simplify the fraction 6/8 to its lowest terms.") == same
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("1/32 = 0.03125", True),
+        ("1/32 \u2248 0.03125", True),
+        ("$\\frac{1}{32} \\approx 0.03125$", True),
+        ("\u2248 0.03125", True),
+        ("P \u2248 0.03125", True),
+        ("1/31 = 0.03125", False),
+        ("1/32 = 0.5", False),
+        ("0.5 = 1/32", False),
+    ],
+)
+def test_sides_of_an_equation(said: str, same: bool) -> None:
+    assert is_read(said, "coin_flip", "0.03125") == same
+
+
+def test_sign_of_rounding_elsewhere() -> None:
+    assert not is_read("\u2248 31", "lcm", "31")
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "said"),
+    [
+        ("advanced_geometry", "1.204", "r \u2248 1.204"),
+        ("advanced_geometry", "(10.0, -2.0)", "x = 10.0, y = -2.0"),
+        ("caesar_cipher", "SEE THE MAP", "see the map"),
+        ("codeio", '"a b"', "'a b'"),
+        ("complex_arithmetic", "-1068 - 1273i", "-1,068 - 1,273i"),
+        ("countdown", "11 * 4 * (1 + 8)", "11 x 4 x (1 + 8)"),
+        ("cryptarithm", "A=1,B=2,C=3", "A=1, B=2 and C=3"),
+        ("knights_knaves", "Ann is a fool, Bob is a sage", "Ann - fool\nBob - the sage"),
+        ("ab", "#A B#", "Final state: #A B#"),
+    ],
+)
+def test_forms_of_kinds(task: str, right: str, said: str) -> None:
+    assert is_read(said, task, right)
+
+
 @pytest.mark.parametrize(
     ("said", "same"),
     [
@@ -490,6 +565,8 @@ def test_duration() -> None:
         "x = np.array([[1, 2],\n              [3, 4]])",
         "Matrix([[1, 2], [3, 4]])",
         "\\begin{Bmatrix} 1 & 2 \\\\ 3 & 4 \\end{Bmatrix}",
+        "\\left[\\begin{smallmatrix} 1 & 2 \\\\ 3 & 4 \\end{smallmatrix}\\right]",
+        "Output grid:\n1 2\n3 4",
         "+---+---+\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+",
     ],
 )
@@ -565,13 +642,28 @@ def test_other_matrix(said: str) -> None:
     assert not is_read(said, "sudoku", "1 2\n3 4")
 
 
-@pytest.mark.parametrize(("said", "same"), [("| 0 | 0 | 5 |", True), ("|0 0 5|", False), ("[0 0 5]", True)])
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("| 0 | 0 | 5 |", True),
+        ("|0 0 5|", False),
+        ("||0 0 5||", False),
+        ("[0 0 5]", True),
+        ('["0", "0", "5"]', True),
+        ('["0", "5", "0"]', False),
+    ],
+)
 def test_row_between_bars(said: str, same: bool) -> None:
     assert is_read(said, "string_splitting", "0 0 5") is same
 
 
 def test_sign_beside_a_queen() -> None:
     assert not is_read("_ -Q\nQ _", "n_queens", "_ Q\nQ _")
+
+
+@pytest.mark.parametrize("said", ["1 < 2\n2   1\n\u2228", "\u2228\n1 < 2\n2   1"])
+def test_sign_between_other_rows(said: str) -> None:
+    assert not is_read(said, "futoshiki", "1 < 2\n\u2228\n2   1")
 
 
 def test_lone_v_is_sign() -> None:

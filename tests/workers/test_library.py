@@ -118,7 +118,7 @@ def test_plain_scorer_reads_bare_answer(library: Library) -> None:
     assert plain.score(f"`{made.answer}`") < 1.0
 
 
-@pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", False)])
+@pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", True), ("sentence_reordering", False)])
 def test_optional_full_stop(library: Library, task: str, optional: bool) -> None:
     made = library.generate(ProblemRequest(task, 3, {}))
     score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
