@@ -217,7 +217,8 @@ issues and pull requests of reasoning-gym. "Open" is what the audit of the corre
 
 {len(rlve)} findings. Environments run in the same sandbox as all tasks: text that is executed can write no file, open
 no socket and start no process. The rewards are RLVE's own. Environments that fail the audit are
-[left out of training](tasks.md) unless they are named.
+[left out of training](tasks.md) unless they are named. This shows a problem and the score of an answer:
+`score rlve/NAME '<answer>ANSWER</answer>' --seed SEED --level 0 --task-modules rlve`.
 
 | environment | what | here |
 | --- | --- | --- |

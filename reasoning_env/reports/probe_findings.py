@@ -145,6 +145,6 @@ def _wrong_findings(audit: TaskAudit, finding: Callable[..., Finding]) -> Iterat
             detail = f"{str(probe)!r} earns as much as the right answer, on {len(audit.tallies[probe].scores)} problems"
             yield finding(Defect.WRONG_PAID, audit.tallies[probe].best, detail)
     for pair in HEDGES:
-        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # else the other answer is right enough by itself
+        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # else answers near the right one are paid
             detail = f"{str(pair[0])!r} earns as much as the right answer, in both orders"
             yield finding(Defect.HEDGE_PAID, audit.tallies[pair[0]].best, detail)

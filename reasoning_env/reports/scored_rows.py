@@ -18,7 +18,11 @@ from ..records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdi
 from ..runtime.text import visible
 
 MAX_ROWS = 200
-"""Rows of a file that are audited: as many as the last round of an audit draws, with some more."""
+"""Rows of a file that are audited.
+
+Where a constant earns 0.40, over the bound of 0.35, 0.92 of audits find it (100 rows: 0.82; 400: 0.98). Where it earns
+0.30, 0.05 do (0.12; 0.01). 200 rows take 4.7 s of processor time, 100 take 3.1 s.
+"""
 GOLD = "answer"
 """The column of right answers, unless the user names another."""
 QUESTIONS = ("question", "prompt", "problem", "query", "input")

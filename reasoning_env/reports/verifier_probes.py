@@ -508,12 +508,14 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
         probes |= copies(question) | fragments(question) | filled_boards(question) | turned_fills(question)
         if oracle is not None:
             probes |= {Probe.ORACLE: oracle, Probe.PERTURBED: perturb(oracle), Probe.TRAILED: f"{oracle} qwxz"}
-            probes |= layouts(oracle) | hedges(oracle, between)
-            if problem.answer is not None:  # else many answers are right, and the oracle is an example
-                probes |= wrong_answers(oracle)
+            probes |= layouts(oracle)
             others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]
             if others:
                 probes[Probe.NEIGHBOUR] = others[0]
+            different_ones = (other for other in others if other.casefold() != oracle.casefold())
+            probes |= hedges(oracle, next(different_ones, perturb(oracle)), between)
+            if problem.answer is not None:  # else many answers are right, and the oracle is an example
+                probes |= wrong_answers(oracle)
         by_problem.append({probe: _cut(text) for probe, text in probes.items()})
     return by_problem
 
@@ -573,9 +575,8 @@ def list_cells(text: str) -> list[re.Match[str]]:
     return cells if len(cells) > 1 else []
 
 
-def hedges(answer: str, between: str) -> dict[str, str]:
+def hedges(answer: str, other: str, between: str) -> dict[str, str]:
     """Return the right answer beside another, in both orders, by kind."""
-    other = perturb(answer)
     texts = {Probe.OR_ANOTHER: f"{answer} or {other}", Probe.ANOTHER_OR: f"{other} or {answer}"}
     if between:
         texts |= {

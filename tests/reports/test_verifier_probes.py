@@ -117,8 +117,14 @@ def test_example_has_no_wrong_answers() -> None:
 
 
 def test_hedges_name_two_answers() -> None:
-    assert [*hedges("41", "").values()] == ["41 or 42", "42 or 41"]
-    assert [*hedges("41", "} \\boxed{").values()][2:] == ["41} \\boxed{42", "42} \\boxed{41"]
+    assert [*hedges("41", "7", "").values()] == ["41 or 7", "7 or 41"]
+    assert [*hedges("41", "7", "} \\boxed{").values()][2:] == ["41} \\boxed{7", "7} \\boxed{41"]
+
+
+def test_hedge_has_an_answer_of_another_problem() -> None:
+    hedged = [probes[Probe.OR_ANOTHER] for probes in _probes("yes", "Yes", "no")]
+    assert hedged == ["yes or no", "Yes or no", "no or yes"]
+    assert _probes("41")[0][Probe.OR_ANOTHER] == "41 or 42"
 
 
 def test_neighbour_has_an_answer() -> None:
