@@ -17,10 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reasoning_env.prompts.chat_format import ChatFormat
-from reasoning_env.workers import fork_server
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
-from tests.preloaded_library import preloading, run_fresh_child
+from tests.preloaded_library import fresh_children, preloading
 
 # Modules that take seconds to import are imported once for all processes of the tests.
 PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
@@ -64,11 +63,9 @@ def preloaded_library() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fresh_fork_servers() -> Iterator[None]:
-    """Let each fork server be an interpreter of its own, as for users."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fork_server, "run_child", run_fresh_child)
+    with fresh_children():
         yield
 
 

@@ -73,6 +73,17 @@ def use_preloaded(listeners: str) -> None:
     fork_server.run_child = partial(run_child, listeners)  # type: ignore[assignment]
 
 
+@contextlib.contextmanager
+def fresh_children() -> Iterator[None]:
+    """Let each fork server be an interpreter of its own, as for users."""
+    before = fork_server.run_child
+    fork_server.run_child = run_fresh_child
+    try:
+        yield
+    finally:
+        fork_server.run_child = before
+
+
 def run_child(
     listeners: str,
     orders: socket.socket,

@@ -1,4 +1,4 @@
-"""A minute of attacks on a judge, a twentieth of the benchmark's, beside honest clients and kills of its workers."""
+"""A short run of the attacks on a judge, beside honest clients and kills of its workers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.slow
 def test_judge_withstands_attacks() -> None:
-    command = [sys.executable, "-m", "benchmarks.judge_faults", "--minutes", "1", "--slowness", "20"]
+    command = [sys.executable, "-m", "benchmarks.judge_faults", "--minutes", "0.3", "--slowness", "20"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.stdout, ended.stderr
     found = json.loads(ended.stdout)
     assert found["faults"] == [], found
-    assert found["verdicts"] > 300, found
+    assert found["verdicts"] > 100, found
 
 
 @pytest.fixture(scope="module")

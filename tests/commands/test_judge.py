@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,8 @@ class Server:
             return json.load(reply)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+@contextmanager
+def running_judge(folder: Path) -> Iterator[Server]:
     options = ["--port", "0", "--generators", "1", "--verifiers", "1"]
     with subprocess.Popen(
         [sys.executable, "reasoning_gym_environment.py", "judge", *options],
@@ -55,13 +56,19 @@ def server(tmp_path: Path) -> Iterator[Server]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={"PATH": "", "HOME": str(tmp_path), "REASONING_JUDGE_TOKEN": "secret"},
+        env={"PATH": "", "HOME": str(folder), "REASONING_JUDGE_TOKEN": "secret"},
     ) as process:
         yield Server(process, "secret")
         process.kill()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running_judge(tmp_path_factory.mktemp("judge")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
 def reference() -> str:
     with Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, prefetch_problems=1) as bridge:
         return bridge.next().reference
@@ -78,11 +85,12 @@ def test_wrong_token_is_refused(server: Server, reference: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_ends_workers(server: Server, number: signal.Signals) -> None:
-    workers = descendants(server.process.pid)
-    assert workers
-    server.process.send_signal(number)
-    _, errors = server.process.communicate(timeout=PATIENCE_S)
+def test_signal_ends_workers(tmp_path: Path, number: signal.Signals) -> None:
+    with running_judge(tmp_path) as server:
+        workers = descendants(server.process.pid)
+        assert workers
+        server.process.send_signal(number)
+        _, errors = server.process.communicate(timeout=PATIENCE_S)
     assert (server.process.returncode, "Traceback" in errors) == (0, False)
     assert survivors(workers, PATIENCE_S) == set()
 

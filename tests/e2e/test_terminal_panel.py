@@ -1,4 +1,4 @@
-"""The output of `process` on a terminal and in a pipe."""
+"""The output of `process` on a terminal and in files."""
 
 from __future__ import annotations
 
@@ -31,12 +31,7 @@ def url(processes: Processes) -> str:
 def command(url: str, groups: int) -> list[str]:
     words = ["process", "--base-url", url, "--tasks", "gcd,lcm", f"--env.total_steps={groups}", "-n", "2"]
     words += ["--env.tokenizer_name", TOKENIZER, "--env.max_num_workers_per_node=2", "--env.use_wandb=false"]
-    return [
-        sys.executable,
-        str(ROOT / "reasoning_gym_environment.py"),
-        *words,
-        "--env.data_path_to_save_groups=g.jsonl",
-    ]
+    return [str(ROOT / "reasoning_gym_environment.py"), *words, "--env.data_path_to_save_groups=g.jsonl"]
 
 
 def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
@@ -61,7 +56,7 @@ def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def on_terminal(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """What 16 groups write to a terminal."""
-    status, written = on_a_terminal(command(url, groups=16), tmp_path_factory.mktemp("terminal"))
+    status, written = on_a_terminal([sys.executable, *command(url, groups=16)], tmp_path_factory.mktemp("terminal"))
     assert status == 0, written
     return written
 
@@ -77,8 +72,9 @@ def test_cursor_is_restored(on_terminal: str) -> None:
     assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 
 
-def test_pipe_gets_plain_lines(url: str, tmp_path: Path) -> None:
+def test_file_gets_plain_lines(url: str, processes: Processes) -> None:
     words = [*command(url, groups=8), "--env.progress_interval_s=0.2"]
-    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    run = processes.start("command", words, python=True)
+    assert run.end() == 0, run.stderr
     assert "progress: groups=" in run.stderr
     assert "\x1b" not in run.stderr + run.stdout

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from reasoning_gym_testing import Processes
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = "\n\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.S))
@@ -20,11 +19,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What pytest says of each test of the page, in a process and a folder of their own."""
     folder = tmp_path_factory.mktemp("shown")
     (folder / "test_shown.py").write_text(SHOWN)
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist", "test_shown.py"]
-    command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder)]
-    ended = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
+    options = f"-v --assert=plain -p no:cacheprovider -p no:xdist -o pythonpath={ROOT}"
+    places = f"-c {ROOT / 'pyproject.toml'} --rootdir {folder} test_shown.py"
+    words = ["-m", "pytest", *options.split(), *places.split()]
+    with Processes(folder) as processes:
+        ended = processes.start("pytest", words, python=True, cwd=folder)
+        ended.end()
     found = dict(re.findall(r"::(\w+) (PASSED|FAILED|ERROR)", ended.stdout))
     assert found, ended.stdout + ended.stderr
     return {name: outcome if outcome == "PASSED" else ended.stdout for name, outcome in found.items()}

@@ -28,6 +28,7 @@ from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.preloaded_library import fresh_children
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S, until, wait_until
 
@@ -35,7 +36,7 @@ from .fake_library import write_fake_library
 from .support import is_gone, kill, library_info, make, running_pool, spec
 
 ROOT = Path(reasoning_env.__file__).parents[1]
-pytestmark = pytest.mark.usefixtures("fresh_fork_servers")
+fresh = pytest.mark.usefixtures("fresh_fork_servers")
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's part is there on Linux only")
 
 
@@ -50,6 +51,7 @@ def _package(folder: Path, **files: str) -> Path:
     return folder
 
 
+@fresh
 async def test_checkout_is_preferred(fake_library: Path) -> None:
     info = await library_info(fake_library)
     assert (info.path, info.version) == (str(fake_library / "reasoning_gym"), "0.0.fake")
@@ -60,6 +62,7 @@ async def test_checkout_is_preferred(fake_library: Path) -> None:
     assert info.adjustable == frozenset()
 
 
+@fresh
 async def test_installed_library_is_as_known() -> None:
     info = await library_info(None)
     assert info.tasks == tuple(TaskInfo(name, category(name)) for name in sorted(FACTS))
@@ -67,6 +70,7 @@ async def test_installed_library_is_as_known() -> None:
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
 
+@fresh
 async def test_library_without_version_or_tasks(tmp_path: Path) -> None:
     info = await library_info(_package(tmp_path, __init__="", factory="DATASETS = {}"))
     assert (info.version, info.tasks) == ("unknown", ())
@@ -84,6 +88,7 @@ NO_REGISTRY = """
     """
 
 
+@fresh
 @pytest.mark.parametrize("factory", [None, "DATASETS = None", "DATASETS = {'a': None}", "raise ValueError('odd')"])
 async def test_unreadable_registry(tmp_path: Path, factory: str | None) -> None:
     files = {} if factory is None else {"factory": factory}
@@ -94,6 +99,7 @@ async def test_unreadable_registry(tmp_path: Path, factory: str | None) -> None:
     assert len(info.warnings) == 1 + len(FACTS) - 2
 
 
+@fresh
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -108,6 +114,7 @@ async def test_library_cannot_be_imported(tmp_path: Path, text: str, cause: str)
         await library_info(_package(tmp_path, __init__=text))
 
 
+@fresh
 async def test_library_hangs_at_import(tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
@@ -136,7 +143,7 @@ def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
             }
 
     temp_folder = tmp_path_factory.mktemp("temp")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, fresh_children():
         patch.setattr(tempfile, "tempdir", str(temp_folder))
         patch.setenv("OPENAI_API_KEY", "secret-key")
         patch.setenv("PYTHONHASHSEED", "1")
@@ -213,6 +220,7 @@ async def test_folder_of_a_replaced_worker(fake_library: Path, temp_folder: Path
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
+@fresh
 async def test_fork_server_started_ahead(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
@@ -287,6 +295,7 @@ async def test_grow(fake_library: Path) -> None:
         await pool.close()
 
 
+@fresh
 async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         old = pool.worker_pids
@@ -300,6 +309,7 @@ async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None
     assert list(temp_folder.iterdir()) == []
 
 
+@fresh
 async def test_fork_server_killed_over_and_over(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for _ in range(5):
@@ -328,6 +338,7 @@ def killed_at_import(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@fresh
 async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: pytest.LogCaptureFixture) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("2")
     assert (await library_info(killed_at_import)).version == "0.0.fake"
@@ -337,6 +348,7 @@ async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: p
     ]
 
 
+@fresh
 async def test_fork_server_killed_at_every_start(killed_at_import: Path, temp_folder: Path) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("99")
     with pytest.raises(

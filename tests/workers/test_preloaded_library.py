@@ -8,11 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from reasoning_env.workers import fork_server
 from reasoning_env.workers.pool import WorkerPool
-from tests.preloaded_library import PreloadedFork, run_fresh_child
+from tests.preloaded_library import PreloadedFork, fresh_children
 from tests.waiting import until
 
 from .support import library_info, make, running_pool
@@ -26,23 +23,24 @@ def preloaded_fork(pool: WorkerPool) -> PreloadedFork:
     return process
 
 
-async def test_same_library_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_same_library_and_problems() -> None:
     async with running_pool(None) as pool:
         preloaded_fork(pool)
         forked = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
     forked_info = await library_info(None)
-    monkeypatch.setattr(fork_server, "run_child", run_fresh_child)
-    async with running_pool(None) as pool:
-        assert not isinstance(pool._fork_server.process, PreloadedFork)
-        fresh = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
+    with fresh_children():
+        async with running_pool(None) as pool:
+            assert not isinstance(pool._fork_server.process, PreloadedFork)
+            fresh = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
+        fresh_info = await library_info(None)
     assert [problem.question for problem in forked] == [problem.question for problem in fresh]
-    assert forked_info == await library_info(None)
+    assert forked_info == fresh_info
 
 
-async def test_worker_as_of_fresh_fork_server(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_as_of_fresh_fork_server(fake_library: Path) -> None:
     forked = await report_of_worker(fake_library)
-    monkeypatch.setattr(fork_server, "run_child", run_fresh_child)
-    assert forked == await report_of_worker(fake_library)
+    with fresh_children():
+        assert forked == await report_of_worker(fake_library)
 
 
 async def report_of_worker(fake_library: Path) -> dict[str, Any]:

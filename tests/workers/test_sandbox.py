@@ -18,6 +18,7 @@ import pytest_asyncio
 from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
 from reasoning_env.workers.sandbox import DENIED_CALLS, Sandbox, denied_conditions
+from tests.preloaded_library import fresh_children
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, Run, run_probes, run_python
 from .support import make, running_pool
@@ -25,7 +26,6 @@ from .support import make, running_pool
 NOBODY = 65534
 
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Landlock and seccomp are Linux's")
-pytestmark = pytest.mark.usefixtures("fresh_fork_servers")
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -55,8 +55,9 @@ async def _execute(pool: WorkerPool, problem: Problem, source: str) -> tuple[flo
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def sandboxed(fake_library: Path) -> AsyncIterator[WorkerPool]:
-    async with running_pool(fake_library, sandbox_verifiers=True) as pool:
-        yield pool
+    with fresh_children():
+        async with running_pool(fake_library, sandbox_verifiers=True) as pool:
+            yield pool
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
