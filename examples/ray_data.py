@@ -10,6 +10,7 @@ import asyncio
 import sys
 
 import aiohttp
+import pyarrow
 import ray
 
 from reasoning_env import ReasoningSettings
@@ -25,13 +26,14 @@ class Complete:
     def __init__(self, url: str, model: str) -> None:
         self.url, self.model = url, model
 
-    async def __call__(self, batch: dict):
+    async def __call__(self, batch: pyarrow.Table):
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(600)) as http:
-            completions = await asyncio.gather(*(self.complete(http, messages) for messages in batch["messages"]))
-        yield {**batch, "completions": completions}
+            asked = (self.complete(http, messages) for messages in batch["messages"].to_pylist())
+            completions = await asyncio.gather(*asked)
+        yield batch.append_column("completions", pyarrow.array(completions))
 
     async def complete(self, http: aiohttp.ClientSession, messages: list) -> list[str]:
-        request = {"model": self.model, "messages": list(messages), "n": 4, "max_tokens": 2000}
+        request = {"model": self.model, "messages": messages, "n": 4, "max_tokens": 2000}
         async with http.post(f"{self.url}/chat/completions", json=request, raise_for_status=True) as reply:
             return [choice["message"]["content"] or "" for choice in (await reply.json())["choices"]]
 
@@ -41,6 +43,8 @@ if __name__ == "__main__":
     ray.init()
     one = ray.data.ActorPoolStrategy(size=1)
     rows = problem_rows(SETTINGS, Wanted(count=100, levels=(0.25, 0.5)), parts=2)
-    sampled = rows.map_batches(Complete, fn_constructor_args=(url, model), batch_size=32, compute=one)
+    sampled = rows.map_batches(
+        Complete, fn_constructor_args=(url, model), batch_size=32, batch_format="pyarrow", compute=one
+    )
     judged = sampled.map_batches(JudgeRows, fn_constructor_args=(SETTINGS,), batch_format="pyarrow", compute=one)
     judged.write_parquet(folder)

@@ -779,34 +779,58 @@ as many with a confidence of 99 % (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the different questions of a task were counted."""
 QUESTIONS: Mapping[str, tuple[int | None, ...]] = {
+    "acre": (None,),
     "aiw": (8300, 1900, 6600, None, None, None),
+    "arc_1d": (None, None, None),
+    "arc_agi": (None, None),
     "basic_arithmetic": (None, 1900, None, None, None, None),
+    "bf": (4700, 4700, 5300),
     "binary_matrix": (None, 210, None, None, None, None),
+    "boxnet": (None, 8300, None),
     "caesar_cipher": (8400, 2500, 1800, 1300, 1300, 990),
     "chain_sum": (None, 200, None, None, None, None),
+    "codeio": (None, 3700),
     "coin_flip": (270, 70, 100, 140, 170, 160),
     "count_bits": (None, 970, None, None, None, None),
+    "cryptarithm": (None, None, None),
+    "figlet_font": (None, None, None),
+    "futoshiki": (None, None),
+    "game_of_life_halting": (6000, 650, 9100),
+    "graph_color": (None, None, None),
+    "gsm_symbolic": (None,),
+    "intermediate_integration": (4300, None),
     "jugs": (780, 200, 520, 1100, 2100, 3100),
+    "kakurasu": (None, None, None),
+    "knight_swap": (None, 1100),
     "lcm": (5100, 5100, None, None, None, None),
+    "list_functions": (None,),
+    "mahjong_puzzle": (None, None, None),
+    "mini_sudoku": (5000, 6900, 6400),
     "n_queens": (7700, 2600, 5500, 2900, 7300, 9600),
     "number_sequence": (3100, 1700, 2000, 2100, 2500, 2200),
+    "palindrome_partitioning": (None, None, None),
+    "polynomial_multiplication": (None, None, None),
     "prime_factorization": (1100, 1100, 2600, 4100, 4200, 4500),
     "products": (None, 100, None, None, None, None),
     "puzzle24": (2400, 500, 1100, 2400, 1700, 570),
     "quantum_lock": (None, 720, 3300, None, None, None),
+    "rearc": (None, None, None),
+    "rubiks_cube": (None, None, None),
+    "rush_hour": (None, 3400, 6100),
     "self_reference": (2000,),
+    "sokoban": (None, None),
     "spell_backward": (None, 1500, None, None, None, None),
     "string_splitting": (210, 1500, None, None, None, None),
     "string_synthesis": (220, 1400, None, None, None, None),
+    "sudoku": (None, None, None),
     "tower_of_hanoi": (90, 250, 250, 250, 310, 310),
+    "tsumego": (None, 3300, None),
+    "zebra_puzzles": (None, None, None),
 }
 """Different questions of a task at its defaults and at each of QUESTION_LEVELS; None for MANY_QUESTIONS or more.
 
-Measured by `python -m tools.pools`. A task that is not in this table has MANY_QUESTIONS everywhere, but for those that
-take long to make problems and were not measured: arc_1d, arc_agi, bf, boxnet, codeio, cryptarithm, figlet_font,
-futoshiki, game_of_life_halting, graph_color, intermediate_integration, kakurasu, knight_swap, mahjong_puzzle,
-mini_sudoku, palindrome_partitioning, polynomial_multiplication, rearc, rubiks_cube, rush_hour, sokoban, sudoku,
-tsumego, zebra_puzzles.
+Measured by `python -m tools.pools`. A task that is not in this table has MANY_QUESTIONS everywhere. Levels behind a
+row's last were not measured, since problems take long to make; a task without levels has a row of one.
 """
 
 UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)
@@ -821,12 +845,12 @@ def facts(task: str) -> TaskFacts:
 def questions(task: str, level: float | None) -> float:
     """Return about how many different questions a task has at a level, None for its defaults.
 
-    Infinity for MANY_QUESTIONS or more, and for a task that is not in the table. Between two levels that were
-    measured, the nearer one counts.
+    Infinity for MANY_QUESTIONS or more, and where nothing was measured. Between two levels of QUESTION_LEVELS, the
+    nearer one counts.
     """
     row = QUESTIONS.get(task, (None,))
     place = 0 if level is None or len(row) == 1 else 1 + round(level * (len(QUESTION_LEVELS) - 1))
-    return row[place] or math.inf
+    return (row[place] if place < len(row) else None) or math.inf
 
 
 def category(task: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
-from ..library_facts import MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, without_reasoning
+from ..library_facts import COMPOSITE, FACTS, MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, without_reasoning
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import build_messages, system_prompt
@@ -225,17 +225,20 @@ def _print_parameters(parameters: Parameters) -> None:
 def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None]]:
     """Return how many different questions tasks have at their defaults and levels; None for MANY_QUESTIONS or more.
 
-    Tasks that were not measured are left out.
+    Levels that were not measured are left out, and so are tasks that are not the library's.
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
-    return {task: dict(zip(names, QUESTIONS[task], strict=False)) for task in tasks if task in QUESTIONS}
+    everywhere = (None,) * len(names)
+    measured = [task for task in tasks if task in FACTS and task != COMPOSITE]
+    return {task: dict(zip(names, QUESTIONS.get(task, everywhere), strict=False)) for task in measured}
 
 
 def _print_different_questions(tasks: Iterable[str]) -> None:
     for task, counts in _different_questions(tasks).items():
         few = [f"about {count} at {name}" for name, count in counts.items() if count is not None]
-        elsewhere = [f"{MANY_QUESTIONS} or more elsewhere"] if len(few) < len(counts) else []
-        print(f"=== {task}: different questions\n{', '.join(few + elsewhere)}\n")
+        many = [name for name, count in counts.items() if count is None]
+        elsewhere = [f"{MANY_QUESTIONS} or more at {', '.join(many)}"] if many else []
+        print(f"=== {task}: different questions\n{'; '.join(few + elsewhere)}\n")
 
 
 def _value_at(at_levels: Mapping[str, Any], level: float) -> str:

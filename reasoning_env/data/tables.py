@@ -244,8 +244,7 @@ def schema_of_rows(
         schema = arrow.schema(types.items())
         for block in _blocks(rows):
             names = dict.fromkeys(name for row in block for name in row)
-            arrays = {name: arrow.array([row.get(name) for row in block], types.get(name)) for name in names}
-            found = arrow.schema([(name, array.type) for name, array in arrays.items()])
+            found = arrow.schema([(name, _type_of(arrow, name, block, types.get(name))) for name in names])
             schema = arrow.unify_schemas([schema, found], promote_options="permissive")
     except arrow.ArrowException as error:
         reason = str(error).splitlines()[0]
@@ -256,6 +255,14 @@ def schema_of_rows(
             remedy=f"write to a file that ends in {JSON_LINES}",
         ) from error
     return with_columns(schema, added or {})
+
+
+def _type_of(arrow: Any, name: str, block: Sequence[Row], known: Any) -> Any:
+    """Return the type of a column of a block. Raises ArrowException with the column's name."""
+    try:
+        return arrow.array([row.get(name) for row in block], known).type
+    except (arrow.ArrowException, OverflowError) as error:
+        raise arrow.ArrowInvalid(f"{name}: {error}") from error
 
 
 def with_columns(schema: Schema, added: Mapping[str, str]) -> Schema:

@@ -22,7 +22,7 @@ import pyarrow
 import ray.data
 
 from ..data.problems import COLUMNS, Form, Wanted, problems
-from ..data.tables import BLOCK, arrow_schema, with_columns
+from ..data.tables import BLOCK, arrow_schema
 from ..data.verdicts import ADDED, SEVERAL, SINGLE, verdicts
 from ..records import Problem
 from ..session import Session
@@ -74,9 +74,23 @@ class JudgeRows(_Worker):
 
     async def __call__(self, batch: pyarrow.Table) -> AsyncIterator[pyarrow.Table]:
         session = await self._started()
-        schema = with_columns(batch.schema, ADDED[SEVERAL if SEVERAL in batch.column_names else SINGLE])
-        judged = [row async for row in verdicts(session, batch.to_pylist())]
-        yield pyarrow.Table.from_pylist(judged, schema)
+        read = [name for name in ("reference", SINGLE, SEVERAL, "thinking_formats") if name in batch.column_names]
+        rows = [
+            {"place": place, **{name: _plain(value) for name, value in row.items()}}
+            for place, row in enumerate(batch.select(read).to_pylist())
+        ]
+        judged = [row async for row in verdicts(session, rows)]
+        added = arrow_schema(ADDED[SEVERAL if SEVERAL in read else SINGLE])
+        kept = batch.drop_columns([name for name in added.names if name in batch.column_names])
+        kept = kept.take(pyarrow.array([row["place"] for row in judged], pyarrow.int64()))
+        for field in added:
+            kept = kept.append_column(field, pyarrow.array([row[field.name] for row in judged], field.type))
+        yield kept
+
+
+def _plain(value: Any) -> Any:
+    """Return a list for an array of NumPy, which Ray may make of lists between stages."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def problem_rows(

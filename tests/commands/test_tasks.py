@@ -183,11 +183,13 @@ def test_parameters_are_a_table(show: Show) -> None:
 
 
 def test_different_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tasks_command(["coin_flip", "chain_sum", "gcd"], tmp_path) == 0
+    assert tasks_command(["coin_flip", "chain_sum", "gcd", "bf"], tmp_path) == 0
     told = [part.splitlines()[1] for part in capsys.readouterr().out.split("=== ") if "different questions" in part]
-    few, chain_sum = told  # a line for each task of the table
-    assert few.count("about") == 6
-    assert chain_sum.endswith(", 10000 or more elsewhere")
+    coin_flip, chain_sum, gcd, slow = told
+    assert coin_flip.count("about") == 6
+    assert chain_sum == "about 200 at level 0; 10000 or more at defaults, level 0.25, level 0.5, level 0.75, level 1"
+    assert gcd.startswith("10000 or more at defaults, level 0, ")
+    assert "level 1" not in slow
 
 
 def test_parameters_of_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

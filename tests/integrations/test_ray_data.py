@@ -78,6 +78,32 @@ def test_killed_node_loses_no_row(cluster: Any) -> None:
     assert sorted(found, key=lambda row: row["index"]) == asyncio.run(judged_here())
 
 
+def test_other_columns_keep_their_types() -> None:
+    """Whatever the types: Ray makes pickled objects of some columns, and an earlier stage may have scored the rows."""
+
+    async def judge() -> tuple[pyarrow.Table, pyarrow.Table]:
+        async with Session(SETTINGS) as session:
+            reference = (await session.make("gcd", 7)).reference
+        batch = pyarrow.table(
+            {
+                "reference": ["nonsense", reference],
+                "completions": [["none"], ["none"]],
+                "mine": pyarrow.array(["a", "b"]).dictionary_encode(),
+                "scores": [[1], [1]],
+            }
+        )
+        actor = JudgeRows(SETTINGS)
+        try:
+            return batch, await anext(actor(batch))
+        finally:
+            await actor._session.close()
+
+    batch, judged = asyncio.run(judge())
+    assert judged.column_names == ["reference", "completions", "mine", "scores", "reasons", "pass_rate"]
+    assert judged.schema.field("mine").type == batch.schema.field("mine").type
+    assert (judged["mine"].to_pylist(), judged["scores"].to_pylist()) == (["b"], [[0.0]])
+
+
 def test_example_writes_parquet(tmp_path: Path) -> None:
     with InferenceServer() as server:
         words = [sys.executable, "-m", "examples.ray_data", f"{server.url}/v1", "model", str(tmp_path / "rows")]
