@@ -73,6 +73,8 @@ MAX_SIDES = 4
 """Sides of an equation such as `1/4 = 0.25 = 25%`."""
 QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{1,1000})\))?\s?[=:](?P<value>[^=:]+)")
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
+ANGLE_NAME = re.compile(r"(?:\u2220|\\angle)\s?(?P<name>[A-Z]{3})\s?=\s?")
+r"""The name of an angle: `\u2220ABC = `, `\angle ABC = `."""
 ROUNDED = re.compile(r"\s?(?:\u2248|\\approx(?![a-z]))\s?")
 """The sign before a rounded number."""
 NAME_OF_VALUE = re.compile(r"\A(?:[A-Za-z]\w{0,10}\s?)?=\s?")
@@ -239,6 +241,8 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
         return (_json(said),)
     if right[:1] == '"':
         return (_json_string(said),)
+    if right in JSON_WORDS.values():
+        return (JSON_WORDS.get(said),)
     if right[:1] == "[":
         return (right if _is_same_list(said, right) else _json(said),)
     return (_board(said, right),)
@@ -290,6 +294,9 @@ def _number(said: str, right: str, question: str) -> str | None:
     last side counts, if the others are right. None for other text.
     """
     said = _without_question(said, question)
+    angle = ANGLE_NAME.match(said)
+    if angle is not None and re.search(rf"(?:\bangle |\u2220){angle['name']}\b", question):
+        said = said[angle.end() :]
     *equal, last = said.split("=") if said.count("=") < MAX_SIDES else (said,)
     if equal and all(_number(side.strip(), right, question) == right for side in equal):
         said = last.strip()
@@ -462,6 +469,10 @@ def _json(said: str) -> str | None:
         return json.dumps(parse_literal(said))
     except (LiteralError, RecursionError):
         return None
+
+
+JSON_WORDS: Mapping[str, str] = {"True": "true", "False": "false", "None": "null"}
+"""Python's words and those of JSON."""
 
 
 def _json_string(said: str) -> str | None:

@@ -212,6 +212,17 @@ def test_sides_of_an_equation(said: str, same: bool) -> None:
     assert is_read(said, "coin_flip", "0.03125") == same
 
 
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [("\u2220ABC = 40.5\u00b0", True), ("$\\angle ABC = 40.5^\\circ$", True), ("\u2220ACB = 40.5\u00b0", False)],
+)
+def test_name_of_an_angle(said: str, same: bool) -> None:
+    assert (
+        is_read(said, "advanced_geometry", "40.5\u00b0", "In triangle ACB, find the measure (in degrees) of angle ABC.")
+        == same
+    )
+
+
 def test_sign_of_rounding_elsewhere() -> None:
     assert not is_read("\u2248 31", "lcm", "31")
 
@@ -223,6 +234,7 @@ def test_sign_of_rounding_elsewhere() -> None:
         ("advanced_geometry", "(10.0, -2.0)", "x = 10.0, y = -2.0"),
         ("caesar_cipher", "SEE THE MAP", "see the map"),
         ("codeio", '"a b"', "'a b'"),
+        ("codeio", "false", "False"),
         ("complex_arithmetic", "-1068 - 1273i", "-1,068 - 1,273i"),
         ("countdown", "11 * 4 * (1 + 8)", "11 x 4 x (1 + 8)"),
         ("cryptarithm", "A=1,B=2,C=3", "A=1, B=2 and C=3"),
