@@ -42,7 +42,7 @@ class FakeWorkers:
         self.asked: list[tuple[Problem, list[str]]] = []
         self._make, self._verify = make, verify
 
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         self.specs.append(spec)
         await asyncio.sleep(0)
         return self._make(spec)

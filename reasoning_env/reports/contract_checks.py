@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..errors import GenerationError, ScoringError
+from ..problems.own_tasks import PATIENCE_S
 from ..problems.references import Reference
-from ..problems.stream import Generator
-from ..records import Problem, Verdict
+from ..records import Problem, ProblemSpec, Verdict
 from ..verifiers.shortcuts import last_grid
 from ..workers.watch import CANARY, EXECUTED, Watched
 from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding
 from .probe_findings import FAILURES, GOLD_SCORE
 from .question_checks import Remark, contradictions, giveaways
-from .verifier_probes import CELL, Example, Setting, perturb, reference_answer
+from .verifier_probes import CELL, GENERATION_CPU_S, Example, Setting, perturb, reference_answer
 
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
@@ -59,8 +59,10 @@ ATTACKS: Mapping[str, str] = {
 POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 
-class Workers(Generator, Protocol):
+class Workers(Protocol):
     """The part of a worker pool that the checks use."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
 
@@ -231,10 +233,10 @@ class ContractCheck:
     ) -> list[Finding]:
         """Make the same problem in a process with another hash seed, and score its right answer after JSON."""
         spec = Reference.parse(problem.reference).spec()
-        made = await self.pools.other_hash_seed.generate(spec, 20.0)
+        made = await self.pools.other_hash_seed.generate(spec, PATIENCE_S, cpu_s=GENERATION_CPU_S)
         found = []
         if (made.question, made.answer) != (problem.question, problem.answer):
-            again = await self.pools.first.generate(spec, 20.0)
+            again = await self.pools.first.generate(spec, PATIENCE_S, cpu_s=GENERATION_CPU_S)
             differs = (again.question, again.answer) != (problem.question, problem.answer)
             defect = Defect.PROCESSES_DIFFER if differs else Defect.HASH_SEEDS_DIFFER
             if differs or not self.is_isolated:

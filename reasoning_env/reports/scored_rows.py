@@ -70,7 +70,7 @@ class RowWorkers:
         self._problems = problems
         self._form = form
 
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Return the row of a position. Raises GenerationError behind the last row."""
         if spec.index >= len(self._problems):
             raise GenerationError("there are no more rows")

@@ -21,13 +21,15 @@ from typing import ClassVar, Protocol
 
 from ..errors import GenerationError, ScoringError
 from ..library_facts import FACTS, facts
+from ..problems.own_tasks import PATIENCE_S
 from ..problems.sampling import evaluation_spec
-from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..verifiers.options import option
 from ..verifiers.partial_credit import FORM_SCORE
 from ..verifiers.shortcuts import NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 
+GENERATION_CPU_S = 20.0
+"""Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
@@ -117,8 +119,10 @@ def is_shortcut(probe: str) -> bool:
     return role_of(probe) is PolicyRole.SHORTCUT
 
 
-class Workers(Generator, Protocol):
+class Workers(Protocol):
     """The part of the worker pool that probing uses."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
 
@@ -317,7 +321,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
     failures: list[str] = []
     for number in numbers:
         try:
-            problems.append(await workers.generate(setting.spec(number), 20.0))
+            problems.append(await workers.generate(setting.spec(number), PATIENCE_S, cpu_s=GENERATION_CPU_S))
         except GenerationError as error:
             failures.append(str(error))
             if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far
