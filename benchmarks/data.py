@@ -6,6 +6,8 @@ are 20 tasks, the library's slowest among them. Prints one line of JSON:
 - `rows_s` and `verdicts_s` of each, workers' start included. A row is judged with the right answer and a wrong one.
 - `loop`: shares of the loop's rows whose question came before, is in the evaluation set, or is not served (by cause:
   docs/metrics.md), or whose answer is corrected. `--faults` measures this alone
+- `ours`: shares of the rows of `problems` that repeat a question or ask one of the evaluation set. `--ours` measures
+  this alone. `tools.solve` looks for wrong answers
 - with `--memory 10000,1000000`: the most memory in megabytes of the main process of each command, by rows. The workers'
   replies are stubbed, since their memory does not depend on the rows: one problem and one verdict stand for all. The
   most is reached while Parquet is written
@@ -166,6 +168,18 @@ async def faults_of_loop(count: int) -> dict[str, float]:
     return {name: round(number / (count * len(TASKS)), 4) for name, number in faults.items()}
 
 
+async def faults_of_ours(folder: Path) -> dict[str, float]:
+    """Return the shares of the rows of `problems` that have a fault, counted in the file."""
+    rows = [row for row in read_rows(folder / "ours.parquet", "FILE") if not isinstance(row, Malformed)]
+    keys = [(row["task"], hash_words(row["question"])) for row in rows]
+    async with Session(settings()) as session:
+        held_out = {(each.task, hash_words(each.question)) for each in await session.evaluation_set.problems()}
+    return {
+        "repeated": round(1 - len(set(keys)) / len(keys), 4),
+        "in_evaluation": round(sum(key in held_out for key in keys) / len(keys), 4),
+    }
+
+
 def memory_of_commands(folder: Path, rows: int) -> dict[str, float]:
     """Return the most megabytes of the main process of each command that writes so many rows."""
     made, answered = folder / f"{rows}.parquet", folder / f"{rows}.jsonl"
@@ -225,6 +239,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="rows of each task (default: %(default)s)")
     parser.add_argument("--memory", default="", metavar="ROWS,ROWS", help="measure memory at so many rows instead")
     parser.add_argument("--faults", action="store_true", help="measure the faults of the loop's rows alone")
+    parser.add_argument("--ours", action="store_true", help="measure the faults of the rows of `problems` alone")
     parser.add_argument("--ray", default="", metavar="NODES,NODES", help="measure so many local Ray nodes instead")
     options = parser.parse_args()
     result: dict[str, Any] = {"benchmark": "data"}
@@ -234,6 +249,9 @@ def main() -> None:
             result["ray_rows_s"] = {nodes: rows_of_ray(int(nodes), options.count) for nodes in options.ray.split(",")}
         elif options.faults:
             result["loop"] = asyncio.run(faults_of_loop(options.count))
+        elif options.ours:
+            write_ours(folder, options.count)
+            result["ours"] = asyncio.run(faults_of_ours(folder))
         elif options.memory:
             result["memory_mb"] = {rows: memory_of_commands(folder, int(rows)) for rows in options.memory.split(",")}
         else:
@@ -249,6 +267,7 @@ def main() -> None:
                     "loop": round(2 * len(rows) / scored_s, 1),
                 },
                 "loop": asyncio.run(faults_of_loop(options.count)),
+                "ours": asyncio.run(faults_of_ours(folder)),
             }
     print(json.dumps(result))
 
