@@ -117,8 +117,7 @@ class PreloadedFork:
         return int(self._told.readline())
 
     def poll(self) -> int | None:
-        self.pid  # noqa: B018
-        if self.returncode is None and select.select([self._told], [], [], 0.0)[0]:
+        if self.returncode is None and self.pid and select.select([self._told], [], [], 0.0)[0]:
             self.wait()
         return self.returncode
 
@@ -130,5 +129,6 @@ class PreloadedFork:
         return self.returncode
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        if self.poll() is None:  # else another process may have its id
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
