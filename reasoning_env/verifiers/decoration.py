@@ -144,6 +144,14 @@ def _unquote(text: str) -> str | None:
     return None
 
 
+def _without_quotes_around_json(text: str) -> str | None:
+    """Return a list or an object that stands in quotes as it is: `["a"]` of `"["a"]"`."""
+    if len(text) < 4 or text[0] not in "\"'" or text[0] != text[-1]:
+        return None
+    inner = text[1:-1].strip()
+    return inner if inner[:1] in ("[", "{") and _is_literal(inner) else None
+
+
 STRING = re.compile(
     r"\"(?P<inner>(?:[^\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4}|\\\")*)\"|'(?P<single>(?:[^'\"\\\n]|\\n(?![a-z])|\\u[0-9A-Fa-f]{4})*)'"
 )
@@ -202,20 +210,36 @@ def _without_name(text: str) -> str | None:
 
 
 LABEL = (
-    r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution)|ans|\u7b54\u6848"
-    r"|(?:final|output|resulting)[ _](?:grid|matrix|board|state|string|list|sequence))"
+    r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution|response)|ans|total"
+    r"|(?:(?:final|output|resulting|sorted|new|solved)[ _])?"
+    r"(?:grid|matrix|board|state|string|list|sequence|moves|path|value)"
+    r"|antwort|r\u00e9ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442"
+    r"|\u7b54\u6848|\u7b54\u3048|\u56de\u7b54|\ub2f5|\uc815\ub2f5)"
 )
-"""A name that can only mean the answer: `Answer`, `Final state`. `The answer is` is a sentence, and no label."""
-LABELLED = re.compile(
-    rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}|_{{1,2}})(?i:(?:the|my) )?{LABEL}"
-    r"(?:(?P=mark)[^\S\n]*(?:[:\uff1a]=?|=(?!=)|(?=\n))|[^\S\n]*[:\uff1a][^\S\n]*(?P=mark))(?P<inner>.*)"
+"""A name that can only mean the answer, in several languages: `Answer`, `Final state`, `Respuesta`."""
+LABEL_START = rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}|_{{1,2}})(?i:(?:the|my) )?{LABEL}"
+LABELLED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        LABEL_START + r"(?P=mark)[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|(?=\n))(?P<inner>.*)",
+        LABEL_START + r"[^\S\n]*[:\uff1a][^\S\n]*(?P=mark)(?P<inner>.*)",
+        LABEL_START + r"(?: is|(?P=mark) is|(?P=mark) is(?P=mark))[:\uff1a](?P=mark)?(?P<inner>.*)",
+        LABEL_START + r"(?P=mark)[^\S\n]*(?:\u2014|[-=]>|[\u2192\u27f6\u21d2\u279c\u27a1])(?P<inner>.*)",
+        LABEL_START + r"(?P=mark) - (?P<inner>[A-Za-z]{2}.*)",
+        r"(?s)[Aa]ns\.[^\S\n]+(?P<inner>.*)",
+        r"A:[^\S\n]+(?P<inner>[^:=]+)",
+    )
 )
+"""A label before the answer: `Answer: 5`, `The answer is: 5`, `Answer \u2192 5`, `Answer - yes`, `Ans. 5`, `A: 5`.
+
+`The answer is 5` is a sentence, and no label. A number after a hyphen could be negative.
+"""
 LABELLED_OBJECT = re.compile(rf"(?s)\{{\s*(?P<quote>[\"']?){LABEL}(?P=quote)\s*:\s*(?P<inner>.*\S)\s*\}}")
 
 
 def _without_label(text: str) -> str | None:
     """Return the text after a label, whose first line keeps its blanks where several lines follow the label."""
-    match = LABELLED.fullmatch(text)
+    match = next(filter(None, (pattern.fullmatch(text) for pattern in LABELLED)), None)
     if match is None:
         return None
     inner = match["inner"]
@@ -228,11 +252,20 @@ def _without_object(text: str) -> str | None:
     if match is None:
         return None
     inner = match["inner"].removesuffix(",").rstrip()
+    is_value = TEXT_ON_LINES.fullmatch(inner) or _is_literal(inner) or _without_quotes_around_json(inner) is not None
+    return inner if is_value else None
+
+
+TEXT_ON_LINES = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
+"""A text in quotes with newlines as they are, which JSON would write as escapes."""
+
+
+def _is_literal(text: str) -> bool:
     try:
-        parse_literal(inner)
-    except LiteralError:
-        return None
-    return inner
+        parse_literal(text)
+    except (LiteralError, RecursionError):
+        return False
+    return True
 
 
 def _without_call(text: str) -> str | None:
@@ -277,7 +310,8 @@ def _without_full_stop(text: str) -> str | None:
 
 # ---- marks of its parts
 
-NUMBERED = re.compile(r"\s*(?:\(?|[Ss]tep )(\d{1,5})[.):]\s+(\S.*)", re.ASCII)
+NUMBERED = re.compile(r"\s*(?:\(?|[Ss]tep |[Rr]ow |[Mm]ove |[Ll]ine )(\d{1,5})[.):]\s+(\S.*)", re.ASCII)
+"""A line with a number: `1. up`, `(1) up`, `Step 1: up`, `Row 1: 2 3`."""
 BULLETED = re.compile(r"\s*(?P<bullet>[*\u2022-])\s+(?P<item>\S.*)")
 
 
@@ -300,13 +334,18 @@ def _without_bullets(text: str) -> str | None:
 
 
 def _without_quotation(text: str) -> str | None:
-    """Return several lines without the sign of a quotation before each; None for one line, as in `> 5`."""
+    """Return lines without the sign of a quotation before each.
+
+    None for one line that could be a comparison, as in `> 5`. One with marks, as in `> **5**`, could not.
+    """
     lines = text.split("\n")
-    if len(lines) < 2 or not all(line.startswith("> ") for line in lines):
+    if not all(line.startswith("> ") for line in lines) or (len(lines) == 1 and not text.startswith(MARKED)):
         return None
     return "\n".join(line.removeprefix("> ") for line in lines)
 
 
+MARKED = ("> **", "> `", "> $", "> \\")
+"""A quotation of one line that begins with bold text, backticks or LaTeX."""
 RULE = re.compile(r"-{3,}|\*{3,}")
 """A rule of Markdown. A line of underscores may be a row of a board."""
 
@@ -379,7 +418,7 @@ def _without_latex_signs(text: str) -> str | None:
 
     if "\\" not in text or text.count("\\{") != text.count("\\}"):
         return None
-    return LATEX_PART.sub(printed, text).strip()
+    return LATEX_PART.sub(printed, text.replace("~\\", " \\")).strip()
 
 
 PLAIN_CHARACTERS = str.maketrans(
@@ -388,7 +427,7 @@ PLAIN_CHARACTERS = str.maketrans(
         **dict.fromkeys("\u201c\u201d\u2033", '"'),
         **dict.fromkeys("\u2010\u2011", "-"),
         **dict.fromkeys([*map(chr, range(0x2000, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"], " "),
-        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
+        **dict.fromkeys("\ufe0e\ufe0f\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
         **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)},
         **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
     }
@@ -442,7 +481,26 @@ def _without_doubled_backslashes(text: str) -> str | None:
     return text.replace("\\\\", "\\") if DOUBLED_BACKSLASH.match(text) else None
 
 
-LATEX_COMMANDS = rf"boxed|fbox|framebox|num|{FONTS}|(?:text)?color\{{[A-Za-z]+\}}"
+LATEX_COMMANDS = rf"boxed|fbox|framebox|bbox(?:\[[^\[\]]{{0,100}}\])?|num|{FONTS}|(?:text)?color(?:box)?\{{[A-Za-z]+\}}"
+TAGS = (
+    "b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|ul|ol|center|font|big|blockquote"
+    "|final|final_answer|result|output|solution|response"
+)
+"""Tags of HTML that change how a text looks, and tags that name the answer."""
+CHECK_MARKS = "\u2705\u2714\u2611\U0001f449\u27a1\U0001f3af\U0001f3c6\u2b50\U0001f389\U0001f4a1\U0001f537\U0001f539"
+"""Emoji that point at an answer or praise it. A cross would deny it."""
+POINTED_AT = re.compile(
+    rf"(?s)(?P<before>[{CHECK_MARKS}]\ufe0f?)?(?P<inner>[^{CHECK_MARKS}]*)(?P<after>[{CHECK_MARKS}]\ufe0f?)?"
+)
+
+
+def _without_check_marks(text: str) -> str | None:
+    """Return a text without an emoji before and after it; None where emoji stand in the text, as on a board."""
+    match = POINTED_AT.fullmatch(text)
+    if match is None or not (match["before"] or match["after"]) or "\u274c" in text:
+        return None
+    return match["inner"].strip()
+
 
 DECORATIONS: Mapping[str, Decoration] = {
     "a code fence": Decoration(
@@ -494,13 +552,16 @@ DECORATIONS: Mapping[str, Decoration] = {
         "*16*",
         "16",
     ),
+    # Text of Markdown that is not bold because of its blanks.
+    "bold with blanks": Decoration(_around(r"\*\*(?P<inner>(?:(?!\*\*)[^\n])+)\*\*"), "** 16 **", "16"),
     "backticks": Decoration(_around(r"(?P<ticks>`{1,3})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
     "a string of JSON": Decoration(_decode_string, r'"a \"b\""', 'a "b"'),
     "quotes": Decoration(_unquote, '"16"', "16"),
+    "quotes around JSON": Decoration(_without_quotes_around_json, '"["a"]"', '["a"]'),
     "parentheses": Decoration(_without_parentheses, "(16)", "16"),
     "HTML": Decoration(
         _around(
-            r"(?s)<(?P<tag>b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|ul|ol|center|font|big)(?:\s[^<>]{0,200})?>"
+            rf"(?s)<(?P<tag>{TAGS})(?:\s[^<>]{{0,200}})?>"
             r"(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"
         ),
         "<b>16</b>",
@@ -512,13 +573,15 @@ DECORATIONS: Mapping[str, Decoration] = {
     "a list mark": Decoration(_around(r"[*\u2022][^\S\n]+(?P<inner>[^\n]+)"), "* 16", "16"),
     # A hyphen may be a sign before a number, a variable, a function, a parenthesis or a list of numbers.
     "a hyphen as list mark": Decoration(
-        _around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c]|\[{1,2}[\"'](?![-\d.]))[^\n()*+/^]*)"), "- True", "True"
+        _around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c`]|\[{1,2}[\"'](?![-\d.]))[^\n()*+/^]*)"), "- True", "True"
     ),
-    "an equals sign": Decoration(_around(r"=\s*(?P<inner>[^=\s][^=]*)"), "= 16", "16"),
+    "an equals sign": Decoration(_around(r"=\s*(?P<inner>[^=\s>][^=]*)"), "= 16", "16"),
     "a variable": Decoration(_without_name, "x = [1, 2]", "[1, 2]"),
     "an arrow": Decoration(
-        _around(r"(?s)(?:->[^\S\n]|[\u2192\u27f6\u21d2\u279c])\s*(?P<inner>.*)"), "\N{RIGHTWARDS ARROW} 16", "16"
+        _around(r"(?s)(?:[-=]>[^\S\n]|[\u2192\u27f6\u21d2\u279c])\s*(?P<inner>.*)"), "\N{RIGHTWARDS ARROW} 16", "16"
     ),
+    "a list mark before bold text": Decoration(_around(r"-[^\S\n]+(?P<inner>\*\*[^*\n]+\*\*)"), "- **16**", "**16**"),
+    "an emoji": Decoration(_without_check_marks, "\N{WHITE HEAVY CHECK MARK} 16", "16"),
     "an array of numpy": Decoration(
         _around(r"(?s)(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(].*[\])])(?:,\s?dtype=[\w.]{1,20})?\)"),
         "np.array([1, 2])",
@@ -541,7 +604,11 @@ DECORATIONS: Mapping[str, Decoration] = {
     "LaTeX's signs": Decoration(
         _without_latex_signs, r"\text{A} \rightarrow \neg B", "A \N{RIGHTWARDS ARROW} \N{NOT SIGN}B"
     ),
+    "a sign in braces": Decoration(lambda text: text.replace("{-}", "-"), "{-}16", "-16"),
     "HTML's signs": Decoration(_without_html_signs, "1.6 &times; 10<sup>3</sup>", "1.6 \N{MULTIPLICATION SIGN} 10^3"),
     "Unicode's quotes and blanks": Decoration(_plain_characters, "R\u2019\u00a0U", "R' U"),
+    "brackets": Decoration(
+        _around(r"(?:\[|(?P<brace>\{))(?P<inner>[^\[\]{}(),;:\"'\n]+)(?(brace)\}|\])"), "[16]", "16"
+    ),
 }
 """Decorations of answers, by name. The first that an answer has is taken off."""

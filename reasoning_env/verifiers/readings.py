@@ -75,6 +75,8 @@ QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
 ANGLE_NAME = re.compile(r"(?:\u2220|\\angle)\s?(?P<name>[A-Z]{3})\s?=\s?")
 r"""The name of an angle: `\u2220ABC = `, `\angle ABC = `."""
+VARIABLE_NAME = re.compile(r"(?P<name>[A-Za-z]):\s?")
+"""The name of a variable that the question asks for: `x: `."""
 ROUNDED = re.compile(r"\s?(?:\u2248|\\approx(?![a-z]))\s?")
 """The sign before a rounded number."""
 NAME_OF_VALUE = re.compile(r"\A(?:[A-Za-z]\w{0,10}\s?)?=\s?")
@@ -98,6 +100,10 @@ BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 COMPLEX_CALL = re.compile(r"complex\((?P<real>-?[\d.]{1,50}),\s?(?P<sign>-?)(?P<part>[\d.]{1,50})\)", re.ASCII)
 """A complex number of Python: `complex(4, -7)`."""
+TURNED_COMPLEX = re.compile(
+    r"(?P<imaginary>[-+]?\s?[\d.]{1,50}\s?[*\u22c5\u00b7]?\s?[ijIJ])\s?(?P<real>[-+]\s?[\d.]{1,50})", re.ASCII
+)
+"""A complex number with its imaginary part first: `-7i + 4`."""
 COMMA_OF_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 PLUS_MINUS = re.compile(r"\+\s?-(?=\s?\d)")
 """The signs of `1 + -2i`, which is `1 -2i`."""
@@ -297,6 +303,9 @@ def _number(said: str, right: str, question: str) -> str | None:
     angle = ANGLE_NAME.match(said)
     if angle is not None and re.search(rf"(?:\bangle |\u2220){angle['name']}\b", question):
         said = said[angle.end() :]
+    variable = VARIABLE_NAME.match(said)
+    if variable is not None and re.search(rf"\b(?:for|of) {variable['name']}\b", question):
+        said = said[variable.end() :]
     *equal, last = said.split("=") if said.count("=") < MAX_SIDES else (said,)
     if equal and all(_number(side.strip(), right, question) == right for side in equal):
         said = last.strip()
@@ -449,6 +458,10 @@ def _complex(said: str) -> str:
     called = COMPLEX_CALL.fullmatch(said)
     if called is not None:
         return f"{called['real']}{called['sign'] or '+'}{called['part']}i"
+    turned = TURNED_COMPLEX.fullmatch(said)
+    if turned is not None:
+        sign = "" if turned["imaginary"][0] in "+-" else "+"
+        said = f"{turned['real'].replace(' ', '')}{sign}{turned['imaginary']}"
     return PLUS_MINUS.sub("-", IMAGINARY.sub("", COMMA_OF_THOUSANDS.sub("", said)))
 
 
@@ -485,10 +498,20 @@ def _json_string(said: str) -> str | None:
 
 
 def _is_same_list(said: str, right: str) -> bool:
+    expected = _elements(right)
     elements = _elements(said)
     if elements is None and "," in said and said[:1] not in "[({":
         elements = _elements(f"[{said}]")
-    return elements is not None and elements == _elements(right)
+    if elements is None and isinstance(expected, list) and expected:
+        elements = _elements(f"[{', '.join(_listed_numbers(said))}]")
+    return elements is not None and elements == expected
+
+
+def _listed_numbers(said: str) -> list[str]:
+    """Return the numbers of `1 2`, `[1 2]` or lines; [] for other text."""
+    inner = said[1:-1] if said[:1] == "[" and said[-1:] == "]" else said
+    numbers = inner.split()
+    return numbers if all(map(NUMBER.fullmatch, numbers)) else []
 
 
 def _elements(text: str) -> object | None:
@@ -526,7 +549,7 @@ def _sequence(said: str, separator: str) -> str | None:
     if items is None:
         bracketed = re.fullmatch(r"(?s)\[([^\[\]]*)\]|\(([^()]*)\)|\{([^{}]*)\}", said)
         inner = next(filter(None, bracketed.groups()), "") if bracketed else said
-        items = [_unquoted(item.strip()) for item in _split(inner, separator)]
+        items = [_unquoted(item.strip()) for item in _split(AND_BEFORE_LAST.sub(", ", inner), separator)]
     if not isinstance(items, list) or not all(isinstance(item, (str, int)) for item in items):
         return None
     words = [str(item).strip() for item in items]
@@ -556,6 +579,21 @@ def _unquoted(word: str) -> str:
 
 
 WORD = re.compile(r"[^\W\d_]+")
+AND_BEFORE_LAST = re.compile(r",? and (?=[^\s,;]+\Z)")
+"""The conjunction of `a, b and c` and `a, b, and c`."""
+TABLE_ROW = re.compile(r"\s*\|([^|\n]+)\|([^|\n]+)\|\s*")
+
+
+def _pairs_of_table(said: str) -> str | None:
+    """Return the rows of a table of two columns, without its head, as `a: b` on lines; None for other text."""
+    head, rule, *lines = said.split("\n") if said.count("\n") > 1 else ("", "")
+    if not TABLE_ROW.fullmatch(head) or not RULE.fullmatch(rule):
+        return None
+    rows = [TABLE_ROW.fullmatch(line) for line in lines if line.strip()]
+    pairs = [f"{row[1].strip()}: {row[2].strip()}" for row in rows if row]
+    return "\n".join(pairs) if len(pairs) == len(rows) else None
+
+
 ROLE = re.compile(
     r"(?:and\s)?(?P<quote>[\"']?)(?P<name>\w+)(?P=quote)(?:\s?(?::|=|->|\u2192)\s?|\s[-\u2013\u2014]\s)"
     r"(?P<other>[\"']?)(?:(?:an?|the)\s)?(?P<role>\w+)(?P=other)",
@@ -569,12 +607,13 @@ def _claims(said: str) -> str | None:
     roles = _roles(said)
     if roles is not None:
         return roles
-    claims = [part.strip() for part in re.split(r"[;\n]|\.(?=\s)", said)]
+    claims = [part.strip().replace(" is the ", " is a ") for part in re.split(r"[;\n]|\.(?=\s)", said)]
     return ", ".join(filter(None, claims)) if claims[0] else None
 
 
 def _roles(said: str) -> str | None:
     """Return the claims that names with roles make, in pairs or in a dictionary; None for other text."""
+    said = _pairs_of_table(said) or said
     inner = said[1:-1] if said[:1] == "{" and said[-1:] == "}" else said.rstrip(".")
     parts = [part.strip() for part in re.split(r"[;,\n]|\.(?=\s)|\sand\s", inner)]
     matches = [ROLE.fullmatch(part) for part in parts if part]
@@ -584,7 +623,7 @@ def _roles(said: str) -> str | None:
 
 def _letter_values(said: str) -> str | None:
     """Return letters and digits as `A=1,B=2`, from pairs in a dictionary, on lines or between commas or semicolons."""
-    said = said.strip()
+    said = _pairs_of_table(said) or said.strip()
     if said[:1] == "{" and said[-1:] == "}":
         said = said[1:-1].strip()
     parts = [QUOTED_SIGN.sub(r"\2", part.strip()) for part in re.split(r"[,;\n]|\band\b|(?<=\d)\s(?=[A-Z])", said)]

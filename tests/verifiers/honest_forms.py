@@ -206,6 +206,25 @@ DECORATED: Mapping[str, Form] = {
     "a dot as list mark": _line("\u2022 ANSWER"),
     "a star as list mark": _line("* ANSWER", besides="*"),
     "a heading": _line("## ANSWER"),
+    "a label of a sentence": _frame("The final answer is: ANSWER"),
+    "a bold label of a sentence": _line("**The answer is:** ANSWER"),
+    "a label with an arrow": _line("Answer \u2192 ANSWER"),
+    "a label with a dash": _frame("Final answer \u2014 ANSWER"),
+    "a short label": _frame("Ans. ANSWER"),
+    "a letter as label": _line("A: ANSWER", besides=":="),
+    "a label in another language": _line("Respuesta: ANSWER"),
+    "a response": _frame("Response: ANSWER"),
+    "a double arrow": _line("=> ANSWER"),
+    "a quotation": _line("> **ANSWER**", besides="*"),
+    "bold with a blank": _line("**ANSWER **", besides="*"),
+    "a bold item": _line("- **ANSWER**", besides="*"),
+    "a box with a frame": _line("\\bbox[5px]{ANSWER}"),
+    "a coloured box": _line("\\colorbox{yellow}{ANSWER}"),
+    "a tag of one's own": _frame("<final_answer>ANSWER</final_answer>"),
+    "a check mark after it": _line("ANSWER \u2705", besides="\u2705"),
+    "a hand that points": _line("\U0001f449 ANSWER", besides="\u2705"),
+    "a placeholder's brackets": _line("[ANSWER]", besides="[](){},;:\"'"),
+    "JSON with newlines as they are": _frame('{"answer": "ANSWER"}'),
     "dollars in a box": _line("\\boxed{$ANSWER$}"),
     "dollars in a box in dollars": lambda answer, question: f"$\\boxed{{${answer.strip('$')}$}}$",
     "emphasis in LaTeX": _line("\\emph{ANSWER}"),
@@ -592,6 +611,9 @@ def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 BOARDS: Mapping[str, Form] = {
+    "a label for each row": _on_several_lines(
+        _rows_as(lambda rows: "\n".join(f"Row {number}: {' '.join(row)}" for number, row in enumerate(rows, 1)))
+    ),
     "single blanks": _rows_as(lambda rows: "\n".join(map(" ".join, rows))),
     "double blanks": _rows_as(lambda rows: "\n".join(map("  ".join, rows))),
     "tabs": _rows_as(lambda rows: "\n".join(map("\t".join, rows))),
@@ -709,7 +731,13 @@ def _numbered(template: str) -> Callable[[list[str]], str]:
     return lambda items: "\n".join(template.format(n, item) for n, item in enumerate(items, 1))
 
 
+def _table(left: str, right: str, rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join((f"| {left} | {right} |", "|---|---|", *(f"| {row[0]} | {row[1]} |" for row in rows)))
+
+
 WORDS: Mapping[str, Form] = {
+    "and": _items_as(lambda words: f"{', '.join(words[:-1])} and {words[-1]}"),
+    "and after a comma": _items_as(lambda words: f"{', '.join(words[:-1])}, and {words[-1]}"),
     "no blanks after commas": _items_as(",".join),
     "blanks after commas": _items_as(", ".join),
     "JSON": _items_as(json.dumps),
@@ -741,6 +769,8 @@ LADDERS: Mapping[str, Form] = {
     ),
 }
 LETTER_VALUES: Mapping[str, Form] = {
+    "a table": _items_as(lambda pairs: _table("Letter", "Digit", [pair.split("=") for pair in pairs])),
+    "and": _items_as(lambda pairs: f"{', '.join(pairs[:-1])} and {pairs[-1]}"),
     "blanks after commas": _items_as(", ".join),
     "colons": _items_as(lambda pairs: ", ".join(pair.replace("=", ": ") for pair in pairs)),
     "colons without blanks": _items_as(lambda pairs: ",".join(pair.replace("=", ":") for pair in pairs)),
@@ -885,6 +915,10 @@ CLAIMS: Mapping[str, Form] = {
     "names with roles": _replaced((r" is an? ", ": "), (r",? and ", ", "), (r"\.$", "")),
     "names with roles on lines": _replaced((r" is an? ", ": "), (r",? and |, ", "\n"), (r"\.$", "")),
     "a dictionary": lambda answer, question: json.dumps(dict(re.split(" is an? ", claim) for claim in _claims(answer))),
+    "a table": lambda answer, question: _table(
+        "Name", "Role", [re.split(" is an? ", claim) for claim in _claims(answer)]
+    ),
+    "the definite article": _replaced((r" is an? ", " is the ")),
     "lower case": lambda answer, question: answer.lower(),
     "quotes": lambda answer, question: '"' + answer.rstrip(".") + '"',
 }
@@ -924,6 +958,7 @@ def _latex_formula(answer: str) -> str:
 
 COMPLEX: Mapping[str, Form] = {
     "no blanks": _replaced((" ", "")),
+    "the imaginary part first": _replaced((r"^(\S+) ([-+]) (\S+)$", r"\2\3 + \1"), (r"\+ -", "- ")),
     "no decimals": _replaced((r"\.0+(?!\d)", "")),
     "j": _replaced(("i", "j")),
     "a star before i": _replaced(("i", "*i")),

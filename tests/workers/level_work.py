@@ -203,8 +203,10 @@ HARDLY_HARDER: Mapping[str, str] = {
 }
 """Tasks whose levels change little that can be measured, with the reason."""
 FEW_QUESTIONS: Mapping[str, str] = {
+    "caesar_cipher": "from level 0.5 on the library's text has a hundred sentences or fewer of a level's length",
     "coin_flip": "at level 0 there are 68 pairs of throws and heads",
     "jugs": "the library's answer is one of many right plans; at level 0 it has some forty",
+    "knight_swap": "at level 0 one plan of eight moves solves several boards",
     "modulo_grid": "at level 0 the answer is one of some forty grids, each of a divisor and a remainder",
     "n_queens": "at level 0 the answer is one of the 40 solutions on a board of seven",
     "products": "at level 0 both factors have one digit",
