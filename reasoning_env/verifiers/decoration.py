@@ -344,8 +344,8 @@ def _without_quotation(text: str) -> str | None:
     return "\n".join(line.removeprefix("> ") for line in lines)
 
 
-MARKED = ("> **", "> `", "> $", "> \\")
-"""A quotation of one line that begins with bold text, backticks or LaTeX."""
+MARKED = ("> **", "> `")
+"""The beginnings of a quotation of one line."""
 RULE = re.compile(r"-{3,}|\*{3,}")
 """A rule of Markdown. A line of underscores may be a row of a board."""
 

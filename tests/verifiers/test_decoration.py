@@ -247,6 +247,7 @@ def test_text_beside_answer(answer: str) -> None:
         ("$4$ $5$", "4 5"),
         ("$4 or $5", "$4 or $5"),
         ("\\neq 4", "\\neq 4"),
+        ("> $4$", "> 4"),
     ],
 )
 def test_marks_of_parts(answer: str, reading: str) -> None:
