@@ -5,6 +5,7 @@ The longest test files run first, so that no core idles at the end.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
 from tests.preloaded_library import fresh_children, preloading
+
+# Modules, tests and their parameters are a million objects, which live to the end.
+gc.set_threshold(100_000, 20, 100)
 
 # Modules that take seconds to import are imported once for all processes of the tests.
 PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
@@ -46,6 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, name in enumerate(LONGEST) if item.path.name.startswith(name)), len(LONGEST))
 
     items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -89,6 +89,7 @@ def test_batches_reach_the_trainer(start: StartDemo, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     command = [sys.executable, str(FRONT_DOOR), "demo", "--dumps-dir", str(tmp_path), "--batches", "1000"]
+    command += ["--tasks", TASKS]
     ours, its = pty.openpty()
     with subprocess.Popen([*command, "--server-type", "openai"], stdout=its, stderr=its) as process:
         os.close(its)

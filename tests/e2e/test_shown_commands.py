@@ -68,15 +68,15 @@ REPEATS = "evaluate --config configs/vllm.yaml --repeats 4"
 KEY = ("--openai.api_key", "x")
 JUDGE = "judge --port 8400"
 SERVER = f"--openai.base_url http://localhost:9001/v1 --openai.model_name {MODEL}"
-SERVE = [
-    "serve --config configs/vllm.yaml",
-    "serve --config run.yaml",
-    "serve --config run.yaml --env.instance $n",
-    "serve --config run.yaml --env.instance 1 --env.steps_per_eval 0",
-    f"serve --env.tokenizer_name {MODEL} {SERVER}",
+SERVE = ["serve --config configs/vllm.yaml", f"serve --env.tokenizer_name {MODEL} {SERVER}"]
+SERVE_SETTINGS = {
+    "serve --config run.yaml": "instance: 0",
+    "serve --config run.yaml --env.instance $n": "instance: 7",
+    "serve --config run.yaml --env.instance 1 --env.steps_per_eval 0": "steps_per_eval: 0",
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
-    f"--env.rollout_server_url http://localhost:8000 {SERVER}",
-]
+    f"--env.rollout_server_url http://localhost:8000 {SERVER}": "max_token_length: 4096",
+}
+"""Variants of the commands that feed a trainer, and a line of the settings that each prints."""
 BY_HAND = (
     "serve --tasks gcd,chain_sum --env.tokenizer_name reasoning_gym_testing/tokenizer --env.use_wandb false "
     "--env.total_steps 10"
@@ -101,12 +101,14 @@ AUDIT_JSON = "audit --json"
 AUDIT = {
     "audit": "gcd",
     "audit --tasks gcd --levels defaults,1": "gcd",
-    "audit --html audit.html": "audit.html",
-    "audit --from audit.json --html audit.html": "audit.html",
-    AUDIT_JSON: '"gcd"',
     "audit --plain": "gcd",
     "audit --fail-on medium": "gcd",
 }
+AUDIT_AGAIN = {
+    "audit --from audit.json --html audit.html": "audit.html",
+    "audit --html audit.html": "audit.html",
+}
+"""Commands that show an audit; the tests give them a file of `audit --json`."""
 AUDIT_SCORES = "audit --score my_rewards:score --rows rows.jsonl --gold answer"
 ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
@@ -209,8 +211,11 @@ def test_every_shown_command_is_tested() -> None:
         *COMPARE,
         *LOOK,
         *AUDIT,
+        AUDIT_JSON,
+        *AUDIT_AGAIN,
         AUDIT_SCORES,
         *SERVE,
+        *SERVE_SETTINGS,
         BY_HAND,
     }
     assert set(shown_commands(README) + shown_commands(DOCS)) == run
@@ -281,9 +286,20 @@ def test_tasks_score_settings(newcomer: Newcomer, command: str, said: str) -> No
 
 @pytest.mark.parametrize(("command", "said"), AUDIT.items())
 def test_audit(newcomer: Newcomer, command: str, said: str) -> None:
-    if "--from" in command:
-        (newcomer.folder / "audit.json").write_text(newcomer.run(AUDIT_JSON, None, *ONE_TASK))
-    more = [] if "--tasks" in command or "--from" in command else ONE_TASK
+    more = [] if "--tasks" in command else ONE_TASK
+    assert said in newcomer.run(command, None, *more)
+
+
+@pytest.fixture(scope="module")
+def audit_json(newcomer: Newcomer) -> Path:
+    path = newcomer.folder / "audit.json"
+    path.write_text(newcomer.run(AUDIT_JSON, None, *ONE_TASK))
+    return path
+
+
+@pytest.mark.parametrize(("command", "said"), AUDIT_AGAIN.items())
+def test_audit_is_shown_again(newcomer: Newcomer, audit_json: Path, command: str, said: str) -> None:
+    more = [] if "--from" in command else ["--from", str(audit_json)]
     assert said in newcomer.run(command, None, *more)
 
 
@@ -325,6 +341,12 @@ def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) 
         serve = newcomer.start(command, replaced, *more)
         wait_until(lambda: trainer.batches or not serve.check(), "a batch")
         assert serve.end(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(("command", "said"), SERVE_SETTINGS.items())
+def test_settings_of_serve(newcomer: Newcomer, command: str, said: str) -> None:
+    replaced = {there: here for there, here in {MODEL: TOKENIZER, "$n": "7"}.items() if there in command.split()}
+    assert said in newcomer.run(command, replaced, "--print-config")
 
 
 def test_serve_by_hand(newcomer: Newcomer, processes: Processes, run_api: RunApi) -> None:

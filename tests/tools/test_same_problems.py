@@ -11,8 +11,11 @@ from tools.same_problems import Change, main
 pytestmark = pytest.mark.slow
 
 FEW = ["--count", "1", "--judged", "1"]
-SENSITIVE = "arc/*,code/*,cognition/*,logic/*,algebra/*"
-"""Categories with tasks that were seen to depend on hash seeds, files of the machine or floats."""
+SENSITIVE = (
+    "arc_agi,codeio,color_cube_rotation,figlet_font,intermediate_integration,knight_swap,list_functions,"
+    "polynomial_equations,propositional_logic,rearc,rubiks_cube,zebra_puzzles"
+)
+"""Tasks that were seen to depend on hash seeds, files of the machine or floats, and others of their kinds."""
 
 
 def test_same_problems_everywhere(capsys: pytest.CaptureFixture[str]) -> None:

@@ -320,7 +320,8 @@ LONG = 60_000
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_linear_time(piece: str) -> None:
-    for wrapping in WRAPPED:
+    first = PIECES.index(piece) % 3
+    for wrapping in WRAPPED[first::3]:
         text = wrapping.replace("B", piece * (LONG // len(piece)))
         begun = process_time()
         last(text)

@@ -100,8 +100,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) 
 
 
 def _is_compared(spec: ProblemSpec) -> bool:
-    """Whether the library is called directly too: at the hardest level only for tasks with special generation."""
-    return spec.task in (*ALTERNATING, "composite") or (spec.level != 1.0 and spec.seed != SEEDS[0])
+    """Whether the library is called directly too: at levels only for tasks with special generation."""
+    return spec.task in (*ALTERNATING, "composite") or (spec.level is None and spec.seed != SEEDS[0])
 
 
 async def _through_workers() -> list[Served]:

@@ -105,31 +105,50 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def tab() -> Iterator[Any]:
+    """A tab of a browser, which the tests use one after the other: a new one costs a second of processor time."""
     with playwright.sync_playwright() as driver:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        opened = driver.chromium.launch(executable_path=BROWSER, args=arguments)
+        browser = driver.chromium.launch(executable_path=BROWSER, args=arguments)
+        opened = browser.new_page()
+        opened.set_default_timeout(30_000)
         yield opened
-        opened.close()
+        browser.close()
 
 
 class View:
-    """A page that is open, and all that went wrong on it."""
+    """A page in the tab, and all that goes wrong on it."""
 
-    def __init__(self, browser: Any, path: Path, width: int = 1200, scheme: str = "light") -> None:
+    def __init__(self, tab: Any, path: Path, width: int = 1200, scheme: str = "light") -> None:
         self.faults: list[str] = []
-        self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        self.page.set_default_timeout(30_000)
-        self.page.on("console", lambda message: self.faults.append(message.text))
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
-        self.page.on("request", lambda request: self._note_request(request.url, path.as_uri()))
-        self.page.goto(path.as_uri())
+        self.page = tab
+        self._own = path.as_uri()
+        self._listeners = {
+            "console": lambda message: self.faults.append(message.text),
+            "pageerror": lambda error: self.faults.append(str(error)),
+            "dialog": lambda dialog: self.faults.append(dialog.message),
+            "request": self._note_request,
+        }
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.emulate_media(color_scheme=scheme)
+        tab.goto("about:blank")
+        for event, listener in self._listeners.items():
+            tab.on(event, listener)
+        self.open(self._own)
+
+    def open(self, url: str) -> None:
+        self.page.goto(url)
         self.page.wait_for_selector("html[data-ready]")
 
-    def _note_request(self, url: str, own: str) -> None:
-        if url != own and not url.startswith("data:"):
-            self.faults.append(url)
+    def close(self) -> None:
+        """Stop to listen; nothing may have gone wrong."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        assert self.faults == []
+
+    def _note_request(self, request: Any) -> None:
+        if request.url.partition("#")[0] != self._own and not request.url.startswith("data:"):
+            self.faults.append(request.url)
 
     def show(self, view: str) -> None:
         self.page.click(f"nav button[data-view={view}]")
@@ -153,28 +172,26 @@ class View:
 
 
 @pytest.fixture
-def view(browser: Any, pages: dict[str, Path]) -> Iterator[View]:
-    opened = View(browser, pages["usual"])
+def view(tab: Any, pages: dict[str, Path]) -> Iterator[View]:
+    opened = View(tab, pages["usual"])
     yield opened
-    assert opened.faults == []
-    opened.page.close()
+    opened.close()
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), [("usual", 1200, "light"), ("hostile", 360, "dark")])
-def test_views_open_without_faults(browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str) -> None:
-    view = View(browser, pages[name], width, scheme)
+def test_views_open_without_faults(tab: Any, pages: dict[str, Path], name: str, width: int, scheme: str) -> None:
+    view = View(tab, pages[name], width, scheme)
     for number in range(view.page.locator("#run option").count()):
         view.page.select_option("#run", index=number)
         for tab in view.page.locator("nav button").all():
             tab.click()
             assert view.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert view.faults == []
     assert view.page.evaluate("window.ran") is None
-    view.page.close()
+    view.close()
 
 
-def test_hostile_text_is_inert(browser: Any, pages: dict[str, Path]) -> None:
-    view = View(browser, pages["hostile"])
+def test_hostile_text_is_inert(tab: Any, pages: dict[str, Path]) -> None:
+    view = View(tab, pages["hostile"])
     view.show("rollouts")
     shown = {}
     for _ in HOSTILE:
@@ -194,12 +211,11 @@ def test_hostile_text_is_inert(browser: Any, pages: dict[str, Path]) -> None:
     assert view.choose(f_task="gcd") == "0"
     view.page.select_option("#run", index=1)
     assert view.choose(f_task="gcd") == "30"
-    assert view.faults == []
-    view.page.close()
+    view.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_hostile_evaluations_are_inert(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+def test_hostile_evaluations_are_inert(tab: Any, tmp_path: Path, width: int, scheme: str) -> None:
     evil = HOSTILE[2]
     folders = []
     for name, number in (("<img src=x onerror='window.ran = true'>", 0), (evil.replace("/", ""), 1)):
@@ -213,7 +229,7 @@ def test_hostile_evaluations_are_inert(browser: Any, tmp_path: Path, width: int,
         folders.append(str(write_evaluation(tmp_path / f"{number}{name}", *groups, extra, results=results)))
     page = tmp_path / "both.html"
     compare_command([*folders, "--html", str(page)])
-    view = View(browser, page, width, scheme)
+    view = View(tab, page, width, scheme)
     view.page.click(".unlike summary")
     assert evil in view.page.inner_text(".unlike")
     view.page.click("#compare .wide:last-child tbody tr:first-child")
@@ -221,8 +237,7 @@ def test_hostile_evaluations_are_inert(browser: Any, tmp_path: Path, width: int,
     assert view.page.locator(":is(main, #both) :is(script, img, svg, iframe, style, link, meta, base)").count() == 0
     assert view.page.evaluate("document.documentElement.scrollWidth") <= width
     assert view.page.evaluate("window.ran") is None
-    assert view.faults == []
-    view.page.close()
+    view.close()
 
 
 def test_filters(view: View) -> None:
@@ -242,8 +257,8 @@ def test_filters(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_corrected_answer_is_said(browser: Any, pages: dict[str, Path]) -> None:
-    view = View(browser, pages["hostile"])
+def test_corrected_answer_is_said(tab: Any, pages: dict[str, Path]) -> None:
+    view = View(tab, pages["hostile"])
     view.show("rollouts")
     view.choose(f_outcome="right")
     assert "CORRECTED: THE LIBRARY'S OWN IS" in view.page.inner_text("#group").upper()
@@ -349,28 +364,25 @@ def test_table_as_csv(view: View) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_link_restores_what_is_shown(browser: Any, view: View) -> None:
+def test_link_restores_what_is_shown(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="lcm", f_text="idea", l_low="0.2")
     for key in ("Escape", "j", "j"):
         view.page.keyboard.press(key)
     view.page.select_option(".chips select", index=1)
     parts = "#found, #list li[aria-current], .chips [aria-pressed=true], .pair h3"
-    again = browser.new_page()
-    again.goto(view.page.url)
-    again.wait_for_selector("html[data-ready]")
-    assert again.locator(parts).all_inner_texts() == view.texts(parts)
-    assert again.input_value("#l-low") == "0.2"
-    again.close()
+    link, shown = view.page.url, view.texts(parts)
+    view.page.goto("about:blank")
+    view.open(link)
+    assert view.texts(parts) == shown
+    assert view.page.input_value("#l-low") == "0.2"
 
 
-def test_link_with_unknown_names(browser: Any, pages: dict[str, Path]) -> None:
-    page = browser.new_page()
-    page.goto(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
-    page.wait_for_selector("html[data-ready]")
-    assert page.input_value("#curves select[aria-label=task]") == "maze"
-    assert page.input_value("#curves select[aria-label=figure]") == "score"
-    page.close()
+def test_link_with_unknown_names(view: View, pages: dict[str, Path]) -> None:
+    view.page.goto("about:blank")
+    view.open(f"{pages['usual'].as_uri()}#curves?curveTask=maze&figure=x&run=nobody&smooth=9&axis=__proto__&curve=y")
+    assert view.page.input_value("#curves select[aria-label=task]") == "maze"
+    assert view.page.input_value("#curves select[aria-label=figure]") == "score"
 
 
 def test_saved_rollouts_are_dumps(view: View, tmp_path: Path) -> None:
@@ -400,14 +412,14 @@ def test_two_rollouts_beside_each_other(view: View) -> None:
     assert "lost" in marked
 
 
-def test_evaluations_by_step(browser: Any, tmp_path: Path) -> None:
+def test_evaluations_by_step(tab: Any, tmp_path: Path) -> None:
     for number, step in enumerate((10, 20, 30)):
         lines = [group(rollout(float(index < 4 * number)), index=index, seed=index) for index in range(12)]
         results = {**RESULTS, "step": step, "started": f"2026-01-01T0{number}:00:00+0000"}
         write_evaluation(tmp_path / "evals" / f"m-{step}", *lines, results=results)
     page = tmp_path / "page.html"
     report_command([str(tmp_path / "evals"), "-o", str(page)], default_folder=tmp_path, program="env")
-    view = View(browser, page)
+    view = View(tab, page)
     assert view.page.locator("#run optgroup option").all_text_contents() == ["m, step 10", "m, step 20", "m, step 30"]
     view.show("curves")
     rows = view.page.locator("#curves tbody tr").all_inner_texts()
@@ -415,16 +427,13 @@ def test_evaluations_by_step(browser: Any, tmp_path: Path) -> None:
     assert view.texts(".mini b") == ["0.67"]
     view.show("compare")
     assert view.page.locator("#compare .stack > .card:first-child tbody tr").count() == 1
-    assert view.faults == []
-    view.page.close()
+    view.close()
 
 
-def test_title_names_the_run(browser: Any, pages: dict[str, Path]) -> None:
-    page = browser.new_page()
-    page.goto(f"{pages['usual'].as_uri()}#runs")
-    page.wait_for_selector("html[data-ready]")
-    assert page.locator("#compare").is_visible()
-    page.click("nav button[data-view=overview]")
-    assert page.title().endswith("· Overview")
-    assert page.title().split(" · ")[0] == page.locator("#run option:checked").inner_text()
-    page.close()
+def test_title_names_the_run(view: View, pages: dict[str, Path]) -> None:
+    view.page.goto("about:blank")
+    view.open(f"{pages['usual'].as_uri()}#runs")
+    assert view.page.locator("#compare").is_visible()
+    view.page.click("nav button[data-view=overview]")
+    assert view.page.title().endswith("· Overview")
+    assert view.page.title().split(" · ")[0] == view.page.locator("#run option:checked").inner_text()
