@@ -3,6 +3,9 @@
 PYTHONS = python3.13 python3.12 python3.11 python3
 RUN     = .venv/bin/python
 INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
+# Tests often wait for processes: three at once keep two cores busy.
+# Its many processes read the modules that the first one compiled, whatever the user's shell says.
+PYTEST  = PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Every module in benchmarks/ whose name does not begin with an underscore, but those that take hours and PyTorch.
 BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_% benchmarks/learning%,$(wildcard benchmarks/*.py))))
 FAILED  = echo "Installation failed. If the log above says that 'pycosat' could not be built, install a C compiler and" \
@@ -11,12 +14,13 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo learn integrations integrations-vllm test lint bench dist docs clean
+.PHONY: help demo learn integrations integrations-vllm test test-slow lint bench dist docs clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
 	@echo "make learn   a tiny model learns from groups that run-api hands on, with PyTorch: some minutes on two cores, no GPU"
-	@echo "make test    all tests"
+	@echo "make test    all tests but the slow ones"
+	@echo "make test-slow   whole runs with real kills, attacks, every task, the page in a browser"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
 	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, RLVE-Gym, reasoning-core and others' audits, each in an environment of its own (20 GB)"
@@ -25,7 +29,7 @@ help:
 	@echo "make docs    the documentation as a site in build/site, its links checked"
 	@echo "make clean   delete .venv, build results and caches"
 	@echo
-	@echo 'ARGS="..."     further arguments for demo, learn, test and bench: make test ARGS="-k pool -x"'
+	@echo 'ARGS="..."     further arguments for demo, learn, test, test-slow and bench: make test ARGS="-k pool -x"'
 	@echo "PYTHON=path    the interpreter (3.11 to 3.13) to make .venv with; an existing .venv is kept until make clean"
 
 demo: .venv/installed
@@ -34,10 +38,11 @@ demo: .venv/installed
 learn: .venv/installed-learn
 	$(RUN) -m learn $(ARGS)
 
-# Tests often wait for processes: three at once keep two cores busy.
-# Its many processes read the modules that the first one compiled, whatever the user's shell says.
 test: .venv/installed-dev
-	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: .venv/installed-dev
+	$(PYTEST) -m slow $(ARGS)
 
 lint: .venv/installed-dev
 	$(RUN) -m ruff check

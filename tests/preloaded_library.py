@@ -112,6 +112,10 @@ class PreloadedFork:
         connection.close()
         self.returncode: int | None = None
 
+    def __del__(self) -> None:
+        """Close the connection of a fork that nobody waited for; like `Popen`, say nothing of one that has ended."""
+        self._told.close()
+
     @cached_property
     def pid(self) -> int:
         return int(self._told.readline())
