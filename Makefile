@@ -2,7 +2,8 @@
 
 PYTHONS = python3.13 python3.12 python3.11 python3
 RUN     = .venv/bin/python
-INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
+# Python compiles what is imported: compiling all packages took a minute of the installation.
+INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile -c constraints.txt
 # Tests often wait for processes: three at once keep two cores busy.
 # Its many processes read the modules that the first one compiled, whatever the user's shell says.
 PYTEST  = PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
