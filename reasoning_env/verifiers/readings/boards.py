@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..decoration import are_nested
+from ..decoration.brackets import are_nested
 from ..literals import LiteralError, parse_literal
 
 CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import gcd
 
 from ...library_facts import AnswerForm, facts
-from ..decoration import are_nested
+from ..decoration.brackets import are_nested
 
 SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("\\times", "\\cdot", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
