@@ -211,9 +211,14 @@ DECORATED: Mapping[str, Form] = {
     "a label with an arrow": _line("Answer \u2192 ANSWER"),
     "a label with a dash": _frame("Final answer \u2014 ANSWER"),
     "a short label": _frame("Ans. ANSWER"),
-    "a letter as label": _line("A: ANSWER", besides=":="),
     "a label in another language": _line("Respuesta: ANSWER"),
     "a response": _frame("Response: ANSWER"),
+    "a label with an en dash": lambda answer, question: (
+        f"Answer \u2013 {answer}" if re.match("[A-Za-z]{2}", answer) else None
+    ),
+    "another check mark": _line("ANSWER \u2713", besides="\u2705"),
+    "a label in Chinese": _line("\u6700\u7ec8\u7b54\u6848\uff1aANSWER"),
+    "a plural": _line("Answers: ANSWER"),
     "a double arrow": _line("=> ANSWER"),
     "a quotation": _line("> **ANSWER**", besides="*"),
     "bold with a blank": _line("**ANSWER **", besides="*"),

@@ -124,7 +124,14 @@ def test_decoration_taken_off(answer: str, form: str) -> None:
         ("Answer => 5", "5"),
         ("Answer - yes", "yes"),
         ("Ans. 5", "5"),
-        ("A: 5", "5"),
+        ("5 \u2713", "5"),
+        ("Answer \u2013 yes", "yes"),
+        ("Path: up", "up"),
+        ("\u6700\u7ec8\u7b54\u6848\uff1a5", "5"),
+        ("Die Antwort ist: 5", "5"),
+        ('<span style="color:red">5</span>', "5"),
+        ('<p style="text-align: center;">5</p>', "5"),
+        ("```Python\n5\n```", "5"),
         ("Respuesta: 5", "5"),
         ("Sorted list: [1, 2]", "[1, 2]"),
         ("\\bbox[5px]{5}", "5"),
@@ -207,6 +214,29 @@ def test_reading(answer: str, reading: str) -> None:
         "The final answer is 4",
         "Answer - 4",
         "A: 4, B: 5",
+        "A: 4",
+        "PATH \u2192 up",
+        "LIST\nup",
+        "value - up",
+        "wrong_answer = 4",
+        "not_x = 4",
+        "minus = 4",
+        "twice = 4",
+        "lcm = 4",
+        "<b not>4</b>",
+        "<b or 5>4</b>",
+        '<result correct="false">4</result>',
+        '<span style="text-decoration:line-through">4</span>',
+        '<div class="wrong">4</div>',
+        "<p hidden>4</p>",
+        "\\bbox[5]{4}",
+        "\\textcolor{not}{4}",
+        "\\textcolor{white}{4}",
+        "[3 355]",
+        "{3 355}",
+        "(3,355)",
+        "4 \u27a1",
+        '{"total": 4}',
         "wrong grid: 4",
         "\u274c 4",
         "\u2705 4 \u274c 5",
@@ -248,6 +278,8 @@ def test_text_beside_answer(answer: str) -> None:
         ("$4 or $5", "$4 or $5"),
         ("\\neq 4", "\\neq 4"),
         ("> $4$", "> 4"),
+        ("```not\n4\n```", "not\n4"),
+        ("```5\n4\n```", "5\n4"),
     ],
 )
 def test_marks_of_parts(answer: str, reading: str) -> None:
@@ -316,6 +348,25 @@ WRAPPED = ("B", "**B**", '"B"', "(B)", "np.array([B])", "$\\boxed{B}$", "1B1", "
 MOST_S = 1.0
 """Processor time for a text of LONG characters: linear work takes 0.01 s, quadratic work more than this."""
 LONG = 60_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A:" + LONG * " " + "x=",
+        '{"answer":' + LONG * " " + "x",
+        "*" + LONG * " " + "a\nb",
+        "#" + LONG * " " + "a\nb",
+        "return" + LONG * " " + "a\nb",
+        '\\boxed{}"' + LONG // 2 * '\\"' + "{}",
+        "\u2705" + LONG * " " + "\u2705x",
+    ],
+    ids=["letter", "object", "list mark", "heading", "statement", "quote", "emoji"],
+)
+def test_blanks_in_linear_time(text: str) -> None:
+    begun = process_time()
+    last(text)
+    assert process_time() - begun < MOST_S
 
 
 @pytest.mark.parametrize("piece", PIECES)

@@ -31,6 +31,8 @@ from .quotes import (
     without_quotes_around_json,
 )
 from .signs import (
+    ATTRIBUTES,
+    LANGUAGES,
     LATEX_COMMANDS,
     MINUS_BEFORE_NUMBER,
     SIZES,
@@ -94,7 +96,8 @@ AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 DECORATIONS: Mapping[str, Decoration] = {
     "a code fence": Decoration(
         around(
-            r"(?s)(?P<fence>`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)", keeps_blanks=True
+            rf"(?s)(?P<fence>`{{3,}}|~{{3,}})[^\S\n]*(?i:{LANGUAGES})?[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)",
+            keeps_blanks=True,
         ),
         "```python\n  1 2\n3 4\n```",
         "  1 2\n3 4",
@@ -148,7 +151,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     "parentheses": Decoration(without_parentheses, "(16)", "16"),
     "HTML": Decoration(
         around(
-            rf"(?s)<(?P<tag>{TAGS})(?:\s[^<>]{{0,200}})?>"
+            rf"(?s)<(?P<tag>{TAGS}){ATTRIBUTES}\s?>"
             r"(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"
         ),
         "<b>16</b>",
@@ -156,8 +159,8 @@ DECORATIONS: Mapping[str, Decoration] = {
     ),
     "a label": Decoration(without_label, "**Answer:** 16", "16"),
     "an object of JSON": Decoration(without_object, '{"answer": 16}', "16"),
-    "a heading": Decoration(around(r"#{1,6}[^\S\n]+(?P<inner>[^\n]+)"), "## 16", "16"),
-    "a list mark": Decoration(around(r"[*\u2022][^\S\n]+(?P<inner>[^\n]+)"), "* 16", "16"),
+    "a heading": Decoration(around(r"#{1,6}[^\S\n]+(?P<inner>\S[^\n]*)"), "## 16", "16"),
+    "a list mark": Decoration(around(r"[*\u2022][^\S\n]+(?P<inner>\S[^\n]*)"), "* 16", "16"),
     # A hyphen may be a sign before a number, a variable, a function, a parenthesis or a list of numbers.
     "a hyphen as list mark": Decoration(
         around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c`]|\[{1,2}[\"'](?![-\d.]))[^\n()*+/^]*)"), "- True", "True"
@@ -176,7 +179,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     ),
     "a call of Python": Decoration(without_call, "int(16)", "16"),
     "a fraction of Python": Decoration(without_fraction_call, "Fraction(3, 4)", "3/4"),
-    "a statement of Python": Decoration(around(r"return\s+(?P<inner>[^\n]+)"), "return 16", "16"),
+    "a statement of Python": Decoration(around(r"return\s+(?P<inner>\S[^\n]*)"), "return 16", "16"),
     "a dash as minus": Decoration(lambda text: MINUS_BEFORE_NUMBER.sub("-", text), "\N{EN DASH}5", "-5"),
     "a therefore sign": Decoration(
         around(r"(?s)(?:\N{THEREFORE}|\\therefore\b)\s*(?P<inner>.*)"), "\N{THEREFORE} P", "P"
@@ -194,6 +197,8 @@ DECORATIONS: Mapping[str, Decoration] = {
     "a sign in braces": Decoration(lambda text: text.replace("{-}", "-"), "{-}16", "-16"),
     "HTML's signs": Decoration(without_html_signs, "1.6 &times; 10<sup>3</sup>", "1.6 \N{MULTIPLICATION SIGN} 10^3"),
     "Unicode's quotes and blanks": Decoration(plain_characters, "R\u2019\u00a0U", "R' U"),
-    "brackets": Decoration(around(r"(?:\[|(?P<brace>\{))(?P<inner>[^\[\]{}(),;:\"'\n]+)(?(brace)\}|\])"), "[16]", "16"),
+    "brackets": Decoration(
+        around(r"(?:\[|(?P<brace>\{))(?![^\n]*\d\s\d)(?P<inner>[^\[\]{}(),;:\"'\n]+)(?(brace)\}|\])"), "[16]", "16"
+    ),
 }
 """Decorations of answers, by name. The first that an answer has is taken off."""

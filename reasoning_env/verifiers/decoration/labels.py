@@ -14,7 +14,41 @@ NUMBER = re.compile(r"[-+.\d]")
 LOGIC = re.compile(
     r"[\u00ac\u2227\u2228\u2192\u2194]|\\(?:l?neg|lnot|land|lor|wedge|vee|to|iff|rightarrow|leftrightarrow)"
 )
-DENIALS = frozenset({"not", "no", "never", "except", "false", "true", "wrong", "incorrect"})
+NO_NAMES = frozenset(
+    {
+        "not",
+        "no",
+        "nor",
+        "isnt",
+        "never",
+        "except",
+        "false",
+        "true",
+        "wrong",
+        "incorrect",
+        "bad",
+        "anything",
+        "but",
+        "other",
+    }
+    | {
+        "minus",
+        "negative",
+        "neg",
+        "plus",
+        "twice",
+        "double",
+        "half",
+        "squared",
+        "less",
+        "more",
+        "than",
+        "without",
+        "gcd",
+    }
+    | {"lcm", "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}
+)
+"""Parts of names that deny a value, change it, or may be an answer themselves, as in `not_x = 4` and `twice = 4`."""
 
 
 def without_name(text: str) -> str | None:
@@ -29,7 +63,10 @@ def without_name(text: str) -> str | None:
         return None
     value = text[match.end() :].strip()
     word = match["word"]
-    if word and (word.casefold() in DENIALS or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))):
+    if word and (
+        NO_NAMES & set(word.casefold().split("_"))
+        or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))
+    ):
         return None
     if "=" in value and value[0] not in "[{":
         return None
@@ -42,13 +79,19 @@ def without_name(text: str) -> str | None:
 
 
 LABEL = (
-    r"(?i:(?:final|correct)?[ _]?(?:answer|result|output|solution|response)|ans|total"
-    r"|(?:(?:final|output|resulting|sorted|new|solved)[ _])?"
-    r"(?:grid|matrix|board|state|string|list|sequence|moves|path|value)"
-    r"|antwort|r\u00e9ponse|respuesta|resposta|risposta|\u043e\u0442\u0432\u0435\u0442"
-    r"|\u7b54\u6848|\u7b54\u3048|\u56de\u7b54|\ub2f5|\uc815\ub2f5)"
+    r"(?i:(?:final|correct)?[ _]?(?:answers?|result|output|solutions?|response)|ans"
+    r"|(?:final|output|resulting|sorted|reversed|filtered|new|solved|completed|shortest)[ _]"
+    r"(?:grid|matrix|board|state|string|list|sequence|words|value|path)"
+    r"|(?:die )?antwort(?: ist)?|l\u00f6sung|(?:la )?r\u00e9ponse(?: finale)?(?: est)?"
+    r"|(?:la )?respuesta(?: final)?(?: es)?|resultado|resposta|risposta|\u043e\u0442\u0432\u0435\u0442"
+    r"|(?:\u6700\u7ec8)?\u7b54\u6848\u662f?|\u7b54\u3048|\u56de\u7b54|\ub2f5|\uc815\ub2f5)"
 )
 """A name that can only mean the answer, in several languages: `Answer`, `Final state`, `Respuesta`."""
+KIND = (
+    r"(?i:total|grid|matrix|board|state|string|list|sequence|words|moves|directions|path|value|roots|integral|expression"
+    r"|duration|sorted|reversed)"
+)
+"""A name for a kind of answer. It is a label before a colon alone: before an arrow it may be a word of the answer."""
 LABEL_START = rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}|_{{1,2}})(?i:(?:the|my) )?{LABEL}"
 LABELLED = tuple(
     re.compile(pattern)
@@ -57,16 +100,16 @@ LABELLED = tuple(
         LABEL_START + r"[^\S\n]*[:\uff1a][^\S\n]*(?P=mark)(?P<inner>.*)",
         LABEL_START + r"(?: is|(?P=mark) is|(?P=mark) is(?P=mark))[:\uff1a](?P=mark)?(?P<inner>.*)",
         LABEL_START + r"(?P=mark)[^\S\n]*(?:\u2014|[-=]>|[\u2192\u27f6\u21d2\u279c\u27a1])(?P<inner>.*)",
-        LABEL_START + r"(?P=mark) - (?P<inner>[A-Za-z]{2}.*)",
+        LABEL_START + r"(?P=mark) [-\u2013] (?P<inner>[A-Za-z]{2}.*)",
+        rf"(?s)(?P<mark>\*{{0,3}})(?i:the )?{KIND}(?:(?P=mark):|:(?P=mark))(?P<inner>.*)",
         r"(?s)[Aa]ns\.[^\S\n]+(?P<inner>.*)",
-        r"A:[^\S\n]+(?P<inner>[^:=]+)",
     )
 )
-"""A label before the answer: `Answer: 5`, `The answer is: 5`, `Answer \u2192 5`, `Answer - yes`, `Ans. 5`, `A: 5`.
+"""A label before the answer: `Answer: 5`, `The answer is: 5`, `Answer \u2192 5`, `Answer - yes`, `Path: up`, `Ans. 5`.
 
 `The answer is 5` is a sentence, and no label. A number after a hyphen could be negative.
 """
-LABELLED_OBJECT = re.compile(rf"(?s)\{{\s*(?P<quote>[\"']?){LABEL}(?P=quote)\s*:\s*(?P<inner>.*\S)\s*\}}")
+LABELLED_OBJECT = re.compile(rf"(?s)\{{\s*(?P<quote>[\"']?){LABEL}(?P=quote)\s*:\s*(?P<inner>\S.*)\}}")
 
 
 def without_label(text: str) -> str | None:
@@ -83,7 +126,7 @@ def without_object(text: str) -> str | None:
     match = LABELLED_OBJECT.fullmatch(text)
     if match is None:
         return None
-    inner = match["inner"].removesuffix(",").rstrip()
+    inner = match["inner"].rstrip().removesuffix(",").rstrip()
     is_value = TEXT_ON_LINES.fullmatch(inner) or is_literal(inner) or without_quotes_around_json(inner) is not None
     return inner if is_value else None
 

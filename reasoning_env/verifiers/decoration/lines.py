@@ -68,10 +68,12 @@ def without_emphasis(text: str) -> str | None:
     return EMPHASIS.sub(r"\g<inner>", text)
 
 
-CHECK_MARKS = "\u2705\u2714\u2611\U0001f449\u27a1\U0001f3af\U0001f3c6\u2b50\U0001f389\U0001f4a1\U0001f537\U0001f539"
-"""Emoji that point at an answer or praise it. A cross would deny it."""
+CHECK_MARKS = "\u2705\u2714\u2713\u2611\U0001f3af\U0001f3c6\u2b50\U0001f389"
+"""Emoji that praise an answer. A cross would deny the answer."""
+POINTERS = "\U0001f449\u27a1\U0001f4a1\U0001f537\U0001f539"
+"""Emoji that point at what follows."""
 POINTED_AT = re.compile(
-    rf"(?s)(?P<before>[{CHECK_MARKS}]\ufe0f?)?(?P<inner>[^{CHECK_MARKS}]*)(?P<after>[{CHECK_MARKS}]\ufe0f?)?"
+    rf"(?s)(?P<before>[{CHECK_MARKS}{POINTERS}]\ufe0f?)?(?P<inner>[^{CHECK_MARKS}{POINTERS}]*)(?P<after>[{CHECK_MARKS}]\ufe0f?)?"
 )
 
 

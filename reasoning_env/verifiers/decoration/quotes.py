@@ -57,8 +57,14 @@ def decoded_string(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+PAIR = re.compile(r"\(-?\d{1,3}(?:,\d{3})+\)")
+"""Two or more numbers in parentheses, or one number with separators: nobody can tell."""
+
+
 def without_parentheses(text: str) -> str | None:
-    """Return the text within a pair of parentheses: `5` of `(5)`; None for `(5) or (6)`."""
+    """Return the text within a pair of parentheses: `5` of `(5)`; None for `(5) or (6)`, and for `(3,355)`."""
+    if PAIR.fullmatch(text):
+        return None
     if len(text) < 3 or text[0] != "(" or text[-1] != ")" or not are_closed(text[1:-1], "(", ")"):
         return None
     return text[1:-1].strip()

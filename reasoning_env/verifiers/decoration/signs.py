@@ -118,7 +118,28 @@ def without_doubled_backslashes(text: str) -> str | None:
     return text.replace("\\\\", "\\") if DOUBLED_BACKSLASH.match(text) else None
 
 
-LATEX_COMMANDS = rf"boxed|fbox|framebox|bbox(?:\[[^\[\]]{{0,100}}\])?|num|{FONTS}|(?:text)?color(?:box)?\{{[A-Za-z]+\}}"
+COLOURS = (
+    "red|blue|green|black|gray|grey|orange|purple|brown|cyan|magenta|teal|violet|pink|yellow|lime|olive|navy|maroon|gold"
+    "|darkgreen|darkblue|darkred|lightgreen|lightblue|lightgray|lightyellow|ForestGreen|RoyalBlue"
+)
+"""Names of colours, without white, which hides a text."""
+BOX_OPTION = rf"(?:\d{{1,2}}(?:px|pt|em)|border:\s?\d{{1,2}}px solid(?: (?:{COLOURS}))?|{COLOURS})"
+LATEX_COMMANDS = (
+    rf"boxed|fbox|framebox|bbox(?:\[{BOX_OPTION}(?:,\s?{BOX_OPTION}){{0,3}}\])?|num|{FONTS}"
+    rf"|(?:text)?color(?:box)?\{{(?:{COLOURS})\}}"
+)
+LANGUAGES = (
+    "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
+    "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"
+)
+"""Languages of code fences; another word there may say something."""
+ATTRIBUTES = (
+    r"(?:\s(?:class|id)=\"(?![^\"]{0,40}(?:wrong|incorrect|false|not|hid|strik|del))[A-Za-z -]{1,40}\""
+    r"|\s(?:align|size|color)=\"(?:center|left|right|[1-7]|#\w{3,8})\""
+    rf"|\s(?:color|style)=\"(?:(?:color|background(?:-color)?):\s?)?(?:{COLOURS});?\""
+    r"|\sstyle=\"(?:font-weight:\s?bold|font-size:\s?\d{1,3}(?:px|pt|em|%)|text-align:\s?center);?\"){0,5}"
+)
+"""Attributes of HTML that say nothing about the text: names, colours, sizes and places."""
 TAGS = (
     "b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|ul|ol|center|font|big|blockquote"
     "|final|final_answer|result|output|solution|response"

@@ -29,7 +29,7 @@ There is none in `1,2345` or `0,123`.
 RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """The superscripts of `-0123456789`."""
 NAMED_NUMBER = re.compile(
-    r"(?:\\?[$\u20ac\u00a3])?(?P<sign>[-+]?)\s?"
+    r"(?:\\?(?P<currency>[$\u20ac\u00a3]))?(?P<sign>[-+]?)\s?"
     rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,2}))?"
     r"(?:\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?10(?:(?:\^|\*\*)(?P<brace>\{)?(?P<bracket>\()?(?P<power>-?\d{1,2})"
@@ -64,14 +64,14 @@ QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
 ANGLE_NAME = re.compile(r"(?:\u2220|\\angle)\s?(?P<name>[A-Z]{3})\s?=\s?")
 r"""The name of an angle: `\u2220ABC = `, `\angle ABC = `."""
-VARIABLE_NAME = re.compile(r"(?P<name>[A-Za-z]):\s?")
+VARIABLE_NAME = re.compile(r"(?P<name>[A-Za-z])\s?:\s?")
 """The name of a variable that the question asks for: `x: `."""
 ROUNDED = re.compile(r"\s?(?:\u2248|\\approx(?![a-z]))\s?")
 """The sign before a rounded number."""
-NAME_OF_VALUE = re.compile(r"\A(?:[A-Za-z]\w{0,10}\s?)?=\s?")
-"""What stands before a single value: `r = ` and `= `."""
+NAME_OF_VALUE = re.compile(r"\A(?:[A-Za-z](?:_?\d|\([A-Za-z]\))?\s?)?=\s?")
+"""What stands before a single value: `r = ` and `= `, but no word."""
 DIGITS_IN_BASE = re.compile(
-    r"(?P<bracket>\()?(?P<sign>-?)(?:0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
+    r"(?P<bracket>\()?(?P<sign>-?)(?P<prefix>0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
     r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
     r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))"
 )
@@ -187,6 +187,8 @@ def _plain_number(said: str, question: str) -> str | None:
         except ValueError:
             return None
     unit = match["unit"]
+    if match["currency"] and match["currency"] not in question and ASKED_FOR.search(question):
+        return None  # money where things are counted
     if unit == "%" and "percent" not in question:
         exponent -= 2
         if not 0 < Fraction(f"{re.sub(r'[^0-9.]', '', match['digits'])}e{exponent}") <= 1:
@@ -219,6 +221,10 @@ NO_UNITS = frozenset(
 """Words of questions that say something about a number before them, as in `1 is false` and `19 in binary`."""
 
 
+ASKED_FOR = re.compile(r"(?:[Hh]ow many|number of)((?: \w+){1,4})")
+"""The words after `how many`, among which is what the question counts."""
+
+
 def _is_asked_for(unit: str | None, question: str) -> bool:
     """Tell whether the words after a number are the question's own, in singular or plural.
 
@@ -226,7 +232,8 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
     """
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", question) if word not in NO_UNITS}
+    asked = " ".join(ASKED_FOR.findall(question)) or question
+    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", asked) if word not in NO_UNITS}
     return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
 
 
@@ -301,7 +308,7 @@ def as_digits(said: str, right: str, question: str) -> str | None:
             return signed["digits"]
         return said[2:] if PREFIXES.get(said[:2]) == base and not prefix else None
     lowered = (match["lowered"] or "").translate(LOWERED)
-    if base != (match["base"] or match["named"] or lowered):
+    if base != (match["base"] or match["named"] or lowered) or PREFIXES.get(match["prefix"], base) != base:
         return None
     return match["sign"] + prefix + match["digits"]
 

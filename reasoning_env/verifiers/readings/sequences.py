@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from ..literals import LiteralError, parse_literal
-from .boards import RULE
 from .numbers import NUMBER
 
 ARROW = re.compile(r"-{1,2}>|={1,2}>|[\u2192\u27f6\u21d2]|[,;\n]")
 """The sign between the elements of a sequence."""
-SOLUTION_NAME = re.compile(r"[A-Za-z](?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?[=\u2248\u2208]\s?")
-"""The name before a solution: `x = `, `x_1 = `; solutions are rounded, so also `x \u2248 `."""
+SOLUTION_NAME = re.compile(
+    r"(?P<name>[A-Za-z])(?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?(?:[:=\u2248]|\u2208(?=\s?\{))\s?|\u2248\s?"
+)
+"""The name before a solution: `x = `, `x_1: `, `x \u2208 ` before a set; solutions are rounded, so also `x \u2248 `."""
 BETWEEN_SOLUTIONS = re.compile(r"[,;\n]\s*(?:(?:and|or)\b)?|\b(?:and|or)\b")
 """What stands between two solutions: `1, 2`, `1 or 2`, `1, or 2`."""
 LETTER_VALUE = re.compile(r"([A-Z])\s?(?:=|:|->|\u2192)\s?(\d)")
@@ -137,12 +138,19 @@ WORD = re.compile(r"[^\W\d_]+")
 AND_BEFORE_LAST = re.compile(r",? and (?=[^\s,;]+\Z)")
 """The conjunction of `a, b and c` and `a, b, and c`."""
 TABLE_ROW = re.compile(r"\s*\|([^|\n]+)\|([^|\n]+)\|\s*")
+TABLE_HEAD = re.compile(
+    r"\s*\|\s*\**(?:letter|character|symbol|variable|name|person|inhabitant|islander)\**\s*"
+    r"\|\s*\**(?:digit|value|number|role|type|identity|kind)\**\s*\|\s*",
+    re.IGNORECASE,
+)
+"""The head of a table of pairs. Another head may say something else of the pairs."""
+TABLE_RULE = re.compile(r"\s*\|(?:\s*:?-{1,20}:?\s*\|){2}\s*")
 
 
 def _pairs_of_table(said: str) -> str | None:
     """Return the rows of a table of two columns, without its head, as `a: b` on lines; None for other text."""
     head, rule, *lines = said.split("\n") if said.count("\n") > 1 else ("", "")
-    if not TABLE_ROW.fullmatch(head) or not RULE.fullmatch(rule):
+    if not TABLE_HEAD.fullmatch(head) or not TABLE_RULE.fullmatch(rule):
         return None
     rows = [TABLE_ROW.fullmatch(line) for line in lines if line.strip()]
     pairs = [f"{row[1].strip()}: {row[2].strip()}" for row in rows if row]
@@ -192,10 +200,21 @@ def as_letter_values(said: str) -> str | None:
 def as_solutions(said: str) -> str | None:
     """Return the numbers of `x = 1 or x = 2`, `[1, 2]`, `{1, 2}` or lines with commas between; None for other text."""
     said = said.strip()
-    said = re.sub(rf"^{SOLUTION_NAME.pattern}", "", said)
+    names = set()
+    name_of_all = SOLUTION_NAME.match(said)
+    if name_of_all is not None:
+        said = said[name_of_all.end() :]
+        names.add(name_of_all["name"])
     if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
         said = said[1:-1]
     parts = BETWEEN_SOLUTIONS.split(said.rstrip(",; \n"))
-    values = [_unquoted(SOLUTION_NAME.sub("", part.strip(), count=1)) for part in parts]
+    values = []
+    for part in map(str.strip, parts):
+        name = SOLUTION_NAME.match(part)
+        values.append(_unquoted(part[name.end() :] if name else part))
+        if name is not None:
+            names.add(name["name"])
+    if len(names - {None}) > 1:
+        return None  # values of different variables
     values = [re.sub(r"^-\s(?=[\d.])", "-", value) for value in values]
     return ", ".join(values) if all(NUMBER.fullmatch(value) for value in values) else None
