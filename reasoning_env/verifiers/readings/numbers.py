@@ -216,6 +216,8 @@ NO_UNITS = frozenset(
     | {"more", "less", "fewer", "least", "most", "about", "around", "between", "plus", "minus", "half", "twice"}
     | {"hundred", "thousand", "million", "dozen", "binary", "decimal", "hexadecimal", "octal", "base", "squared"}
     | {"again", "maybe", "perhaps", "probably", "possibly", "nearly", "almost", "else", "instead", "other", "another"}
+    | {"the", "there", "of", "as", "what", "who", "how", "your", "their", "his", "her", "its", "it", "that", "this"}
+    | {"do", "does", "did", "has", "have", "will", "answer", "result", "final"}
     | {"incorrect", "error", "never", "none", "but", "then", "too", "also", "only", "at", "in", "off"}
 )
 """Words of questions that say something about a number before them, as in `1 is false` and `19 in binary`."""
@@ -232,7 +234,7 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
     """
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    asked = " ".join(ASKED_FOR.findall(question)) or question
+    asked = " ".join(ASKED_FOR.findall(question)) or " ".join(re.findall(r"[^.?!]*\?", question)) or question
     words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", asked) if word not in NO_UNITS}
     return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
 
