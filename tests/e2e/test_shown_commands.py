@@ -23,6 +23,8 @@ from tests.waiting import PATIENCE_S, wait_until
 
 from .processes import REPOSITORY, SCRIPT
 
+pytestmark = pytest.mark.slow
+
 README = (REPOSITORY / "README.md").read_text()
 DOCS = "\n".join(page.read_text() for page in sorted((REPOSITORY / "docs").glob("*.md")))
 COMMAND = re.compile(r"python reasoning_gym_environment\.py (.*)$", re.MULTILINE)
