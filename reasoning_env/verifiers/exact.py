@@ -310,7 +310,7 @@ def _read_json(text: str) -> object:
     """Return the value of a whole JSON text, with decimal numbers as they are written; None for other text."""
     try:
         value: object = json.loads(text, object_pairs_hook=without_twins, parse_float=Decimal)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ArithmeticError):  # the last for an exponent that Decimal cannot hold
         return None
     return value
 

@@ -56,6 +56,7 @@ def _lines(rows: Iterable[Iterable[str]]) -> str:
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Bound the edit distance between trees of JSON, whose cost is nodes times nodes times depth."""
     oracle = entry["answer"].strip()
+    answer = answer.strip()
     first = answer.find("{")
     last = answer.rfind("}")
     said = answer[first : last + 1] if first >= 0 else ""

@@ -152,6 +152,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
             '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, |1.5])"}]',
             '[{"Agent[0.5, 0.5]": "move(box_red, !target_red)"}]',
             '[{"Agent[0.5, 0.5]": "move(box_red, target_red) or not"}]',
+            "1e9999999999999999999",
         ),
     ),
     "marks": ("kakurasu", ("0 1\n1 0",), ("0 1\n1 07", "not 0 1\n1 0", "0 1\n1 0\n0 0")),

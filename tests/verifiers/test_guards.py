@@ -123,7 +123,7 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
     ("oracle", "answers"),
     [
         (LONG_LIST, [LONG_LIST, f" {LONG_LIST}\n", LONG_LIST * 2, f"The output is {LONG_LIST}", f"{LONG_LIST}."]),
-        (LONG_OBJECT, [LONG_OBJECT, f" {LONG_OBJECT}\n"]),
+        (LONG_OBJECT, [LONG_OBJECT, f" {LONG_OBJECT}\n", f" it is {LONG_OBJECT.replace(', ', ',')}\n\n"]),
         ('{"a": 1}', NEAR_OBJECTS),
     ],
     ids=["long list", "long object", "many words"],
