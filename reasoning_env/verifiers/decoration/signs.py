@@ -55,7 +55,8 @@ def without_latex_signs(text: str) -> str | None:
 
     if "\\" not in text or text.count("\\{") != text.count("\\}"):
         return None
-    return LATEX_PART.sub(printed, text.replace("~\\", " \\")).strip()
+    with_blanks = text.replace("~\\", " \\")  # a blank where no line may break; elsewhere `~` is a sign of logic
+    return LATEX_PART.sub(printed, with_blanks).strip()
 
 
 PLAIN_CHARACTERS = str.maketrans(
