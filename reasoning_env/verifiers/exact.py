@@ -459,15 +459,18 @@ def _exact_formula(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
-NAME = re.compile(r"[A-Za-z_]\w*(?!\w|\s*\()")
-"""A name in an expression that is no function."""
+NAME = re.compile(r"[A-Za-z_]\w*")
+"""A name in an expression: of a variable, or of a function, which has a parenthesis behind it."""
+PARENTHESIS = re.compile(r"\s*\(")
 
 
 def _exact_integral(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """Constants have names of constants, such as C or C1: `never - x` is no integral, and X is no constant beside x."""
+    if score < 1.0:
+        return False
     variable = str(entry["metadata"]["variable"])
-    names = set(NAME.findall(answer)) - {variable}
-    return score >= 1.0 and all(CONSTANT.fullmatch(name) and name.casefold() != variable.casefold() for name in names)
+    names = {name[0] for name in NAME.finditer(answer) if not PARENTHESIS.match(answer, name.end())} - {variable}
+    return all(CONSTANT.fullmatch(name) and name.casefold() != variable.casefold() for name in names)
 
 
 def _exact_but_blanks(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from time import process_time
 from typing import Any
 
 import pytest
@@ -216,3 +217,13 @@ def test_one_number_is_read(answer: str) -> None:
         said = answer.format(entry["answer"])
         assert dataset.score_answer(said, entry) == 1.0
         assert verify("gsm_symbolic", dataset, said, entry, strict=True) == 0.0
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_long_name_in_linear_time(score: float) -> None:
+    """Quadratic work on a name of 20,000 letters before a parenthesis took over five seconds."""
+    entry = {"question": "Integrate", "answer": "x + C", "metadata": {"variable": "x"}}
+    dataset: Any = None
+    begun = process_time()
+    assert not is_exactly_right("simple_integration", 15_000 * "a" + "()" + 5_000 * "a", entry, dataset, score)
+    assert process_time() - begun < 1.0
