@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -28,12 +29,38 @@ def every_request(_request: web.Request, _body: bytes) -> bool:
     return True
 
 
+_RESERVED: dict[int, socket.socket] = {}
+
+
 def free_port() -> int:
-    """Return a port that is free now, and that no outgoing connection will take."""
+    """Reserve a free port and return it; no other `free_port` and no outgoing connection takes it.
+
+    On Linux a bound socket reserves the port until `release_port` or the end of this process: a server that sets
+    `SO_REUSEADDR`, as most do, can listen on the port all the same. Between a mere look and the server's start, another
+    test process once took the port (`Address already in use`). Elsewhere a bound socket
+    would keep the server out, so the port is free only at the time of the call.
+    """
     while True:
         port = random.choice(PORTS)
-        with contextlib.suppress(OSError), socket.create_server((HOST, port)):
-            return port
+        reserving = socket.socket()
+        try:
+            reserving.bind((HOST, port))
+        except OSError:
+            reserving.close()
+            continue
+        if sys.platform == "linux":
+            reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _RESERVED[port] = reserving
+        else:
+            reserving.close()
+        return port
+
+
+def release_port(port: int) -> None:
+    """End the reservation of a port, if this process has reserved it."""
+    reserving = _RESERVED.pop(port, None)
+    if reserving is not None:
+        reserving.close()
 
 
 # ---------------------------------------------------------------------------- faults
@@ -96,7 +123,8 @@ class FaultyServer:
     runner_options: Mapping[str, Any] = {"handler_cancellation": True}
 
     def __init__(self, port: int | None = None) -> None:
-        self.url = f"http://{HOST}:{port or free_port()}"
+        self._port = port or free_port()
+        self.url = f"http://{HOST}:{self._port}"
         self._fault: Fault | None = None
         self._only: Picks = every_request
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,6 +158,7 @@ class FaultyServer:
         self._close()
         await asyncio.gather(*self._accepting, return_exceptions=True)
         await self._runner.cleanup()
+        release_port(self._port)
         self._loop = None
 
     def __enter__(self) -> Self:
@@ -151,7 +180,7 @@ class FaultyServer:
         elif self._fault is refuse:
             self._close()
         elif self._listener is None:
-            self._listener = socket.create_server((HOST, int(self.url.rpartition(":")[2])), backlog=1024)
+            self._listener = socket.create_server((HOST, self._port), backlog=1024)
             self._listener.setblocking(False)
             self._loop.add_reader(self._listener, self._accept)
 

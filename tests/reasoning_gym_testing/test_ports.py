@@ -1,0 +1,69 @@
+"""Ports that are reserved from the choice to the server's start."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from reasoning_gym_testing import HOST, InferenceServer, free_port, http_server
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a bound socket lets a server listen")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    reserved = free_port()
+    yield reserved
+    http_server.release_port(reserved)
+
+
+def bind(port: int) -> None:
+    with socket.socket() as other:
+        other.bind((HOST, port))
+
+
+def test_reserved_port_is_refused_to_others(port: int) -> None:
+    with pytest.raises(OSError, match="in use"):
+        bind(port)
+
+
+def test_reserved_port_refuses_connections(port: int) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, port))
+
+
+def test_server_listens_on_reserved_port(port: int) -> None:
+    with socket.create_server((HOST, port)) as listener, socket.create_connection((HOST, port)):
+        listener.accept()[0].close()
+
+
+def test_released_port_is_free(port: int) -> None:
+    http_server.release_port(port)
+    bind(port)
+
+
+def test_no_port_is_chosen_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = [free_port() for _ in range(3)]
+    for reserved in chosen:
+        http_server.release_port(reserved)
+    monkeypatch.setattr(http_server, "PORTS", chosen)
+    again = [free_port() for _ in range(3)]
+    for reserved in again:
+        http_server.release_port(reserved)
+    assert sorted(again) == sorted(chosen)
+
+
+async def test_refusing_server_keeps_port() -> None:
+    async with InferenceServer() as server:
+        server.fail(http_server.refuse)
+        with pytest.raises(OSError, match="in use"):
+            bind(int(server.url.rpartition(":")[2]))
+
+
+async def test_ended_server_frees_port() -> None:
+    async with InferenceServer() as server:
+        port = int(server.url.rpartition(":")[2])
+    bind(port)
