@@ -33,9 +33,26 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 TASKS = (
-    *("basic_arithmetic", "chain_sum", "coin_flip", "complex_arithmetic", "countdown", "game_of_life", "gcd"),
-    *("graph_color", "isomorphic_strings", "leg_counting", "letter_counting", "maze", "number_sorting"),
-    *("prime_factorization", "rotate_matrix", "spell_backward", "sudoku", "syllogism", "word_sorting", "zebra_puzzles"),
+    "basic_arithmetic",
+    "chain_sum",
+    "coin_flip",
+    "complex_arithmetic",
+    "countdown",
+    "game_of_life",
+    "gcd",
+    "graph_color",
+    "isomorphic_strings",
+    "leg_counting",
+    "letter_counting",
+    "maze",
+    "number_sorting",
+    "prime_factorization",
+    "rotate_matrix",
+    "spell_backward",
+    "sudoku",
+    "syllogism",
+    "word_sorting",
+    "zebra_puzzles",
 )
 PROBLEMS = 40
 SEED = 1

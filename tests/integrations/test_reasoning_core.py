@@ -20,12 +20,26 @@ on_module_loop = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(reasoning_env.__file__).parents[1]
 MODULE = str(ROOT / "examples" / "reasoning_core_tasks.py")
 TASKS = (
-    *("arithmetics", "analogical_case_matching", "attribute_grammar", "code_runnability"),
-    *("controlled_code_execution", "defeasible_nli", "finite_automaton_execution", "graph_successors"),
-    *("lambda_reduction", "math_word_problem", "parsing_derivation", "planning"),
-    *("process_inversion", "rewrite_system", "rule_switching", "set_expression"),
-    *("shift_reduce_parsing", "string_transduction", "table_statistics"),
-    *("unification_entailment",),
+    "arithmetics",
+    "analogical_case_matching",
+    "attribute_grammar",
+    "code_runnability",
+    "controlled_code_execution",
+    "defeasible_nli",
+    "finite_automaton_execution",
+    "graph_successors",
+    "lambda_reduction",
+    "math_word_problem",
+    "parsing_derivation",
+    "planning",
+    "process_inversion",
+    "rewrite_system",
+    "rule_switching",
+    "set_expression",
+    "shift_reduce_parsing",
+    "string_transduction",
+    "table_statistics",
+    "unification_entailment",
 )
 """Tasks without a limit by the clock: others give up after a while on a busy machine, and then make another problem."""
 

@@ -339,8 +339,18 @@ def dice(question: str) -> Solution:
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 DATE = rf"(?:(?:{'|'.join(WEEKDAYS)}),? )?({'|'.join(MONTHS)}) (\d+), (\d+)"
 

@@ -144,23 +144,24 @@ def wrong_forms_paid(task: str, problems: Iterable[Answered], *, every: int = 1)
 
 
 TWO_ANSWERS = (
-    *(
-        "OTHER = RIGHT",
-        "RIGHT = OTHER",
-        "$OTHER = RIGHT$",
-        "x = RIGHT, y = OTHER",
-        '"RIGHT" or "OTHER"',
-        "(RIGHT) or (OTHER)",
-    ),
-    *(
-        "RIGHT or OTHER",
-        "RIGHT; OTHER",
-        "RIGHT\nOTHER",
-        "OTHER\nRIGHT",
-        "[RIGHT, OTHER]",
-        "\\boxed{RIGHT} \\boxed{OTHER}",
-    ),
-    *("not RIGHT", "not = RIGHT", "NOT RIGHT", "\\neq RIGHT", "RIGHT or not", "RIGHT?"),
+    "OTHER = RIGHT",
+    "RIGHT = OTHER",
+    "$OTHER = RIGHT$",
+    "x = RIGHT, y = OTHER",
+    '"RIGHT" or "OTHER"',
+    "(RIGHT) or (OTHER)",
+    "RIGHT or OTHER",
+    "RIGHT; OTHER",
+    "RIGHT\nOTHER",
+    "OTHER\nRIGHT",
+    "[RIGHT, OTHER]",
+    "\\boxed{RIGHT} \\boxed{OTHER}",
+    "not RIGHT",
+    "not = RIGHT",
+    "NOT RIGHT",
+    "\\neq RIGHT",
+    "RIGHT or not",
+    "RIGHT?",
 )
 """Answers that name another answer beside the right one, or deny the right one."""
 

@@ -35,11 +35,11 @@ TASKS = sorted(FACTS.keys() - {"composite"})
 DEADLINE_S = 60.0
 """Deadline that no answer may reach, however busy the machine is."""
 READERS = frozenset({
-    *("binary_matrix", "bitwise_arithmetic", "boxnet", "codeio", "coin_flip", "complex_arithmetic", "countdown"),
-    *("decimal_arithmetic", "game_of_life", "graph_color", "intermediate_integration", "jugs", "n_queens"),
-    *("number_sorting", "polynomial_equations", "polynomial_multiplication", "pool_matrix", "power_function"),
-    *("prime_factorization", "propositional_logic", "puzzle24", "quantum_lock", "rubiks_cube", "rush_hour"),
-    *("simple_integration", "spiral_matrix", "string_insertion", "tower_of_hanoi"),
+    "binary_matrix", "bitwise_arithmetic", "boxnet", "codeio", "coin_flip", "complex_arithmetic", "countdown",
+    "decimal_arithmetic", "game_of_life", "graph_color", "intermediate_integration", "jugs", "n_queens",
+    "number_sorting", "polynomial_equations", "polynomial_multiplication", "pool_matrix", "power_function",
+    "prime_factorization", "propositional_logic", "puzzle24", "quantum_lock", "rubiks_cube", "rush_hour",
+    "simple_integration", "spiral_matrix", "string_insertion", "tower_of_hanoi",
 })  # fmt: skip
 """Tasks whose verifiers read the answer as code, as a formula or as moves."""
 ONE_IN = {True: {Kind.CHEAT: 2, Kind.EXECUTION: 6, Kind.WORK: 8, Kind.TEXT: 8, Kind.POISON: 8}, False: {Kind.CHEAT: 4}}

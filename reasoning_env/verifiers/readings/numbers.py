@@ -232,11 +232,13 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
 
     A letter is no word, and neither is a name with a capital, such as a weekday.
     """
+    if not unit or unit == "%":
+        return True
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
     asked = " ".join(ASKED_FOR.findall(question)) or " ".join(re.findall(r"[^.?!]*\?", question)) or question
     words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", asked) if word not in NO_UNITS}
-    return unit == "%" or all(_singular(word) in words for word in (unit or "").casefold().split())
+    return all(_singular(word) in words for word in unit.casefold().split())
 
 
 def _singular(word: str) -> str:
