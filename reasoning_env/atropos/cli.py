@@ -21,7 +21,7 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import check_score, evaluate_each, name_settings
-from ..commands.log import redact, start_log
+from ..commands.log import redact, start_log, usable_as_secrets
 from ..commands.options import OptionParser, option_parser, program
 from ..commands.running import run_on_thread
 from ..commands.settings import SettingRow, SettingsPage, settings_command
@@ -234,16 +234,14 @@ def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> It
 
 
 def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str]:
-    """Return keys of servers, passwords in their URLs and keys in usual variables, the longest first."""
+    """Return keys of servers, passwords in their URLs and keys in usual variables."""
     variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
     candidates = [os.environ.get(name) for name in variables]
     for server in [servers] if isinstance(servers, ServerBaseline) else servers:
         key = str(getattr(server, "api_key", None) or "")
         candidates += [os.environ.get(key[1:]) if key.startswith("$") else key]
         candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
-    # Shorter texts are no keys: `x` means no key, and is part of too many words.
-    secrets = {secret for secret in candidates if secret and len(secret) >= 4}
-    return sorted(secrets, key=len, reverse=True)  # one may be part of another
+    return usable_as_secrets(candidates)
 
 
 # ------------------------------------------------------------------ settings

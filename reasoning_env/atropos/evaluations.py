@@ -11,7 +11,7 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from .. import __version__
 from ..evaluations.folder import MadeWith, Results, find_earlier, open_folder
 from ..evaluations.plan import EvaluationPlan
-from ..evaluations.protocol import describe, identify, limit_sampling
+from ..evaluations.protocol import describe, identify, limit_sampling, own_limit
 from ..evaluations.run import Evaluation, Evaluator, metrics
 from ..evaluations.scores import EvaluationScores, scores_of
 from ..inference.failures import address
@@ -162,9 +162,3 @@ async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
         return describe(session, sampling)
     finally:
         await session.close()
-
-
-def own_limit(config: ReasoningGymEnvConfig) -> int | None:
-    """Return `max_token_length` if the user set it; None for the default."""
-    default = type(config).model_fields["max_token_length"].default
-    return config.max_token_length if config.max_token_length != default else None

@@ -64,14 +64,18 @@ def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, 
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
     chosen = make_settings(Sections, switches)
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
-    base = defaults.model_dump()
+    # What nobody sets stays out: a setting that its user set, even to the default, counts as the user's own.
+    preset = defaults.model_dump(exclude_unset=True)
     if command == "process":
-        base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
-        base["data_path_to_save_groups"] = base["data_path_to_save_groups"] or f"data/{env_cls.name or 'groups'}.jsonl"
+        preset |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
+        preset["data_path_to_save_groups"] = (
+            defaults.data_path_to_save_groups or f"data/{env_cls.name or 'groups'}.jsonl"
+        )
     if command == "evaluate":
-        base |= {"use_wandb": False}  # the results are in a folder, and need no account
+        preset |= {"use_wandb": False}  # the results are in a folder, and need no account
+    base = {**defaults.model_dump(), **preset}
     given = {**sections.env, **_section("env", options)}
-    config = make_settings(type(defaults), {**base, **given}, "env.")
+    config = make_settings(type(defaults), {**preset, **given}, "env.")
     if "env.eval_seed" in options and getattr(config, "eval_preset", None) is not None:
         raise ConfigError(
             "a preset has seeds of its own", setting="env.eval_seed", remedy="take the seed or {env.eval_preset} out"

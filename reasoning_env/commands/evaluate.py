@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import Results, open_folder
-from ..evaluations.protocol import describe, identify, limit_sampling
+from ..evaluations.protocol import describe, identify, limit_sampling, own_limit
 from ..evaluations.run import Evaluation, Evaluator
 from ..evaluations.table import print_results
 from ..inference.addresses import check_url, wait_for_address
@@ -36,7 +36,7 @@ from ..session import Session
 from ..settings import ReasoningSettings, TemplateOptions, make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings
 from ..storage.folders import check_writable, find_checkout
-from .log import redact, start_log
+from .log import redact, start_log, usable_as_secrets
 from .options import OptionParser, option_parser
 from .running import run_on_thread, run_to_end
 
@@ -212,8 +212,8 @@ def name_settings(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str
 
 
 def _secrets(key: str) -> list[str]:
-    """Return the keys that no text shows, the shortest first."""
-    return sorted({text for text in (key, os.environ.get("OPENAI_API_KEY", "")) if len(text) >= 4}, key=len)
+    """Return the keys that no text shows."""
+    return usable_as_secrets([key, os.environ.get("OPENAI_API_KEY")])
 
 
 def evaluate_each(
@@ -330,7 +330,7 @@ def _as_yaml(request: Request) -> str:
 async def _preview(settings: HostedSettings, checkout: Path | None) -> str:
     """Return a line on what an evaluation would send; asks no server."""
     async with Session(settings, checkout=checkout) as session:
-        sampling, _ = limit_sampling(settings, session.eval_plan, _sampling(settings), [_own_limit(settings)])
+        sampling, _ = limit_sampling(settings, session.eval_plan, _sampling(settings), [own_limit(settings)])
         return describe(session, sampling)
 
 
@@ -380,7 +380,7 @@ class _Run:
         sampling = _sampling(settings)
         remarks = list(plan.remarks)
         if plan.preset is not None or settings.eval_max_completion_tokens is not None:
-            limits = [await client.context_length(), _own_limit(settings)]
+            limits = [await client.context_length(), own_limit(settings)]
             sampling, shorter = limit_sampling(settings, plan, sampling, limits)
             remarks += shorter
         made_with = identify(
@@ -437,8 +437,3 @@ class _Run:
 
 def _sampling(settings: HostedSettings) -> Sampling:
     return Sampling(settings.eval_temperature, settings.eval_top_p, settings.max_token_length, Split.EVAL.value)
-
-
-def _own_limit(settings: HostedSettings) -> int | None:
-    """Return `max_token_length` if the user set it."""
-    return settings.max_token_length if "max_token_length" in settings.model_fields_set else None

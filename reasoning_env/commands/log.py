@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..runtime.terminal import StderrHandler
 
@@ -29,9 +29,14 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
+def usable_as_secrets(texts: Iterable[str | None]) -> list[str]:
+    """Return the texts that may be keys. Shorter texts are no keys: `x` means no key, and is part of too many words."""
+    return sorted({text for text in texts if text and len(text) >= 4})
+
+
 def redact(text: str, secrets: Sequence[str]) -> str:
     """Return the text without the secrets: a server may repeat a key in its error."""
-    for secret in secrets:
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
         text = text.replace(secret, "<key>")
     return text
 

@@ -16,13 +16,12 @@ from ..errors import ConfigError, GenerationError
 from ..library_facts import COMPOSITE, FACTS, MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, without_reasoning
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
-from ..prompts.messages import build_messages, system_prompt
+from ..prompts.messages import Messages
 from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, TaskInfo
 from ..runtime.terminal import Table, print_json
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import SYSTEM_PROMPT
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import (
@@ -69,34 +68,28 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     `folder` may hold a checkout of the library. Raises ConfigError for a name that matches no task.
     """
     options = _parse(argv)
-    chat = (
-        None
-        if options.tokenizer_name is None
-        else read_chat_format(
-            options.tokenizer_name,
-            template=options.chat_template,
-            template_options=options.chat_template_kwargs,
-            thinking=options.thinking,
-        )
-    )
-    given = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
-    session = Session(file_settings(options, {}, given), checkout=find_checkout(folder))
+    given: dict[str, object] = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
+    if options.thinking is not None:
+        given["thinking"] = options.thinking
+    settings = file_settings(options, {}, given)
+    chat = _chat_format(options, settings.thinking)
+    session = Session(settings, checkout=find_checkout(folder), thinking=None if chat is None else chat.thinking)
     samples, parameters = run_to_end(lambda: _collect(session, options))
     if not options.names:
-        _print_listing(samples, as_json=options.json)
+        _print_listing(session, samples, as_json=options.json)
     elif options.json:
         print_json(
             {
                 "parameters": parameters,
                 "different_questions": _different_questions(parameters),
-                "samples": [_describe(sample, chat) for sample in samples],
+                "samples": [_describe(session, sample, chat) for sample in samples],
             }
         )
     else:
         if not options.prompt:
             _print_parameters(parameters)
             _print_different_questions(parameters)
-        print("\n".join(_show(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
+        print("\n".join(_show(session, sample, as_prompt=options.prompt, chat=chat) for sample in samples))
     return 0
 
 
@@ -127,7 +120,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="MAPPING",
         help="options of the chat template, as in training: '{enable_thinking: false}'",
     )
-    parser.add_argument("--thinking", choices=NAMES, default=AUTO, help="as in training (default: %(default)s)")
+    parser.add_argument("--thinking", choices=NAMES, help=f"as in training (default: {AUTO}, or the file's)")
     parser.add_argument(
         "--samples",
         type=int,
@@ -179,6 +172,18 @@ def read_chat_format(name: str, *, setting: str = "--tokenizer_name", **chat_opt
             remedy="name a folder, or a tokenizer on the Hugging Face hub",
         ) from error
     return ChatFormat(tokenizer, name, **chat_options)
+
+
+def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | None:
+    """Return the chat format of the named tokenizer; None without a name."""
+    if options.tokenizer_name is None:
+        return None
+    return read_chat_format(
+        options.tokenizer_name,
+        template=options.chat_template,
+        template_options=options.chat_template_kwargs,
+        thinking=thinking,
+    )
 
 
 async def _collect(session: Session[Problem], options: argparse.Namespace) -> tuple[list[Sample], Parameters]:
@@ -249,12 +254,12 @@ def _shorten(text: str) -> str:
     return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"
 
 
-def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
+def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_json: bool) -> None:
     counts = Counter(sample.task.category for sample in samples)
     categories = dict(sorted(counts.items()))
     table = Table(COLUMNS, [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples])
     if as_json:
-        print_json({"categories": categories, "tasks": [_describe(sample, None) for sample in samples]})
+        print_json({"categories": categories, "tasks": [_describe(session, sample, None) for sample in samples]})
         return
     table.print()
     listed = ", ".join(f"{name} {count}" for name, count in categories.items())
@@ -273,12 +278,12 @@ def _first_words(sample: Sample) -> str:
     return text
 
 
-def _describe(sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
+def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
     if isinstance(sample.outcome, GenerationError):
         return {"task": sample.task.name, **_facts_of(sample.task), "error": str(sample.outcome)}
-    prompt = build_messages(SYSTEM_PROMPT, sample.question)
+    prompt = session.messages(sample.outcome)
     described = describe_problem(sample.outcome)
-    lengths = _lengths(sample.outcome, chat)
+    lengths = _lengths(prompt, sample.outcome.answer or "", chat)
     return {**_facts_of(sample.task), **described, **lengths, "prompt": [dict(message) for message in prompt]}
 
 
@@ -293,7 +298,7 @@ def _facts_of(task: TaskInfo) -> dict[str, str]:
     return {"category": task.category} | ({"left_out_of_training": reason} if reason else {})
 
 
-def _show(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
+def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
     reason = _left_out(sample.task)
     if reason:
@@ -301,41 +306,41 @@ def _show(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
     answer = show_answer(sample.outcome)
+    prompt = session.messages(sample.outcome)
     if chat is not None:
-        shown = _as_sent(chat, sample.question)
+        shown = _as_sent(prompt, chat)
+    elif as_prompt:
+        shown = show_messages(prompt)
     else:
-        shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
-    lengths = _describe_lengths(sample.outcome, chat)
+        shown = sample.question
+    lengths = _describe_lengths(prompt, sample.outcome.answer or "", chat)
     level = "" if sample.outcome.level is None else f", level {sample.outcome.level:g}"
     return f"{head}, seed {sample.outcome.spec.seed}{level}\n{shown}\n\n--- answer ({lengths})\n{answer}\n"
 
 
-def _lengths(problem: Problem, chat: ChatFormat | None) -> dict[str, int]:
+def _lengths(prompt: Messages, answer: str, chat: ChatFormat | None) -> dict[str, int]:
     """Return the lengths of prompt and expected answer: in tokens with a model, else in characters and bytes.
 
     The length of the answer is 0 for a problem with many right answers.
     """
-    answer = problem.answer or ""
     if chat is not None:
-        sent = build_messages(system_prompt(SYSTEM_PROMPT, chat.thinking), problem.question)
-        return {"prompt_tokens": len(chat.prompt(sent).tokens), "answer_tokens": len(chat.encode(answer))}
-    prompt = build_messages(SYSTEM_PROMPT, problem.question)
+        return {"prompt_tokens": len(chat.prompt(prompt).tokens), "answer_tokens": len(chat.encode(answer))}
     return {
         "prompt_characters": sum(len(message["content"]) for message in prompt),
         "answer_bytes": len(answer.encode("utf-8", "replace")),
     }
 
 
-def _describe_lengths(problem: Problem, chat: ChatFormat | None) -> str:
-    prompt, answer = _lengths(problem, chat).values()
+def _describe_lengths(prompt: Messages, answer: str, chat: ChatFormat | None) -> str:
+    of_prompt, of_answer = _lengths(prompt, answer, chat).values()
     if chat is not None:
-        return f"prompt {prompt} tokens, answer {answer} tokens"
-    return f"prompt {prompt} characters, answer {answer} bytes"
+        return f"prompt {of_prompt} tokens, answer {of_answer} tokens"
+    return f"prompt {of_prompt} characters, answer {of_answer} bytes"
 
 
-def _as_sent(chat: ChatFormat, question: str) -> str:
+def _as_sent(messages: Messages, chat: ChatFormat) -> str:
     """Return the exact text of the prompt, the model's formats of thinking, and the end of a turn."""
-    prompt = chat.prompt(build_messages(system_prompt(SYSTEM_PROMPT, chat.thinking), question))
+    prompt = chat.prompt(messages)
     formats = [
         f"{thinking_format.opening} ... {thinking_format.closing} ({thinking_format.name})"
         for thinking_format in chat.thinking.formats

@@ -37,6 +37,20 @@ class EvaluationSession(Protocol):
     def system_prompt(self, split: Split = ...) -> str: ...
 
 
+class LimitedSettings(Protocol):
+    """Settings with a limit of tokens for prompt and completion together."""
+
+    max_token_length: int
+
+    @property
+    def model_fields_set(self) -> set[str]: ...
+
+
+def own_limit(settings: LimitedSettings) -> int | None:
+    """Return `max_token_length` if the user set it, also to its default; None if the user did not."""
+    return settings.max_token_length if "max_token_length" in settings.model_fields_set else None
+
+
 def limit_sampling(
     settings: ReasoningSettings, plan: EvaluationPlan, sampling: Sampling, limits: Iterable[int | None]
 ) -> tuple[Sampling, list[str]]:

@@ -7,6 +7,7 @@ import pytest
 
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.errors import ConfigError
+from reasoning_env.evaluations.protocol import own_limit
 from reasoning_gym_environment import ReasoningGymEnv
 
 
@@ -53,6 +54,11 @@ def test_defaults_of_commands(tmp_path: Path) -> None:
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
     assert launch(tmp_path, env__ensure_scores_are_not_same="true").config.ensure_scores_are_not_same
+
+
+def test_own_limit_is_a_set_limit(tmp_path: Path) -> None:
+    assert own_limit(launch(tmp_path, "evaluate").config) is None
+    assert own_limit(launch(tmp_path, "evaluate", env__max_token_length="2048").config) == 2048
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,20 @@ def test_prompt_is_a_conversation(show: Show) -> None:
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
 
 
+def test_prompt_of_a_file(show: Show, tmp_path: Path) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {system_prompt: My rules., tasks: exact}")
+    assert "My rules." in show("exact", "--prompt", "--config", str(config))
+
+
+def test_model_prompt_of_a_file(show: Show, tmp_path: Path, tokenizer: Any) -> None:
+    config = tmp_path / "run.yaml"
+    config.write_text("env: {thinking: kimi, tasks: exact}")
+    output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, "--config", str(config))
+    assert NATIVE_SYSTEM_PROMPT in output
+    assert "◁think▷ ... ◁/think▷ (kimi)" in output
+
+
 def test_model_prompt_is_exact_text(show: Show, tokenizer: Any) -> None:
     output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
     assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
