@@ -470,13 +470,13 @@ class Session(Generic[T]):
             raise ConfigError(
                 f"no problem of {giving_up.MAX_UNFIT} in a row leaves room for its expected answer and for "
                 f"{self.settings.min_completion_tokens} tokens of a completion",
-                remedy="lower {min_completion_tokens}, or raise {max_token_length}",
+                remedy="lower {min_completion_tokens}, or raise the limit of tokens (with Atropos {max_token_length})",
             )
         if problem.task not in self._unfit_tasks:
             self._unfit_tasks.add(problem.task)
             logger.warning(
                 "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
-                "problems, raise max_token_length (prompt and completion) or max_answer_bytes (answer)",
+                "problems, raise the limit of tokens (with Atropos max_token_length) or max_answer_bytes (answer)",
                 problem.task,
             )
 

@@ -114,7 +114,7 @@ class ModelEvaluations:
             self._finished = results
         return metrics(results)
 
-    def progress_line(self) -> str:
+    def progress(self) -> str:
         """Return the progress of the evaluation; empty before the first problem."""
         return "" if self._evaluation is None else self._evaluation.progress()
 

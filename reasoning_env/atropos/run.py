@@ -277,7 +277,7 @@ class Run:
             metrics.tasks,
             metrics.total,
             outage_s=self.inference.outage_s,
-            evaluation=evaluations.progress_line().removeprefix("progress: ") if evaluations.under_way else "",
+            evaluation=evaluations.progress() if evaluations.under_way else "",
             scores=evaluations.scores[-1] if evaluations.scores else None,
         )
 

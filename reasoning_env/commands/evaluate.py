@@ -37,7 +37,7 @@ from ..settings import ReasoningSettings, TemplateOptions, make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings
 from ..storage.folders import check_writable, find_checkout
 from .log import redact, start_log, usable_as_secrets
-from .options import OptionParser, option_parser
+from .options import OptionParser, UnknownOptionError, option_parser
 from .running import run_on_thread, run_to_end
 
 logger = logging.getLogger(__name__)
@@ -273,8 +273,8 @@ def _read(parser: OptionParser, argv: Sequence[str], install_extra: str) -> dict
     """Return the options; a setting that only Atropos has is told as that. Raises ConfigError."""
     try:
         options = parser.read(argv)
-    except ConfigError as error:
-        if error.problem.startswith(("there is no option --env.", "there is no option --openai.")):
+    except UnknownOptionError as error:
+        if error.name.startswith(("--env.", "--openai.")):
             raise ConfigError(f"{error.problem} without Atropos", remedy=f"{install_extra} has all settings") from error
         raise
     for name in ("slurm", "testing"):

@@ -145,6 +145,14 @@ def program() -> str:
     return console_script if Path(called).name == console_script else f"python {shlex.quote(sys.argv[0])}"
 
 
+class UnknownOptionError(ConfigError):
+    """There is no option with the name `name`."""
+
+    def __init__(self, name: str, *, remedy: str | None = None) -> None:
+        self.name = name
+        super().__init__(f"there is no option {name}", remedy=remedy)
+
+
 class CommandParser(argparse.ArgumentParser):
     """Raises ConfigError for a mistake; argparse itself would print the usage and end the process."""
 
@@ -166,21 +174,19 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Return the values of the options, and the words that are no options. Raises ConfigError for a mistake."""
-        self._check_names(args or ())
+        self._check_written(args or ())
         try:
             return super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
             if error.argument_name is None:
                 self.error(error.message)
-            message = error.message
-            if message.startswith("ignored explicit argument"):
-                message = "takes no value"
-            raise ConfigError(message, setting=_as_typed(error.argument_name, args or ())) from error
+            raise ConfigError(error.message, setting=_as_typed(error.argument_name, args or ())) from error
 
-    def _check_names(self, argv: Sequence[str]) -> None:
-        """Raise ConfigError for a setting that is given twice, of which argparse would silently take the last value.
+    def _check_written(self, argv: Sequence[str]) -> None:
+        """Raise ConfigError for a switch with a value, and for a setting that is given twice.
 
-        Options whose values add up, such as `--config`, and switches may stand again.
+        Of a setting that is given twice, argparse would silently take the last value. Options whose values add up, such
+        as `--config`, and switches may stand again.
         """
         written: dict[str, str] = {}
         for word in itertools.takewhile(lambda word: word != "--", argv):
@@ -192,6 +198,8 @@ class CommandParser(argparse.ArgumentParser):
             action = self._option_string_actions.get(name)
             if action is None:
                 continue
+            if action.nargs == 0 and word.startswith("--") and "=" in word:
+                raise ConfigError("takes no value", setting=name)
             before = written.get(action.dest)
             written[action.dest] = name
             if before not in (None, name):
@@ -211,7 +219,7 @@ class CommandParser(argparse.ArgumentParser):
                 f"{word!r} is not an option",
                 remedy="options begin with --, as in --NAME VALUE; a value with blanks stands in quotes",
             )
-        return ConfigError(f"there is no option {name}", remedy=did_you_mean(name, self._option_string_actions))
+        return UnknownOptionError(name, remedy=did_you_mean(name, self._option_string_actions))
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
         try:

@@ -72,7 +72,26 @@ class LevelProgress:
     failures: int = 0
     without_row: int = 0
     """Draws in a row that gave no row."""
+    repeats: int = 0
+    """Those of `without_row` that were asked before, in this file or by the evaluation set."""
     ended: str = ""
+
+    def count_draw_without_row(self, rejection: Rejection | None) -> None:
+        """Count a draw that gave no row; None stands for a question that this file asked before.
+
+        The level ends after MAX_REPEATS such draws in a row that were asked before, and after MAX_REJECTED in all.
+        """
+        self.without_row += 1
+        if rejection is Rejection.TOO_LONG:
+            self.too_long += 1
+        elif rejection is Rejection.HELD_OUT:
+            self.held_out += 1
+            self.repeats += 1
+        else:
+            self.duplicates += 1
+            self.repeats += 1
+        if self.without_row == MAX_REJECTED or self.repeats == MAX_REPEATS:
+            self.ended = f"{self.without_row} draws in a row gave no other question that may be served"
 
 
 @dataclass
@@ -246,19 +265,10 @@ class _Draws:
             progress.draws += 1
             if isinstance(drawn, Problem) and is_new(self._task, hash_words(drawn.question)):
                 progress.rows += 1
-                progress.without_row = 0
+                progress.without_row = progress.repeats = 0
                 return drawn
-            progress.without_row += 1
-            if drawn is Rejection.HELD_OUT:
-                progress.held_out += 1
-            elif drawn is Rejection.TOO_LONG:
-                progress.too_long += 1
-            else:
-                progress.duplicates += 1
-            if progress.without_row == MAX_REJECTED or (
-                drawn is not Rejection.TOO_LONG and progress.without_row == MAX_REPEATS
-            ):
-                progress.ended = f"{progress.without_row} draws in a row gave no other question that may be served"
+            progress.count_draw_without_row(drawn if isinstance(drawn, Rejection) else None)
+            if progress.ended:
                 return None
 
     async def _draw(self, ahead: int) -> Problem | Rejection:

@@ -10,7 +10,7 @@ import math
 import os
 import ssl
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
@@ -32,8 +32,6 @@ CONNECTION_ERRORS = (
     "TooManyRedirects",
 )
 """Errors of clients without a reply, by the name of their class: this module imports no client."""
-NO_JSON = "its reply is no JSON"
-NO_WHOLE_JSON = "its reply is no whole JSON"
 
 
 class Meaning(Enum):
@@ -50,18 +48,39 @@ class Meaning(Enum):
 
 
 @dataclass(frozen=True)
+class Remedy:
+    """What a user can do: check `settings`, or follow the `advice`; beside settings, the advice is one more check.
+
+    The advice has settings in braces, as in `errors.ReasoningEnvError`.
+    """
+
+    advice: str = ""
+    settings: tuple[str, ...] = ()
+
+    def without(self, setting: str) -> Remedy:
+        """Return the remedy without a setting that the user does not have."""
+        return replace(self, settings=tuple(name for name in self.settings if name != setting))
+
+    def __str__(self) -> str:
+        if not self.settings:
+            return self.advice
+        *first, last = [*(f"{{{name}}}" for name in self.settings), *filter(None, [self.advice])]
+        return f"check {', '.join(first)} and {last}" if first else f"check {last}"
+
+
+@dataclass(frozen=True)
 class Failure:
     """A failed request in plain words.
 
     - `description`: one line with the kind of the error and its message.
-    - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
+    - `remedy`: what a user can do.
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
     """
 
     description: str
     meaning: Meaning
-    remedy: str
+    remedy: Remedy
     status: int | None
     timed_out: bool = False
 
@@ -69,7 +88,8 @@ class Failure:
 def explain_failure(error: BaseException) -> Failure:
     """Return what an error that a client raised for a request means."""
     cause = _cause(error)
-    description = _describe_reply(cause) or describe_failure(error)
+    bad_reply = _find_bad_reply(cause)
+    description = bad_reply.description if bad_reply else describe_failure(error)
     status = http_status(cause)
     meaning, remedy = _explain_status(status)
     timed_out = isinstance(error, TimeoutError)
@@ -79,11 +99,10 @@ def explain_failure(error: BaseException) -> Failure:
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
-        return Failure(description, Meaning.ABSENT, "start one, or correct {openai.base_url}", None, timed_out)
-    if description == NO_JSON:
-        remedy = "that is no JSON, but perhaps a web page: check {openai.base_url}"
-    if description == NO_WHOLE_JSON:
-        remedy = "look into the server's log, or check {openai.base_url}"
+        remedy = Remedy("start one, or correct {openai.base_url}")
+        return Failure(description, Meaning.ABSENT, remedy, None, timed_out)
+    if bad_reply is not None and bad_reply.remedy is not None:
+        remedy = bad_reply.remedy
     return Failure(description, Meaning.UNUSABLE, remedy, status, timed_out)
 
 
@@ -159,8 +178,8 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
     if failure.meaning is Meaning.REFUSED:
         message = f"the inference server refuses requests ({said})"
         if history.successes == 0 and math.isfinite(limits.outage_s):
-            return End(RefusedError(message, remedy=failure.remedy))
-        return Drop(ServerError(message, remedy=failure.remedy))
+            return End(RefusedError(message, remedy=str(failure.remedy)))
+        return Drop(ServerError(message, remedy=str(failure.remedy)))
     if history.failures_beside_successes >= MAX_FAILURES:
         return Drop(ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}"))
     if limits.tries is not None and history.failures >= limits.tries:
@@ -174,7 +193,22 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
 # ---------------------------------------------------------------------------- errors in words
 
 
-def _describe_reply(cause: BaseException) -> str | None:
+@dataclass(frozen=True)
+class _BadReply:
+    """A reply that the client could not read. Without a `remedy`, the status tells what a user can do."""
+
+    description: str
+    remedy: Remedy | None = None
+
+
+NO_WHOLE_JSON = _BadReply(
+    "its reply is no whole JSON", Remedy("look into the server's log, or check {openai.base_url}")
+)
+NO_JSON = _BadReply("its reply is no JSON", Remedy("that is no JSON, but perhaps a web page: check {openai.base_url}"))
+NO_COMPLETION = _BadReply("its reply holds no completion")
+
+
+def _find_bad_reply(cause: BaseException) -> _BadReply | None:
     """Return what is wrong with a reply that the client could not read; None for any other failure.
 
     Clients of vLLM and SGLang raise ContentTypeError for a web page; other clients take the page's text for the reply.
@@ -184,7 +218,7 @@ def _describe_reply(cause: BaseException) -> str | None:
     if type(cause).__name__ == "ContentTypeError" or (isinstance(cause, AttributeError) and "'str'" in str(cause)):
         return NO_JSON
     if isinstance(cause, (TypeError, IndexError, KeyError, AttributeError)):
-        return "its reply holds no completion"
+        return NO_COMPLETION
     return None
 
 
@@ -211,31 +245,30 @@ def is_quota(error: BaseException) -> bool:
     return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
-def _explain_status(status: int | None) -> tuple[Meaning, str]:
+def _explain_status(status: int | None) -> tuple[Meaning, Remedy]:
     """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
     match status:
         case 400 | 413 | 422:
-            remedy = (
-                "check {openai.model_name}, {openai.server_type}, and that {env.max_token_length} is not above the "
-                "server's context"
-            )
-            return Meaning.REFUSED, remedy
+            advice = "that {env.max_token_length} is not above the server's context"
+            return Meaning.REFUSED, Remedy(advice, ("openai.model_name", "openai.server_type"))
         case 401 | 403:
-            return Meaning.REFUSED, "check {openai.api_key}"
+            return Meaning.REFUSED, Remedy(settings=("openai.api_key",))
         case 404:
-            return Meaning.REFUSED, "check {openai.model_name}, {openai.base_url} and {openai.server_type}"
+            settings = ("openai.model_name", "openai.base_url", "openai.server_type")
+            return Meaning.REFUSED, Remedy(settings=settings)
         case 429:
-            return Meaning.BUSY, "wait, or lower {env.max_num_workers}"
+            return Meaning.BUSY, Remedy("wait, or lower {env.max_num_workers}")
         case 500:
-            return Meaning.ABSENT, "look into the server's log"
+            return Meaning.ABSENT, Remedy("look into the server's log")
         case 502 | 504:
-            return Meaning.ABSENT, "start the server behind {openai.base_url}"
+            return Meaning.ABSENT, Remedy("start the server behind {openai.base_url}")
         case 503:
-            return Meaning.ABSENT, "wait until the server has loaded its model"
+            return Meaning.ABSENT, Remedy("wait until the server has loaded its model")
         case int() if status >= 500:  # 529 of an overloaded provider, 520 to 524 of a proxy before one
-            return Meaning.ABSENT, "wait, or look into the server's log"
+            return Meaning.ABSENT, Remedy("wait, or look into the server's log")
         case _:
-            return Meaning.UNUSABLE, "check {openai.server_type}, {openai.model_name} and {openai.api_key}"
+            settings = ("openai.server_type", "openai.model_name", "openai.api_key")
+            return Meaning.UNUSABLE, Remedy(settings=settings)
 
 
 def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:

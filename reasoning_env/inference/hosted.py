@@ -174,11 +174,11 @@ class HostedModel:
             return "it accepts requests and does not reply" if silent else failure.description, False
         if "output limit" in str(error):
             return None, True  # the model thinks before it answers, and a single token is too few for that
-        remedy = failure.remedy.replace("{openai.server_type}, ", "").replace(" and {openai.server_type}", "")
+        remedy = failure.remedy.without("openai.server_type")
         fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
         raise ServerError(
             f"the inference server at {where} cannot be used: it {fault} POST /v1{ENDPOINT} ({failure.description})",
-            remedy=remedy,
+            remedy=str(remedy),
         ) from error
 
     # ---- completions

@@ -16,6 +16,7 @@ from reasoning_env.inference.failures import (
     Failure,
     History,
     Meaning,
+    Remedy,
     Retry,
     decide,
     describe_failure,
@@ -58,7 +59,7 @@ def test_meaning_of_a_failure(error: Exception, meaning: Meaning) -> None:
     ids=repr,
 )
 def test_remedy_names_a_setting(error: Exception, setting: str) -> None:
-    assert setting in explain_failure(error).remedy
+    assert setting in str(explain_failure(error).remedy)
 
 
 def test_retry_error_is_its_last_attempt() -> None:
@@ -77,10 +78,10 @@ def test_description_is_one_line() -> None:
 
 # ---------------------------------------------------------------------------- what follows from a failure
 
-ABSENT = Failure("gone", Meaning.ABSENT, "start one", None)
-TIMED_OUT = Failure("gone", Meaning.ABSENT, "start one", None, timed_out=True)
-BUSY = Failure("busy", Meaning.BUSY, "wait", 429)
-REFUSED = Failure("refused", Meaning.REFUSED, "check it", 400)
+ABSENT = Failure("gone", Meaning.ABSENT, Remedy("start one"), None)
+TIMED_OUT = Failure("gone", Meaning.ABSENT, Remedy("start one"), None, timed_out=True)
+BUSY = Failure("busy", Meaning.BUSY, Remedy("wait"), 429)
+REFUSED = Failure("refused", Meaning.REFUSED, Remedy("check it"), 400)
 PATIENT = Timeouts(reply_s=None, outage_s=60.0)
 ENDLESS = Timeouts(reply_s=None, outage_s=math.inf)
 TESTING = Timeouts(reply_s=None, outage_s=60.0, tries=3)

@@ -211,8 +211,8 @@ def _remedy(server: APIServer, server_type: ServerType, failure: Failure) -> str
     if failure.status == 404 and server_type.reply_kind is not ReplyKind.TOKENS and not urlsplit(where).path:
         where = where.replace("{", "{{").replace("}", "}}")
         return f"check {{openai.base_url}}: most servers want {where}/v1"
-    if "openai.server_type" not in failure.remedy:
-        return failure.remedy
+    if "openai.server_type" not in failure.remedy.settings:
+        return str(failure.remedy)
     if server_type.reply_kind is ReplyKind.CHAT:
         return f"{failure.remedy} ({{openai.server_type}} is 'chat')"
     return (

@@ -26,7 +26,8 @@ class Evaluate(Mode):
 
     def progress_line(self, progress: dict[str, object]) -> str:
         """Return the progress of the evaluation; empty before its begin."""
-        return "" if self._evaluations is None else self._evaluations.progress_line()
+        done = "" if self._evaluations is None else self._evaluations.progress()
+        return f"progress: {done}" if done else ""
 
     def log_last_progress(self, progress: dict[str, object]) -> None:
         """Log nothing: the results are printed."""
@@ -50,7 +51,9 @@ class Evaluate(Mode):
     async def run(self, env: Environment, run: Run) -> EvaluationResult:
         """Evaluate the model and return the results; raises ReasoningEnvError."""
         if env.config.complexity_level is not None and env.config.eval_level is None:
-            logger.warning("complexity_level is the difficulty of training problems; that of these is eval_level")
+            logger.warning(
+                "training problems have the difficulty complexity_level; evaluation problems have eval_level"
+            )
         await env.setup()
         await env.setup_wandb()
         await env.evaluate()
