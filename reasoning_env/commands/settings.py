@@ -100,10 +100,14 @@ def _with_short_names(row: SettingRow) -> SettingRow:
     return name, default, choices, f"{meaning.rstrip('.')}. Written short: {', '.join(texts)}." if texts else meaning
 
 
+ON_PAGES: Mapping[str, str] = {"server_type": "[a type of server](servers.md)"}
+"""Ranges that another page of the documentation tells, by setting."""
+
+
 def _markdown(rows: Sequence[SettingRow]) -> str:
     lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
     for name, default, allowed, meaning in rows:
         shown = default if default in ("empty", "none", "a text") else f"`{default}`"
-        cells = (f"`{name}`", shown, allowed, meaning)
+        cells = (f"`{name}`", shown, ON_PAGES.get(name, allowed), meaning)
         lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
     return "\n".join(lines)
