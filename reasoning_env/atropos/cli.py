@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,16 +33,16 @@ from ..metrics.recorder import MetricsRecorder
 from ..results import EvaluationResult
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, range_text
-from ..storage.folders import check_writable, find_checkout
+from ..storage.folders import find_checkout
 from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
 from .environment import EnvironmentClass
 from .evaluations import preview
-from .inference.evaluated_model import choose_model
 from .inference.servers import complete_servers, needs_tokenizer
 from .launch import Launch, build_launch, server_class
-from .modes.group_file import check_path
-from .modes.mode import PATIENCE_S
-from .modes.process import Process, finish
+from .modes.evaluate import Evaluate
+from .modes.mode import Mode
+from .modes.process import Process
+from .modes.serve import Serve
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +52,10 @@ FOLDER = Path(__file__).resolve().parents[2]
 
 def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], int]]:
     """Return an environment class' commands by name; each takes arguments and returns an exit status."""
-    managers = {"serve": "env_manager", "process": "process_manager", "evaluate": "_run_evaluate"}
+    managers = {Serve: "env_manager", Process: "process_manager", Evaluate: "_run_evaluate"}
     running = {
-        command: functools.partial(run_environment, env_cls, command, manager) for command, manager in managers.items()
+        mode_cls.name: functools.partial(run_environment, env_cls, mode_cls, manager)
+        for mode_cls, manager in managers.items()
     }
     return {**running, "settings": functools.partial(print_settings, env_cls)}
 
@@ -67,12 +69,12 @@ def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser
 # ------------------------------------------------------------------ serve, process and evaluate
 
 
-def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv: Sequence[str]) -> int:
-    """Run a command, the environment's method `manager`, and return the exit status.
+def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: str, argv: Sequence[str]) -> int:
+    """Run the command of a mode, the environment's method `manager`, and return the exit status.
 
     Raises ConfigError for a user's mistake, and any other error that ends the command.
     """
-    parser = environment_options(env_cls, command)
+    parser = environment_options(env_cls, mode_cls.name)
     options = parser.read(argv)
     names = setting_names(env_cls, parser.typed(argv))
     models: list[str] = options.pop("models", [])
@@ -80,7 +82,7 @@ def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv:
     def run(model: str | None) -> Mapping[str, Any] | None:
         given = options if model is None else {**options, "openai.model_name": model}
         return run_once(
-            env_cls, command, manager, argv, given, names, shows_results="json" not in options or not models
+            env_cls, mode_cls(), manager, argv, given, names, shows_results="json" not in options or not models
         )
 
     if models and "print-config" not in options and "dry-run" not in options:
@@ -92,7 +94,7 @@ def run_environment(env_cls: EnvironmentClass, command: str, manager: str, argv:
 
 def run_once(
     env_cls: EnvironmentClass,
-    command: str,
+    mode: Mode,
     manager: str,
     argv: Sequence[str],
     options: Mapping[str, Any],
@@ -105,25 +107,25 @@ def run_once(
     `names` has the user's names of settings. The summary is printed if `shows_results`.
     """
     with errors_for_user(names):
-        launch = build_launch(env_cls, command, options)
+        launch = build_launch(env_cls, mode, options)
     if "print-config" in options:
         print(launch.as_yaml(), end="")
         return None
     secrets = find_secrets(launch.servers)
     # Programs that keep the command line, as wandb does, keep no key.
-    sys.argv[1:] = [command, *(redact(word, secrets) for word in argv)]
+    sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
     logger.info("%s", launch.describe(), extra={"detail": True})
     with errors_for_user(names, secrets):
         if "dry-run" in options:
             print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
             return None
-        asyncio.run(check_settings(launch, command))
-        if command == "process" and (finished := asyncio.run(_finish(launch))) is not None:
-            finished.print_summary(MetricsRecorder(), keep=options.get("keep"), as_json=False)
-            finished.close()
+        asyncio.run(check_settings(launch, mode))
+        if asyncio.run(_is_finished(launch, mode)):
+            mode.print_summary(MetricsRecorder(), keep=options.get("keep"), as_json=False)
+            mode.close()
             return None
-        launch = asyncio.run(check_server(launch, command))
+        launch = asyncio.run(check_server(launch, mode))
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:
@@ -135,9 +137,10 @@ def run_once(
     return env.results
 
 
-async def _finish(launch: Launch) -> Process | None:
+async def _is_finished(launch: Launch, mode: Mode) -> bool:
     servers = launch.servers if isinstance(launch.servers, list) else []
-    return await finish(launch.config, [str(server.model_name) for server in servers], find_checkout(FOLDER))
+    models = [str(server.model_name) for server in servers]
+    return await mode.is_finished(launch.config, models, find_checkout(FOLDER))
 
 
 def evaluate_model(env_cls: EnvironmentClass, given: Mapping[str, object]) -> EvaluationResult:
@@ -149,13 +152,13 @@ def evaluate_model(env_cls: EnvironmentClass, given: Mapping[str, object]) -> Ev
     arguments, typed = name_settings(given)
     names = setting_names(env_cls, typed)
     with errors_for_user(names):
-        launch = build_launch(env_cls, "evaluate", arguments)
+        launch = build_launch(env_cls, Evaluate(), arguments)
     with errors_for_user(names, find_secrets(launch.servers)):
         return run_on_thread(_evaluate(env_cls, launch))
 
 
 async def _evaluate(env_cls: EnvironmentClass, launch: Launch) -> EvaluationResult:
-    launch = await check_first(launch, "evaluate")
+    launch = await check_first(launch, Evaluate())
     env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
     try:
         return await env._evaluate_alone()
@@ -163,40 +166,34 @@ async def _evaluate(env_cls: EnvironmentClass, launch: Launch) -> EvaluationResu
         await env.close()
 
 
-async def check_first(launch: Launch, command: str) -> Launch:
+async def check_first(launch: Launch, mode: Mode) -> Launch:
     """Check the settings, then the inference server, before the tokenizer is loaded.
 
-    A tokenizer that must be fetched takes a minute and a half to fail without a network. Returns the launch; for
-    `evaluate`, with the model and the kind of requests that the server has.
+    A tokenizer that must be fetched takes a minute and a half to fail without a network. Returns the launch as the
+    server needs it.
     """
-    await check_settings(launch, command)
-    return await check_server(launch, command)
+    await check_settings(launch, mode)
+    return await check_server(launch, mode)
 
 
-async def check_settings(launch: Launch, command: str) -> None:
+async def check_settings(launch: Launch, mode: Mode) -> None:
     """Raise ConfigError for names of tasks, files, folders, keys and tokenizers that cannot be used."""
     config = launch.config
     complete_servers(launch.servers, config.tokenizer_name)  # only for its errors
-    if command == "process":
-        check_path(config.data_path_to_save_groups)
-    if command == "evaluate":
-        check_writable(Path(config.data_dir_to_save_evals or "evals"), "env.data_dir_to_save_evals")
-    elif config.data_dumps_dir and (config.dump_rollouts or config.dump_failed_rollouts):
-        check_writable(Path(config.data_dumps_dir), "env.data_dumps_dir")
+    mode.check_files(config)
     if needs_tokenizer(launch.servers):
         check_tokenizer_folders(config, launch.servers)
     await check_selection(config, find_checkout(FOLDER))
 
 
-async def check_server(launch: Launch, command: str) -> Launch:
-    """Wait for the inference server; returns the launch, for `evaluate` as the server needs it."""
+async def check_server(launch: Launch, mode: Mode) -> Launch:
+    """Wait for the inference server, if the mode waits first; returns the launch as the server needs it."""
     config = launch.config
     servers = launch.servers if isinstance(launch.servers, list) else []
-    if command != "serve" and servers and not launch.slurm and not launch.testing:
-        await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or PATIENCE_S)
-    if command == "evaluate":
-        launch = await choose_model(launch)
-        servers = launch.servers if isinstance(launch.servers, list) else []
+    if mode.waits_first and servers and not launch.slurm and not launch.testing:
+        await wait_for_address([str(server.base_url) for server in servers], mode.startup_timeout_s(config))
+        config, servers = await mode.fit_to_servers(config, servers, launch.typed)
+        launch = replace(launch, config=config, servers=servers)
     if needs_tokenizer(servers):
         logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
     return launch

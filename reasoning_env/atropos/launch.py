@@ -21,6 +21,7 @@ from ..settings import make_settings
 from ..storage.config_files import Sections, read_config_files
 from .config import SERVER_RANGES, ReasoningGymEnvConfig
 from .environment import EnvironmentClass
+from .modes.mode import Mode
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Launch:
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
-def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, Any]) -> Launch:
-    """Join the settings of environment class, file and options; raises ConfigError for invalid settings.
+def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:
+    """Join the settings of environment class, mode, file and options; raises ConfigError for invalid settings.
 
     The default of a server's URL is the variable OPENAI_BASE_URL, as for other clients.
     """
@@ -65,14 +66,7 @@ def build_launch(env_cls: EnvironmentClass, command: str, options: Mapping[str, 
     chosen = make_settings(Sections, switches)
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
     # What nobody sets stays out: a setting that its user set, even to the default, counts as the user's own.
-    preset = defaults.model_dump(exclude_unset=True)
-    if command == "process":
-        preset |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
-        preset["data_path_to_save_groups"] = (
-            defaults.data_path_to_save_groups or f"data/{env_cls.name or 'groups'}.jsonl"
-        )
-    if command == "evaluate":
-        preset |= {"use_wandb": False}  # the results are in a folder, and need no account
+    preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
     base = {**defaults.model_dump(), **preset}
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")

@@ -11,7 +11,8 @@ from aiohttp.test_utils import TestServer
 
 from reasoning_env.atropos.config import DEFAULT_MODEL
 from reasoning_env.atropos.inference.evaluated_model import choose_model
-from reasoning_env.atropos.launch import Launch, build_launch
+from reasoning_env.atropos.launch import build_launch
+from reasoning_env.atropos.modes.evaluate import Evaluate
 from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv
 
@@ -41,10 +42,10 @@ async def choose() -> AsyncIterator[Choose]:
         await server.start_server()
         given = {name.replace("__", "."): value for name, value in options.items()}
         url = str(server.make_url("/v1"))
-        launch: Launch = build_launch(ReasoningGymEnv, "evaluate", {"openai.base_url": url, **given})
-        chosen = await choose_model(launch)
-        assert isinstance(chosen.servers, list)
-        return chosen.servers[0].model_name, chosen.servers[0].server_type, chosen.config.tokenizer_name
+        launch = build_launch(ReasoningGymEnv, Evaluate(), {"openai.base_url": url, **given})
+        assert isinstance(launch.servers, list)
+        config, [chosen] = await choose_model(launch.config, launch.servers, launch.typed)
+        return chosen.model_name, chosen.server_type, config.tokenizer_name
 
     yield choose
     for server in started:

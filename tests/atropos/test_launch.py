@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos.launch import build_launch
+from reasoning_env.atropos.modes.evaluate import Evaluate
+from reasoning_env.atropos.modes.mode import Mode
+from reasoning_env.atropos.modes.process import Process
+from reasoning_env.atropos.modes.serve import Serve
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.protocol import own_limit
 from reasoning_gym_environment import ReasoningGymEnv
 
 
-def launch(folder: Path, command: str = "process", content: str = "{}", **options: str) -> Any:
+def launch(folder: Path, mode: Mode | None = None, content: str = "{}", **options: str) -> Any:
     path = folder / "config.yaml"
     path.write_text(content)
     given = {name.replace("__", "."): value for name, value in options.items()}
-    return build_launch(ReasoningGymEnv, command, {"config": str(path), **given})
+    return build_launch(ReasoningGymEnv, mode or Process(), {"config": str(path), **given})
 
 
 def test_precedence(tmp_path: Path) -> None:
@@ -34,7 +38,7 @@ def test_files_are_merged(tmp_path: Path) -> None:
     ]
     for number, content in enumerate(contents):
         (tmp_path / f"{number}.yaml").write_text(content)
-    built = build_launch(ReasoningGymEnv, "process", {"config": [str(tmp_path / f"{n}.yaml") for n in range(3)]})
+    built = build_launch(ReasoningGymEnv, Process(), {"config": [str(tmp_path / f"{n}.yaml") for n in range(3)]})
     [server] = built.servers  # type: ignore[misc]
     assert (built.config.group_size, built.config.seed, built.slurm, built.testing) == (5, 8, True, True)
     assert (server.model_name, server.timeout) == ("b", 7)
@@ -44,21 +48,21 @@ def test_list_of_servers_replaces(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text("openai: {timeout: 7}")
     (tmp_path / "second.yaml").write_text(TWO)
     built = build_launch(
-        ReasoningGymEnv, "process", {"config": [str(tmp_path / f"{n}.yaml") for n in ("first", "second")]}
+        ReasoningGymEnv, Process(), {"config": [str(tmp_path / f"{n}.yaml") for n in ("first", "second")]}
     )
     assert [server.model_name for server in built.servers] == ["a", "b"]  # type: ignore[union-attr]
 
 
 def test_defaults_of_commands(tmp_path: Path) -> None:
-    process, serve = launch(tmp_path).config, launch(tmp_path, "serve").config
+    process, serve = launch(tmp_path).config, launch(tmp_path, Serve()).config
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
     assert launch(tmp_path, env__ensure_scores_are_not_same="true").config.ensure_scores_are_not_same
 
 
 def test_own_limit_is_a_set_limit(tmp_path: Path) -> None:
-    assert own_limit(launch(tmp_path, "evaluate").config) is None
-    assert own_limit(launch(tmp_path, "evaluate", env__max_token_length="2048").config) == 2048
+    assert own_limit(launch(tmp_path, Evaluate()).config) is None
+    assert own_limit(launch(tmp_path, Evaluate(), env__max_token_length="2048").config) == 2048
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_mistake_names_setting(tmp_path: Path, options: dict[str, str], words: s
 
 def test_seed_with_preset(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^env\.eval_seed: "):
-        launch(tmp_path, "evaluate", env__eval_seed="7", env__eval_preset="rg-easy")
+        launch(tmp_path, Evaluate(), env__eval_seed="7", env__eval_preset="rg-easy")
 
 
 @pytest.mark.parametrize(

@@ -106,18 +106,18 @@ async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) 
 
 
 def test_config_init() -> None:
-    assert build_launch(Own, "serve", {}).config == OwnConfig(group_size=2)
+    assert build_launch(Own, Serve(), {}).config == OwnConfig(group_size=2)
 
 
 def test_own_field_on_command_line() -> None:
-    config: Any = build_launch(Own, "serve", {"env.bonus": "0.25"}).config
+    config: Any = build_launch(Own, Serve(), {"env.bonus": "0.25"}).config
     assert config.bonus == 0.25
 
 
 def test_own_field_in_yaml(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("env:\n  bonus: 0.75\n")
-    config: Any = build_launch(Own, "serve", {"config": str(file)}).config
+    config: Any = build_launch(Own, Serve(), {"config": str(file)}).config
     assert config.bonus == 0.75
 
 

@@ -7,7 +7,7 @@ loaded.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Collection
 
 import openai
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
@@ -16,8 +16,7 @@ from ...errors import ConfigError
 from ...inference.addresses import check_scheme
 from ...inference.failures import describe_failure
 from ...inference.hosted import list_models
-from ..config import DEFAULT_MODEL
-from ..launch import Launch
+from ..config import DEFAULT_MODEL, ReasoningGymEnvConfig
 from .servers import AUTO, CHAT, named_type, read_key
 
 logger = logging.getLogger(__name__)
@@ -25,24 +24,25 @@ logger = logging.getLogger(__name__)
 PROBE_TIMEOUT_S = 30.0
 
 
-async def choose_model(launch: Launch) -> Launch:
-    """Return the launch with a model, and with chat requests, where the user names neither type nor tokenizer.
+async def choose_model(
+    config: ReasoningGymEnvConfig, servers: list[APIServerConfig], typed: Collection[str]
+) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
+    """Return settings with a model, and with chat requests, where the user names neither type nor tokenizer.
 
-    Several servers, an importer's own defaults and stand-ins stay as they are. Raises ConfigError where the model is
-    not named and the server does not have exactly one.
+    `typed` names the user's own settings, as `section.name`. Several servers stay as they are. Raises ConfigError where
+    the model is not named and the server does not have exactly one.
     """
-    if not isinstance(launch.servers, list) or len(launch.servers) != 1 or launch.slurm or launch.testing:
-        return launch
-    [server] = launch.servers
-    if server.model_name == DEFAULT_MODEL and "openai.model_name" not in launch.typed:
+    if len(servers) != 1:
+        return config, servers
+    [server] = servers
+    if server.model_name == DEFAULT_MODEL and "openai.model_name" not in typed:
         server = server.model_copy(update={"model_name": await _only_model(server)})
-    config = launch.config
-    if config.tokenizer_name == DEFAULT_MODEL and "env.tokenizer_name" not in launch.typed:
-        if "openai.server_type" not in launch.typed and named_type(server).name == AUTO and await _gives_chat(server):
+    if config.tokenizer_name == DEFAULT_MODEL and "env.tokenizer_name" not in typed:
+        if "openai.server_type" not in typed and named_type(server).name == AUTO and await _gives_chat(server):
             server = server.model_copy(update={"server_type": CHAT})
         else:
             config = config.model_copy(update={"tokenizer_name": server.model_name})
-    return replace(launch, config=config, servers=[server])
+    return config, [server]
 
 
 def _client(server: APIServerConfig) -> openai.AsyncClient:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from ...evaluations.table import print_results
 from ...metrics.recorder import MetricsRecorder
 from ...results import EvaluationResult
 from ...runtime.terminal import print_json
+from ...storage.folders import check_writable
+from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
+from ..inference.evaluated_model import choose_model
 from ..run import Run
 from .mode import Evaluations, Mode
 
@@ -23,6 +31,18 @@ class Evaluate(Mode):
     def __init__(self) -> None:
         self._evaluations: Evaluations | None = None
         """Set when the evaluation begins."""
+
+    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, Any]:
+        return {"use_wandb": False}  # the results are in a folder, and need no account
+
+    def check_files(self, config: ReasoningGymEnvConfig) -> None:
+        check_writable(Path(config.data_dir_to_save_evals or "evals"), "env.data_dir_to_save_evals")
+
+    async def fit_to_servers(
+        self, config: ReasoningGymEnvConfig, servers: list[APIServerConfig], typed: Collection[str]
+    ) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
+        """Return settings with a model, and with chat requests, where the user names neither type nor tokenizer."""
+        return await choose_model(config, servers, typed)
 
     def progress_line(self, progress: dict[str, object]) -> str:
         """Return the progress of the evaluation; empty before its begin."""

@@ -7,10 +7,12 @@ this folder uses the methods of `Mode`, and never tests which mode it has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 from atroposlib.envs.base import ScoredDataGroup
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from ...errors import ReasoningEnvError
 from ...evaluations.scores import EvaluationScores
@@ -18,6 +20,7 @@ from ...metrics.recorder import MetricsRecorder, progress_line
 from ...metrics.stats import DeliveryStats
 from ...records import Group
 from ...results import EvaluationResult
+from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
 from ..environment import Environment
@@ -53,8 +56,39 @@ class Mode:
     """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
     for_training = False
     """Whether a trainer gets the groups: then a server that gives text without tokens deserves a warning."""
+    waits_first = True
+    """Whether the servers must answer before the environment is built: a user waits for the command."""
     shows_panel = False
     """Whether a panel on a terminal shows the progress, in place of log lines."""
+
+    # ---- time limits
+
+    # ---- before the start
+
+    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, Any]:
+        """Return the settings whose default differs from the one in `config`; `name` is the environment's."""
+        return {}
+
+    def check_files(self, config: ReasoningGymEnvConfig) -> None:
+        """Raise ConfigError for files and folders that cannot be written."""
+        if config.data_dumps_dir and (config.dump_rollouts or config.dump_failed_rollouts):
+            check_writable(Path(config.data_dumps_dir), "env.data_dumps_dir")
+
+    async def is_finished(self, config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> bool:
+        """Tell whether an earlier run has done the work, so that no server is needed.
+
+        `models` are the names of the servers' models.
+        """
+        return False
+
+    async def fit_to_servers(
+        self, config: ReasoningGymEnvConfig, servers: list[APIServerConfig], typed: Collection[str]
+    ) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
+        """Return the settings as the servers, which answer, need them; `typed` names the user's own settings.
+
+        Raises ConfigError for servers that cannot be used.
+        """
+        return config, servers
 
     # ---- time limits
 

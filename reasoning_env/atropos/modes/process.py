@@ -50,6 +50,37 @@ class Process(Mode):
         self._scored: dict[int, Group] = {}
         """Scored groups that are not written yet, by the index of their problem."""
 
+    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, Any]:
+        path = config.data_path_to_save_groups or f"data/{name or 'groups'}.jsonl"
+        return {
+            "data_path_to_save_groups": path,
+            "ensure_scores_are_not_same": False,
+            "include_messages": True,
+            "max_num_workers_per_node": 64,
+        }
+
+    def check_files(self, config: ReasoningGymEnvConfig) -> None:
+        check_path(config.data_path_to_save_groups)
+        super().check_files(config)
+
+    async def is_finished(self, config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> bool:
+        """Tell whether the file has all groups already; then `print_summary` tells of this file."""
+        path = Path(config.data_path_to_save_groups or "")
+        if not 1 <= config.total_steps <= await asyncio.to_thread(count_lines, _lines_path(path)):
+            return False
+        async with Session(config, checkout=checkout) as session:
+            file = _group_file(path, config, models, session)
+        if not await asyncio.to_thread(file.is_of_these_settings):
+            return False
+        await asyncio.to_thread(file.open)
+        if file.lines < config.total_steps:
+            file.close()
+            return False
+        if path.suffix == PARQUET:
+            await asyncio.to_thread(write_groups, file.path, file.path.with_suffix(PARQUET))
+        self._file, self._total = file, config.total_steps
+        return True
+
     def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
         return config.max_failed_groups_in_a_row
 
@@ -154,29 +185,6 @@ class Process(Mode):
             await env.add_rollouts_for_wandb(packed, item)
         pieces = await in_background(encode_line, packed, group)
         await _in_thread(file.append, position, *pieces)
-
-
-async def finish(config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> Process | None:
-    """Return `process` at its end, if the file has all groups already; needs no server. None if groups are missing.
-
-    `models` are the names of the servers' models.
-    """
-    path = Path(config.data_path_to_save_groups or "")
-    if not 1 <= config.total_steps <= await asyncio.to_thread(count_lines, _lines_path(path)):
-        return None
-    async with Session(config, checkout=checkout) as session:
-        file = _group_file(path, config, models, session)
-    if not await asyncio.to_thread(file.is_of_these_settings):
-        return None
-    await asyncio.to_thread(file.open)
-    if file.lines < config.total_steps:
-        file.close()
-        return None
-    if path.suffix == PARQUET:
-        await asyncio.to_thread(write_groups, file.path, file.path.with_suffix(PARQUET))
-    mode = Process()
-    mode._file, mode._total = file, config.total_steps
-    return mode
 
 
 def _group_file(path: Path, config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> GroupFile:
