@@ -7,12 +7,16 @@ loop; worker processes and threads do slow work.
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; event loops set handlers of their own
+
 import asyncio
 import gc
 import importlib.util
 import logging
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,8 +38,8 @@ if __name__ == "__main__":
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     has_atropos = importlib.util.find_spec("atroposlib") is not None
     if not command_line.needs_environment(sys.argv[1:], has_atropos=has_atropos):  # the imports below take seconds
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; the event loop sets its own handler
     command_line.start_library(Path(__file__).resolve().parent)
     gc.disable()  # during the imports: collections would cost half a second, and find nothing
 

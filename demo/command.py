@@ -180,4 +180,7 @@ def _write_report(rollouts: Rollouts, environment_file: Path) -> None:
         print("\nAll of them in one page, with figures:", flush=True)
         page = rollouts.folder / "report.html"
         command = [sys.executable, str(environment_file), "report", *map(str, rollouts.files), "-o", str(page)]
-        subprocess.run(command, check=False, stdin=subprocess.DEVNULL)
+        # A terminal sends Ctrl-C to the child too; its status then says so.
+        status = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode
+        if status:
+            print(f"demo: the page was not written (status {status})", file=sys.stderr)

@@ -42,7 +42,7 @@ from ..storage.files import replace_file
 from ..storage.folders import find_checkout
 from ..storage.reading import describe
 from ..workers.pool import PoolSettings, WorkerPool
-from .audit_output import DEFAULT_OUTPUT, NEVER, finish, output_file
+from .audit_output import DEFAULT_OUTPUT, NEVER, check_outputs, finish
 from .audit_rows import audit_rows
 from .defect_examples import find_examples
 from .options import CommandParser, add_config_option, file_settings, program
@@ -67,7 +67,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         write_page(options.html, heat_map_page(_read_saved(options.saved[0])))
         print(f"{options.html}: open it in a browser")
         return 0
-    output_file(options.output)  # refused first: an audit takes minutes
+    check_outputs(options)
     if options.score is not None:
         return audit_rows(options)
     given: dict[str, object] = {"exclude_gameable": False}

@@ -18,21 +18,33 @@ from ..reports.verifier_probes import Probe, TaskAudit
 from ..runtime.terminal import print_table
 from ..runtime.text import visible
 from ..storage.files import replace_file
+from ..storage.folders import check_writable
 
 DEFAULT_OUTPUT = "audit.json"
 NEVER = "never"
 
 
-def output_file(text: str) -> Path:
-    """Return the file of numbers, in a folder that exists. Raises ConfigError."""
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise ConfigError for files that cannot be written or are inputs: an audit takes minutes."""
+    outputs = {"--output": _output_file(options.output)}
+    if options.html is not None:
+        outputs["--html"] = options.html
+    module = (options.score or "").rpartition(":")[0]
+    inputs = [Path(text) for text in (module, options.rows, *(options.config or ())) if text]
+    for setting, path in outputs.items():
+        if path.is_dir():
+            raise ConfigError(f"{path} is a folder", setting=setting, remedy="name a file")
+        if path.absolute() in [given.absolute() for given in inputs]:
+            raise ConfigError(f"{path} is read by this audit", setting=setting, remedy="name another file")
+        check_writable(path.parent, setting)
+    if len({path.absolute() for path in outputs.values()}) < len(outputs):
+        raise ConfigError(f"--output and --html are one file, {options.html}", remedy="name two files")
+
+
+def _output_file(text: str) -> Path:
+    """Return the file of numbers; in a folder the file has the default name."""
     path = Path(text)
-    if path.is_dir() or text.endswith(os.sep):
-        path = path / DEFAULT_OUTPUT
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"the folder {path.parent} cannot be made: {error.strerror}", setting="--output") from error
-    return path
+    return path / DEFAULT_OUTPUT if path.is_dir() or text.endswith(os.sep) else path
 
 
 def finish(
@@ -47,10 +59,12 @@ def finish(
     """Save the numbers, write the page, print, and return the exit status. Raises OSError."""
     report = make_report(audits, results, library, findings, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)
-    output = output_file(options.output)
+    output = _output_file(options.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
     if options.html is not None:
         write_page(options.html, heat_map_page(report))
+    fails = options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on))
     if options.json:
         print(text)
     else:
@@ -65,8 +79,8 @@ def finish(
         if options.html is not None:
             print(f"the map of tasks and levels is {options.html}; open it in a browser")
         print(findings_line(findings))
-        print(outcome_line(audits, results))
-    return int(options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on)))
+        print(outcome_line(audits, results, fails=fails))
+    return int(fails)
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from dataclasses import replace
 
 from ..data.tables import JSON_LINES, read_rows
-from ..errors import ConfigError
+from ..errors import ConfigError, WorkerError
 from ..metrics.stats import LibraryInfo
 from ..records import Problem
 from ..reports.audit import result_of
 from ..reports.contract_checks import ContractCheck, WatchedPools
 from ..reports.findings import Commands, Finding, function_commands, merge
 from ..reports.probe_findings import findings_of
-from ..reports.scored_rows import GOLD, Form, RowWorkers, choose_form, row_problems
+from ..reports.scored_rows import GOLD, QUESTIONS, Form, RowWorkers, choose_form, row_problems
 from ..reports.verifier_probes import Setting, TaskAudit, audit_task
 from ..score_judge import ScoreJudge
 from ..storage.reading import describe
@@ -35,8 +36,13 @@ def audit_rows(options: argparse.Namespace) -> int:
         problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
     except OSError as error:
         raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
+    if not any(problem.question for problem in problems):
+        print(f"no column holds questions ({', '.join(QUESTIONS)}), so none is checked", file=sys.stderr)
     judge = ScoreJudge(**score_arguments(options))
     audit, checked, form = run_to_end(lambda: _audit(judge, problems, options))
+    if not audit.items:
+        cause = audit.failures[0] if audit.failures else "no row has an answer"
+        raise WorkerError(f"no row of {options.rows} could be probed; the first: {cause}")
     results = {audit.name: result_of(audit)}
     findings = merge([*findings_of(audit, _commands(options, form)), *checked])
     nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -113,14 +114,18 @@ def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> Result:
     return Result.PASSES
 
 
-def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
-    """Return one line: the audit passed, or the tasks that fail with the worst fault of each."""
-    failed = [audit for audit in audits if results[audit.name] is Result.FAILS]
-    if not failed:
-        passed = sum(result is Result.PASSES for result in results.values())
-        levels = f"{passed} of {len(audits)} tasks and levels"
-        return f"audit passed: {levels} pay a policy without reasoning no more than the bound"
-    return f"audit failed: {'; '.join(map(_describe_failure, failed))}"
+def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result], *, fails: bool) -> str:
+    """Return one line: whether the audit `fails`, and the tasks over their bound with the worst fault of each."""
+    outcome = "failed" if fails else "passed"
+    over = [audit for audit in audits if results[audit.name] is Result.FAILS]
+    if over:
+        return f"audit {outcome}: {'; '.join(map(_describe_failure, over))}"
+    counts = Counter(results.values())
+    passed = f"{counts[Result.PASSES]} of {len(audits)} tasks and levels"
+    told = f"{passed} pay a policy without reasoning no more than the bound"
+    if counts[Result.GIVES_AWAY]:
+        told += f", and {counts[Result.GIVES_AWAY]} give the answer away"
+    return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
 
 
 def _describe_failure(audit: TaskAudit) -> str:

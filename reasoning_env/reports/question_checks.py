@@ -75,8 +75,8 @@ def _states(question: str, answer: str) -> bool:
 def _two_answers(answered: Sequence[tuple[Problem, str]]) -> Iterator[Remark]:
     first: dict[str, str] = {}
     for problem, answer in answered:
-        # Where many answers are right, the answer is only an example.
-        if problem.answer is not None and first.setdefault(problem.question, answer) != answer:
+        # Where many answers are right, the answer is only an example. Rows of a score function may have no question.
+        if problem.question and problem.answer is not None and first.setdefault(problem.question, answer) != answer:
             other = first[problem.question]
             yield Remark(problem, f"the same question has the answers {other[:40]!r} and {answer[:40]!r}", other)
 

@@ -25,7 +25,7 @@ Where a constant earns 0.40, over the bound of 0.35, 0.92 of audits find it (100
 """
 GOLD = "answer"
 """The column of right answers, unless the user names another."""
-QUESTIONS = ("question", "prompt", "problem", "query", "input")
+QUESTIONS = ("question", "prompt", "problem", "query", "input", "messages")
 """Columns that hold the question, in this order."""
 
 
@@ -104,7 +104,7 @@ def row_problems(rows: Iterable[Any], file: Path, name: str, gold: str) -> list[
 
 
 def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
-    if gold not in row or row[gold] is None or str(row[gold]).strip() == "":
+    if gold not in row:
         columns = ", ".join(map(visible, row)) or "none at all"
         raise ConfigError(
             f"{place} has no right answer in the column {gold!r}; its columns are {columns}",
@@ -112,6 +112,12 @@ def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
             remedy="name the column of right answers",
         )
     answer = row[gold]
+    if answer is None or str(answer).strip() == "":
+        raise ConfigError(
+            f"{place} has no right answer in the column {gold!r}: it is empty",
+            setting="--gold",
+            remedy="take the row out",
+        )
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
         raise ConfigError(
             f"{place} has {type(answer).__name__} in the column {gold!r}, and not one text or number", setting="--gold"

@@ -11,7 +11,6 @@ import pytest
 
 from reasoning_env.commands import audit as audit_module
 from reasoning_env.commands.audit import audit_command
-from reasoning_env.commands.audit_output import output_file
 from reasoning_env.errors import ConfigError, WorkerError
 from tests.small_library import write_small_library
 
@@ -60,11 +59,10 @@ def test_nothing_to_probe_names_the_cause(run: Run) -> None:
     ("output", "file"),
     [("new/numbers.json", "new/numbers.json"), ("old", "old/audit.json"), ("newer/", "newer/audit.json")],
 )
-def test_output_file_or_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, file: str) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_output_file_or_folder(run: Run, output: str, file: str) -> None:
     Path("old").mkdir()
-    assert output_file(output) == Path(file)
-    assert Path(file).parent.is_dir()
+    run("--tasks", "exact", "--output", output)
+    assert Path(file).is_file()
 
 
 @pytest.fixture

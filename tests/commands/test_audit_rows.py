@@ -55,7 +55,7 @@ def _write(rows: Sequence[Any]) -> None:
 
 
 def _run(function: str, *argv: str) -> int:
-    options = ["--score", f"my_rewards.py:{function}", "--rows", "rows.jsonl", "--output", "audit.json"]
+    options = ["--score", f"my_rewards.py:{function}", "--rows", "rows.jsonl"]
     return audit_command([*options, *argv], Path())
 
 
@@ -119,6 +119,32 @@ def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
     _write(rows)
     with pytest.raises(ConfigError, match=message):
         _run("boxed", *argv)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--output", "my_rewards.py"], "--output: my_rewards.py is read by this audit"),
+        (["--html", "rows.jsonl"], "--html: rows.jsonl is read by this audit"),
+        (["--output", "a.html", "--html", "a.html"], "--output and --html are one file"),
+        (["--html", "."], "--html: . is a folder"),
+        (["--output", "rows.jsonl/a.json"], "rows.jsonl is no folder"),
+    ],
+)
+def test_bad_outputs(argv: list[str], message: str) -> None:
+    before = Path("my_rewards.py").read_text(), Path("rows.jsonl").read_text()
+    with pytest.raises(ConfigError, match=message):
+        _run("boxed", *argv)
+    assert before == (Path("my_rewards.py").read_text(), Path("rows.jsonl").read_text())
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_without_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    _write([{"answer": str(number)} for number in range(8)])
+    _run("boxed")
+    assert "no column holds questions" in capsys.readouterr().err
+    assert "contradicts_question" not in _findings()
 
 
 @pytest.mark.usefixtures("folder")

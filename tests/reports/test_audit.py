@@ -26,12 +26,17 @@ def test_result_of_a_task(audit: TaskAudit, result: Result) -> None:
 
 
 def test_failed_tasks_are_named() -> None:
-    line = outcome_line([GOOD, BAD, EMPTY], RESULTS)
+    line = outcome_line([GOOD, BAD, EMPTY], RESULTS, fails=True)
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
 
 
 def test_passed_tasks_are_counted() -> None:
-    assert "1 of 2 tasks" in outcome_line([GOOD, EMPTY], {"gcd": Result.PASSES, "jugs": Result.NOT_PROBED})
+    results = {"gcd": Result.PASSES, "jugs": Result.NOT_PROBED}
+    assert outcome_line([GOOD, EMPTY], results, fails=False).startswith("audit passed: 1 of 2 tasks")
+
+
+def test_findings_fail_without_a_task_over_its_bound() -> None:
+    assert outcome_line([GOOD], {"gcd": Result.PASSES}, fails=True).startswith("audit failed: see the findings above")
 
 
 def test_report_has_every_number() -> None:
