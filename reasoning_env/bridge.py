@@ -21,7 +21,7 @@ from .errors import ClosedError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
 from .prompts.completions import Completion, read_completions
 from .records import Problem, Verdict
-from .rewards import check_problem, read_verdicts
+from .rewards import check_problem, check_whole_problem, read_verdicts
 from .runtime.loop_thread import LoopThread
 from .session import Session
 from .settings import ReasoningSettings, check_whole_number, read_settings
@@ -94,6 +94,7 @@ class Bridge(LoopThread):
 
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         """Return the conversation that asks the problem's question. Each message has `role` and `content`."""
+        check_whole_problem(problem)
         return [dict(message) for message in self.session.messages(problem)]
 
     def judge(self, problem: Problem | str, completions: Sequence[Completion]) -> list[Verdict | None]:
@@ -122,6 +123,7 @@ class Bridge(LoopThread):
 
         A group with a None is dropped and counted. Raises ConfigError for an empty list and for other values.
         """
+        check_whole_problem(problem)
         given = read_verdicts(verdicts)
         self._run(self._call(lambda: self.session.observe(problem, given)))
 

@@ -174,6 +174,12 @@ def check_problem(problem: object) -> None:
         raise ConfigError("must be a Problem, or the reference of a problem", setting="problem", got=problem)
 
 
+def check_whole_problem(problem: object) -> None:
+    """Raise ConfigError unless the argument is a problem; a reference alone has no question and no place in a run."""
+    if not isinstance(problem, Problem):
+        raise ConfigError("must be a Problem", setting="problem", got=problem)
+
+
 def read_verdicts(verdicts: object) -> list[Verdict | None]:
     """Return the verdicts of a group; a number from 0 to 1 is the caller's own score, and None a missing verdict.
 

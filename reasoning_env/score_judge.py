@@ -130,5 +130,7 @@ def _plain(value: Any) -> Any:
 
 def with_absolute_path(function: str) -> str:
     """Return `MODULE:FUNCTION` with the absolute path of a file; the name of a module stays."""
+    if not isinstance(function, str):
+        raise ConfigError("must be a text, 'MODULE:FUNCTION'", setting="function", got=function)
     module, _, name = function.rpartition(":")
     return f"{absolute_entry(module)}:{name}" if module else function

@@ -52,7 +52,7 @@ from .records import (
     TaskInfo,
     Verdict,
 )
-from .rewards import check_problem, read_verdicts, score_texts
+from .rewards import check_problem, check_whole_problem, read_verdicts, score_texts
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
 from .storage.folders import check_checkout
@@ -286,6 +286,7 @@ class Session(Generic[T]):
         `rollouts` are the judged rollouts with rewards and lengths, for the metrics. With `done=False`, the problem
         stays in flight until the method `done`.
         """
+        check_whole_problem(problem)
         read = read_verdicts(verdicts)
         judged = [verdict for verdict in read if verdict is not None]
         if len(judged) < len(read):

@@ -161,6 +161,18 @@ def test_wrong_problem_is_one_line(bridge: Bridge, problem: Any) -> None:
         bridge.judge(problem, [WRONG])
 
 
+def test_reference_has_no_messages(bridge: Bridge) -> None:
+    reference: Any = bridge.next().reference
+    with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
+        bridge.messages(reference)
+
+
+def test_reference_is_not_observed(bridge: Bridge) -> None:
+    reference: Any = bridge.next().reference
+    with pytest.raises(ConfigError, match=r"^problem: must be a Problem; got "):
+        bridge.observe(reference, [1.0])
+
+
 def test_own_scores_are_observed(bridge: Bridge) -> None:
     bridge.report()
     bridge.observe(bridge.next(), [1.0, 0, 0.5, True])

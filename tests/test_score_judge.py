@@ -136,6 +136,12 @@ async def test_row_of_numpy(judge: ScoreJudge) -> None:
     assert (await verdict_on(judge, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
+def test_function_must_be_named() -> None:
+    function: Any = len
+    with pytest.raises(ConfigError, match=r"^function: must be a text, 'MODULE:FUNCTION'; got "):
+        ScoreJudge(function)
+
+
 @pytest.mark.parametrize("row", [{"a": {1}}, {"a": float("nan")}])
 @on_module_loop
 async def test_row_is_json(judge: ScoreJudge, row: Any) -> None:

@@ -35,6 +35,8 @@ def keep_command(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--max-per-problem", type=at_least_one, metavar="N", help="rows of one question at most")
     options = parser.parse_args(argv)
+    if options.correct and Form(options.format) is Form.PAIRS:
+        parser.error("--correct goes with --format messages: a pair has a correct completion and another")
     selection = Selection(options.pass_rate, options.correct, options.max_per_problem)
     card = keep_rows(options.paths, options.out, Form(options.format), selection, command="keep " + shlex.join(argv))
     if card["skipped"]["lines"]:

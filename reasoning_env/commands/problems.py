@@ -6,6 +6,7 @@ import argparse
 import json
 import platform
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,9 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
         for reason in facts["ended"]:
             print(f"{task} has {facts['rows']} rows of {facts['wanted']}: {reason}")
     print(f"{options.out}: {card['rows']} rows")
+    if not card["rows"] and wanted.parts == 1:  # a part of few rows may be empty
+        print("no row was made", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -209,7 +213,7 @@ async def write_problems(
                 await _fill_with_evaluation(session, wanted, store, chat, how.form)
             else:
                 await _fill(session, wanted, store, chat, how.form)
-            card = _card(session, wanted, store, made_with, command)
+            card = _card(session, store, made_with, command)
             write_card(out, card)
             write_rows(out, lambda: (row for _, row in store.rows()), types)
         except BaseException:
@@ -281,9 +285,7 @@ def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | Non
     return dict(json.loads(json.dumps(made_with)))
 
 
-def _card(
-    session: Session[Problem], wanted: Wanted, store: RowStore, made_with: Mapping[str, Any], command: str
-) -> dict[str, Any]:
+def _card(session: Session[Problem], store: RowStore, made_with: Mapping[str, Any], command: str) -> dict[str, Any]:
     tasks = {}
     for task in session.plan.weights:
         state = store.progress(f"task {task}")
