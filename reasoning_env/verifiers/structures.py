@@ -10,7 +10,11 @@ from typing import Any
 from .entries import Dataset, Entry
 from .grammars.expressions import parse_list
 
-MAX_TREE_WORK = 40_000
+MAX_TREE_WORK = 2_500
+"""The cost of a comparison of JSON trees: 0.05 s of processor time, for the answer and for each of 16 guesses.
+
+1.7 % of problems have larger trees (0.5 % over 40,000, where a near miss took 12 s): there a near miss earns 0.01.
+"""
 MAX_EDIT_COST = 10_000_000
 """The cost of an edit distance: characters of the answer times characters of the expected answer."""
 

@@ -279,7 +279,7 @@ def _other_words(oracle: str, data: Any) -> list[str]:
 
 
 def _long_json(oracle: str, data: Any) -> list[str]:
-    nested = ['{"":' * depth + "1" + "}" * depth for depth in (24, 32)]
+    nested = ['{"":' * depth + "1" + "}" * depth for depth in (10, 14)]
     return [*nested, json.dumps({"x": "\U0001f600" * 250}, ensure_ascii=False)]
 
 

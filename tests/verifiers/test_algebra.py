@@ -147,6 +147,20 @@ def test_sympy_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         is_antiderivative("x**2/2 + 10**13", "x", "x")
 
 
+def test_readings_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[object] = []
+    monkeypatch.setattr(algebra, "_compare_slopes", lambda *trees: compared.append(trees))
+    assert [is_half_a_square(text) for text in ("((x**3 + 7))", "(x**3 + 7)", "x**3 + 7")] == [False] * 3
+    assert len(compared) == 1
+
+
+def test_limit_of_general_powers() -> None:
+    for power in ("(C + 2)**(1/{})", "sin(C)**C + {}", "x**x + {}"):
+        answer = " + ".join(power.format(number) for number in range(2, MAX_CALLS + 3))
+        with pytest.raises(ExpressionError, match="functions"):
+            is_half_a_square(answer)
+
+
 def test_number_of_names() -> None:
     assert read("a" * MAX_NAME).is_Symbol
     with pytest.raises(ExpressionError, match="not a variable"):
@@ -275,6 +289,18 @@ OTHERS = {
         "1e30*x + x**2/2 - (1e30 - 1e-20)*x",
         "x**2/2*1.00000000000000000000000001",
         "x**2.0000000000000000000000001/2",
+        # The slope is right near zero alone, or at some points alone.
+        "x**2/2 + x + abs(x - 3)",
+        "x**2/2 + x + abs(x - 50)",
+        "x**2/2 + x + sqrt((x - 600000)**2)",
+        "x**2/2 + ((x-0.3718)*(x-0.7351)*(x-1.6183)*(x-2.9137)*(x+0.4142)*(x+1.2361)*(x+2.6458))**2",
+        # The term is small only for some constants, or behind a function.
+        "x**2/2 + x*exp(-1000*C**2)",
+        "x**2/2 + x*(C - 0.5772)*(C + 97.5772)",
+        "x**2/2 + exp(-200 - x**2)",
+        "x**2/2 + x*exp(-500)",
+        "x**2/2 + x*(1 - tanh(200))",
+        "x**2/2 + x*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)",
     ],
     "1": ["x + 1e-30*x"],
     "x**2": ["0.3333333*x**3"],

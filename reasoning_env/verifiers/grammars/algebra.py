@@ -14,9 +14,11 @@ import cmath
 import contextlib
 import math
 import operator
+import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import mpmath
@@ -30,7 +32,10 @@ SYMPY_S = 1.0
 MAX_NAME = 32
 MAX_NAMES = 8
 MAX_CALLS = 100
-"""Limit of functions in an integral: each is calculated to many digits at many points. Honest integrals have a few."""
+"""Limit of functions and general powers in an integral: each is calculated to many digits at many points.
+
+Honest integrals have a few.
+"""
 MAX_EXPONENT = 200
 """Largest power of a symbolic base; to multiply out larger powers would take for ever."""
 
@@ -56,13 +61,17 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
 OPERATORS: Mapping[str, type[ast.AST]] = {"Rational": ast.Div, "Pow": ast.Pow, "pow": ast.Pow}
 """Functions of two arguments that mean an operator."""
 
-SAMPLE_POINTS = ("0.3718", "0.7351", "1.6183", "2.9137", "-0.4142", "-1.2361", "-2.6458")
+NEAR_POINTS = (0.3718, 0.7351, 1.6183, 2.9137, -0.4142, -1.2361, -2.6458)
+FAR_POINTS = (4e1, 1e4, 1e8, 3e12, -4e1, -1e4, -1e8, -3e12)
+"""Beyond constants up to PLAIN: the slope of `x**2 + x + abs(x - 50)` is 2*x at all points near zero."""
+SPREAD = 0.1
+"""Relative distance of a point from the one above. An answer cannot be made for its own points."""
 ENOUGH_POINTS = 4
-"""Elementary functions that agree within TOLERANCE at this many points are the same."""
-OTHER_VALUE = "0.5772"
-"""The value of names other than the variable."""
-NEGATIVE_VALUES: Mapping[str, str] = {"0.7351": "-97.5772"}
-"""By point, their values where these are far below zero: in `abs(x**2 + C)` the constant decides the slope."""
+"""Elementary functions that agree within TOLERANCE at this many points near zero are the same."""
+OTHER_VALUE = 0.5772
+"""The value of names other than the variable, with a SPREAD."""
+NEGATIVE_VALUE = -97.5772
+"""Their value at one point: in `abs(x**2 + C)` the constant decides the slope."""
 DIGITS = 140
 """Digits of the numbers from which slopes are calculated."""
 STEP = "1e-40"
@@ -78,20 +87,44 @@ PLAIN = 1e12
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """Tell whether the derivative of the answer is the integrand, to 60 digits at several points.
 
-    With too few comparable points, or with constants that could hide a difference, sympy's simplification decides.
+    The points depend on the answer. With too few comparable points, or with parts that could hide a difference, sympy's
+    simplification decides.
 
     Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
     """
     said = parse_expression(answer, MAX_PARTS)
-    target = parse_expression(integrand, MAX_PARTS)
     if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
-    if len(_calls(said)) > MAX_CALLS:
+    if len(_calls(said)) + _general_powers(said) > MAX_CALLS:
         raise ExpressionError(f"over {MAX_CALLS} functions")
-    points = _agreeing_points(said, target, variable)
-    if points is None:
+    verdict = _decide(_Tree(ast.dump(said), said), integrand, variable)
+    if isinstance(verdict, ExpressionError):
+        raise verdict
+    return verdict
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A tree that equals another tree of the same form."""
+
+    dump: str
+    root: ast.expr = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _decide(tree: _Tree, integrand: str, variable: str) -> bool | ExpressionError:
+    """Return the decision on an answer. The readings of an answer differ in parentheses only: the tree is the same."""
+    try:
+        return _has_slope(tree.root, parse_expression(integrand, MAX_PARTS), variable)
+    except ExpressionError as error:
+        return error
+
+
+def _has_slope(said: ast.expr, target: ast.expr, variable: str) -> bool:
+    comparison = _compare_slopes(said, target, variable)
+    if comparison is None:
         return False
-    if points >= ENOUGH_POINTS and _has_plain_constants(said):
+    if comparison.agreeing >= ENOUGH_POINTS and comparison.sizes.are_plain():
         return True
     with _bounded_sympy():
         derivative = sympy.diff(build(said, exact_decimals=True), sympy.Symbol(variable))
@@ -121,6 +154,12 @@ def _names(tree: ast.expr) -> frozenset[str]:
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _general_powers(tree: ast.expr) -> int:
+    """Count the powers whose exponent is no number, such as `x**x`: such a power is calculated as two functions."""
+    powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
+    return sum(not isinstance(power.right, ast.Constant) for power in powers)
 
 
 def _operator_of(call: ast.Call) -> type[ast.AST] | None:
@@ -281,39 +320,62 @@ Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
 """One of mpmath's contexts: `mp` calculates with many digits, `fp` in floating point."""
 
 
-def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | None:
-    """Count the points at which the slope equals the target; None if they differ at a comparable point.
+@dataclass(frozen=True)
+class _Comparison:
+    """`agreeing`: the points near zero at which slopes agree. `sizes`: the sizes of the answer's parts there."""
+
+    agreeing: int
+    sizes: _Sizes
+
+
+def _compare_slopes(said: ast.expr, target: ast.expr, variable: str) -> _Comparison | None:
+    """Compare the slope of an answer with the target; None if they differ at a comparable point.
 
     Floating point comes first: it overflows where the calculation of many digits would take for ever. Left of zero only
     real values are compared, since functions may have other branches there.
     """
     agreeing = 0
-    for point in SAMPLE_POINTS:
+    sizes = _Sizes()
+    for number, (point, others) in enumerate(_points(said)):
         if _value(target, variable, float(point), mpmath.fp) is None:
             continue
-        if _value(said, variable, float(point), mpmath.fp) is None:
+        if _value(said, variable, float(point), mpmath.fp, others) is None:
             return None
+        is_near_zero = number < len(NEAR_POINTS)
         with mpmath.workdps(DIGITS):
             x = mpmath.mpf(point)
             step = mpmath.mpf(STEP)
             expected = _value(target, variable, x, mpmath.mp)
-            others = NEGATIVE_VALUES.get(point, OTHER_VALUE)
-            low = _value(said, variable, x - step, mpmath.mp, others)
+            low = _value(said, variable, x - step, mpmath.mp, others, sizes if is_near_zero else None)
             high = _value(said, variable, x + step, mpmath.mp, others)
             if expected is None or low is None or high is None:
                 return None
             slope = (high - low) / (2 * step)
             if _is_near(slope, expected):
-                agreeing += 1
+                agreeing += is_near_zero
             elif x > 0 or (_is_real(slope) and _is_real(expected)):
                 return None
-    return agreeing
+    return _Comparison(agreeing, sizes)
+
+
+def _points(tree: ast.expr) -> list[tuple[str, str]]:
+    """Return the points of a tree: values of the variable and of other names. Equal trees have equal points."""
+    drawn = random.Random(ast.dump(tree))
+    points = []
+    for point in (*NEAR_POINTS, *FAR_POINTS):
+        others = NEGATIVE_VALUE if point == NEAR_POINTS[1] else OTHER_VALUE
+        points.append((_near(point, drawn), _near(others, drawn)))
+    return points
+
+
+def _near(value: float, drawn: random.Random) -> str:
+    return repr(value * (1 + drawn.uniform(0, SPREAD)))
 
 
 def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     """Tell whether two trees have different values at a point, in floating point."""
     variable = min(_names(target), default="")
-    point = float(SAMPLE_POINTS[0])
+    point = NEAR_POINTS[0]
     value = _value(said, variable, point, mpmath.fp)
     right = _value(target, variable, point, mpmath.fp)
     if value is None or right is None:
@@ -329,45 +391,55 @@ def _is_real(value: Number) -> bool:
     return bool(abs(mpmath.im(value)) <= TOLERANCE * (1 + abs(value)))
 
 
-def _has_plain_constants(tree: ast.expr) -> bool:
-    """Tell whether no constant part of a tree is so large or so small that it could hide a term."""
-    constants = _Constants()
-    try:
-        _evaluate(tree, constants)
-    except (ArithmeticError, ValueError):
-        return False
-    return constants.are_plain
+class _Sizes:
+    """The least and the greatest size that each part of a tree has at some points, in the order of evaluation."""
+
+    def __init__(self) -> None:
+        self._least: list[mpmath.mpf] = []
+        self._greatest: list[mpmath.mpf] = []
+        self._place = 0
+
+    def begin(self) -> None:
+        """Begin another evaluation of the tree."""
+        self._place = 0
+
+    def note(self, value: Number) -> None:
+        """Note the value of the next part."""
+        size = mpmath.mpf(abs(value))
+        if self._place == len(self._least):
+            self._least.append(size)
+            self._greatest.append(size)
+        else:
+            self._least[self._place] = min(self._least[self._place], size)
+            self._greatest[self._place] = max(self._greatest[self._place], size)
+        self._place += 1
+
+    def are_plain(self) -> bool:
+        """Tell whether no part is so large or so small at every point that it could hide a term, or be hidden.
+
+        Nought is small: `1 - tanh(200)` has no digit among those that are calculated.
+        """
+        return all(least <= PLAIN for least in self._least) and all(
+            greatest >= 1 / PLAIN for greatest in self._greatest
+        )
 
 
-class _Constants:
-    """The values of constant parts, made of numbers and operators only; None for other parts."""
-
-    are_plain = True
-
-    def number(self, digits: str) -> Number | None:
-        return self._checked(mpmath.mpf(digits))
-
-    def name(self, name: str) -> Number | None:
-        return None
-
-    def operate(self, sign: type[ast.AST], operands: list[Number | None]) -> Number | None:
-        return None if None in operands else self._checked(OPERATIONS[sign](*operands))
-
-    def call(self, function: str, arguments: list[Number | None]) -> Number | None:
-        return None
-
-    def _checked(self, value: Number) -> Number:
-        self.are_plain = self.are_plain and (value == 0 or 1 / PLAIN <= abs(value) <= PLAIN)
-        return value
-
-
-def _value(tree: ast.expr, variable: str, point: Number, context: Context, others: str = OTHER_VALUE) -> Number | None:
+def _value(
+    tree: ast.expr,
+    variable: str,
+    point: Number,
+    context: Context,
+    others: str = str(OTHER_VALUE),
+    sizes: _Sizes | None = None,
+) -> Number | None:
     """Return a tree's value in one of mpmath's contexts; None where the value is no finite number.
 
-    `others` is the value of names other than the variable.
+    `others` is the value of names other than the variable. `sizes` notes the values of the tree's parts.
     """
+    if sizes is not None:
+        sizes.begin()
     try:
-        value = _evaluate(tree, _Numeric(variable, point, context, others))
+        value = _evaluate(tree, _Numeric(variable, point, context, others, sizes))
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None
@@ -376,21 +448,30 @@ def _value(tree: ast.expr, variable: str, point: Number, context: Context, other
 class _Numeric:
     """Numbers of one of mpmath's contexts, with the variable at one point."""
 
-    def __init__(self, variable: str, point: Number, context: Context, others: str) -> None:
+    def __init__(self, variable: str, point: Number, context: Context, others: str, sizes: _Sizes | None) -> None:
+        self._sizes = sizes
         self._context = context
         self._others = others
         self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
 
     def number(self, digits: str) -> Number:
-        return self._context.mpf(digits)
+        return self._noted(self._context.mpf(digits))
 
     def name(self, name: str) -> Number:
         return self._values.get(name, self._context.mpf(self._others))
 
     def operate(self, sign: type[ast.AST], operands: list[Number]) -> Number:
-        return OPERATIONS[sign](*operands)
+        return self._noted(OPERATIONS[sign](*operands))
 
     def call(self, function: str, arguments: list[Number]) -> Number:
+        return self._noted(self._called(function, arguments))
+
+    def _noted(self, value: Number) -> Number:
+        if self._sizes is not None:
+            self._sizes.note(value)
+        return value
+
+    def _called(self, function: str, arguments: list[Number]) -> Number:
         if len(arguments) == 2 and function == "log":
             return self._context.log(arguments[0]) / self._context.log(arguments[1])
         if len(arguments) == 1 and function in FUNCTIONS:
