@@ -97,6 +97,10 @@ class TaskFacts:
     """Parameters of served problems, where the user sets none: other values make problems that are rejected."""
     reads_as: AnswerForm = AnswerForm.VALUE
     """Other forms in which its answers are accepted."""
+    is_json: bool = False
+    """Whether an answer is a value of JSON, whose quotes and brackets are content: `17` is not `"17"` or `[17]`."""
+    case_counts: bool = False
+    """Whether a question asks for words as they are written: elsewhere `twenty` is taken for `Twenty`."""
     single_cell: bool = False
     """Whether the expected matrix may have a single cell, which then may be written as `[[5]]`."""
     may_be_rounded: bool = False
@@ -211,6 +215,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "codeio": TaskFacts(
         few_questions=True,
+        is_json=True,
         reads_clock=True,
         scores_without_params=True,
         data_on_class="_jsonl_data",
@@ -732,7 +737,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "word_sequence_reversal": TaskFacts(word_separator=", ", scores_without_params=True),
-    "word_sorting": TaskFacts(word_separator=", ", scores_without_params=True),
+    "word_sorting": TaskFacts(word_separator=", ", case_counts=True, scores_without_params=True),
     "zebra_puzzles": TaskFacts(
         reads_as=AnswerForm.OPTION,
         options=4,

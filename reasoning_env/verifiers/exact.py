@@ -52,13 +52,16 @@ def is_exactly_right(task: str, answer: str, entry: Entry, dataset: Dataset, sco
 def _is_expected(task: str, answer: str, entry: Entry) -> bool:
     """Tell whether an answer is the expected answer, but for blanks, case, or a form with the same content."""
     right = str(entry["answer"])
-    return _same_text(answer, right) or any(
-        _same_text(form, right) for form in expected_forms(answer.strip(), task, entry)
-    )
+    case_counts = FACTS[task].case_counts
+    forms = (answer, *expected_forms(answer.strip(), task, entry))
+    return any(_same_text(form, right, case_counts=case_counts) for form in forms)
 
 
-def _same_text(said: str, right: str) -> bool:
-    return said == right or said.casefold().split() == right.casefold().split()
+def _same_text(said: str, right: str, *, case_counts: bool) -> bool:
+    """Tell whether two texts have the same words; no letter beyond ASCII stands for one of ASCII."""
+    if case_counts or said.isascii() != right.isascii():
+        return said.split() == right.split()
+    return said.casefold().split() == right.casefold().split()
 
 
 # ---- text beside the right answer
@@ -448,6 +451,11 @@ def _verified(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool
     return score >= 1.0
 
 
+def _exact_hexadecimal(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
+    """The question asks for a hexadecimal number; the verifier takes every base that Python's prefixes tell."""
+    return score >= 1.0 and re.fullmatch(r"\s*[-+]?0[xX][0-9a-fA-F_]+\s*", answer, re.ASCII) is not None
+
+
 def _exact_formula(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """All variables of the formula are the question's; the verifier takes any text for a variable."""
     if score < 1.0:
@@ -513,7 +521,7 @@ def _exact_roles(answer: str, entry: Entry, dataset: Dataset, score: float) -> b
 CHECKS: Mapping[str, Check] = {
     "advanced_geometry": _exact_geometry,
     "arc_agi": _exact_colour_grid,
-    "bitwise_arithmetic": _verified,
+    "bitwise_arithmetic": _exact_hexadecimal,
     "boxnet": _exact_plan,
     "codeio": _exact_json,
     "coin_flip": _exact_probability,

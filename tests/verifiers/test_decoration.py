@@ -109,7 +109,7 @@ def test_decoration_taken_off(answer: str, form: str) -> None:
         ("\\textcolor{red}{5}", "5"),
         ("$$\\\\boxed{5}$$", "5"),
         ("\\boxed{5} \\\\", "5"),
-        ('<div class="a"><b>5</b></div><br>', "5"),
+        ('<div class="answer"><b>5</b></div><br>', "5"),
         ("&nbsp;1 &times; 10<sup>5</sup>", "1 \N{MULTIPLICATION SIGN} 10^5"),
         ("\uff11\uff12\u200b", "12"),
         ("(\N{EN DASH}5, \N{EN DASH}6)", "-5, -6"),
@@ -306,6 +306,46 @@ def test_reading_says_nothing_new(text: str) -> None:
 
 def test_hostile_text() -> None:
     assert [text for text in TEXTS if len(last(text)) > len(text)] == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            f"{name} = 5"
+            for name in (
+                "mistake",
+                "invalid",
+                "rejected_answer",
+                "nope",
+                "maybe",
+                "square",
+                "sqrt",
+                "at_least",
+                "max",
+                "min",
+            )
+        ),
+        *(
+            f'<span class="{name}">5</span>'
+            for name in ("line-through", "invalid", "removed", "error", "d-none", "gone")
+        ),
+        '<span style="font-size:0px">5</span>',
+        '<font color="#ffffff">5</font>',
+        "\\colorbox{black}{5}",
+        "np.array([20.4], dtype=int)",
+        "np.array([2], dtype=bool)",
+    ],
+)
+def test_text_that_says_something_stays(answer: str) -> None:
+    assert [*undecorated(answer, strip_full_stop=True)] == [answer]
+
+
+@pytest.mark.parametrize(
+    "answer", ["total = 5", "final_answer = 5", '<b class="final-answer">5</b>', '<font color="#0000ff">5</font>']
+)
+def test_names_and_looks_are_decoration(answer: str) -> None:
+    assert [*undecorated(answer, strip_full_stop=True)][-1] == "5"
 
 
 PIECES = (

@@ -23,8 +23,14 @@ SEED = 91_000
 COUNT = 2
 LIMITS: Mapping[FormClass, float] = {FormClass.CORE: 0.01, FormClass.DECORATION: 0.05}
 """The largest share of the pairs of task and form that may be refused, by class."""
+OTHER_VALUE = "the question asks for a value of JSON, and this is another one"
 REFUSED: Mapping[tuple[str, str], str] = {
     ("boxnet", "a hyphen as list mark"): "a hyphen before text with parentheses may be the sign of a function",
+    ("codeio", "JSON with newlines as they are"): OTHER_VALUE,
+    ("codeio", "an object of JSON"): OTHER_VALUE,
+    ("codeio", "an object of JSON in a fence"): OTHER_VALUE,
+    ("codeio", "an object of Python"): OTHER_VALUE,
+    ("codeio", "full-width digits"): OTHER_VALUE,
 }
 """Forms that are refused, by task and form, with the reason."""
 

@@ -163,7 +163,9 @@ DECORATIONS: Mapping[str, Decoration] = {
     "a list mark": Decoration(around(r"[*\u2022][^\S\n]+(?P<inner>\S[^\n]*)"), "* 16", "16"),
     # A hyphen may be a sign before a number, a variable, a function, a parenthesis or a list of numbers.
     "a hyphen as list mark": Decoration(
-        around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c`]|\[{1,2}[\"'](?![-\d.]))[^\n()*+/^]*)"), "- True", "True"
+        around(r"-[^\S\n]+(?P<inner>(?:[A-Za-z]{2}|[\"\u201c`]|\[{1,2}[\"'](?![-\d.]))[^\n()*+/^]*)"),
+        "- True",
+        "True",
     ),
     "an equals sign": Decoration(around(r"=\s*(?P<inner>[^=\s>][^=]*)"), "= 16", "16"),
     "a variable": Decoration(without_name, "x = [1, 2]", "[1, 2]"),
@@ -173,8 +175,20 @@ DECORATIONS: Mapping[str, Decoration] = {
     "a list mark before bold text": Decoration(around(r"-[^\S\n]+(?P<inner>\*\*[^*\n]+\*\*)"), "- **16**", "**16**"),
     "an emoji": Decoration(without_check_marks, "\N{WHITE HEAVY CHECK MARK} 16", "16"),
     "an array of numpy": Decoration(
-        around(r"(?s)(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(].*[\])])(?:,\s?dtype=[\w.]{1,20})?\)"),
+        around(
+            r"(?s)(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(].*[\])])"
+            r"(?:,\s?dtype=(?:np\.|numpy\.)?(?:object_?|float(?:64)?|str_?))?\)"
+        ),
         "np.array([1, 2])",
+        "[1, 2]",
+    ),
+    # Another type changes the values: 20.4 becomes 20.
+    "an array of whole numbers": Decoration(
+        around(
+            r"(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(][-\d\s,\[\]()]*[\])])"
+            r",\s?dtype=(?:np\.|numpy\.)?int(?:32|64)?\)"
+        ),
+        "np.array([1, 2], dtype=int)",
         "[1, 2]",
     ),
     "a call of Python": Decoration(without_call, "int(16)", "16"),

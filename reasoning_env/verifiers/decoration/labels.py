@@ -14,21 +14,50 @@ NUMBER = re.compile(r"[-+.\d]")
 LOGIC = re.compile(
     r"[\u00ac\u2227\u2228\u2192\u2194]|\\(?:l?neg|lnot|land|lor|wedge|vee|to|iff|rightarrow|leftrightarrow)"
 )
-NO_NAMES = frozenset(
-    {"not", "no", "nor", "isnt", "never", "except", "without", "anything", "but", "other", "than", "bad"}
-    | {"false", "true", "wrong", "incorrect", "less", "more", "plus", "minus", "negative", "neg"}
-    | {"twice", "double", "half", "squared", "gcd", "lcm"}
-    | {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}
+PARTS_OF_NAMES = frozenset(
+    {
+        "answer",
+        "answers",
+        "ans",
+        "result",
+        "results",
+        "res",
+        "output",
+        "out",
+        "solution",
+        "solutions",
+        "sol",
+        "value",
+        "val",
+    }
+    | {
+        "final",
+        "correct",
+        "expected",
+        "new",
+        "sorted",
+        "reversed",
+        "rotated",
+        "filtered",
+        "flipped",
+        "solved",
+        "filled",
+    }
+    | {"total", "sum", "count", "number", "numbers", "num", "nums", "integer", "digits", "probability", "prob", "area"}
+    | {"list", "lst", "arr", "array", "matrix", "mat", "grid", "board", "state", "puzzle", "row", "rows", "vector"}
+    | {"sequence", "seq", "words", "string", "text", "path", "moves", "plan", "route", "steps", "pairs", "groups"}
 )
-"""Parts of names that deny a value, change it, or may be an answer themselves, as in `not_x = 4` and `twice = 4`."""
+"""Words of names that say nothing about a value but that it is the answer: `final_grid`, `total`.
+
+Other words may deny or change the value, as in `mistake = 4`, `twice = 4` and `max = 4`.
+"""
 
 
 def without_name(text: str) -> str | None:
     """Return the value of a variable or a function: a list or a number, or of `x` and `F(x)` also an expression.
 
-    `x`, `y` and `z` may also have a word or a formula of logic as their value. None for names that may be answers
-    themselves, as in `False = True` and `Saturday = 28`; for a formula of logic, whose equals sign is an operator; and
-    where several variables have values.
+    `x`, `y` and `z` may also have a word or a formula of logic as their value. None for names of other words than
+    PARTS_OF_NAMES; for a formula of logic, whose equals sign is an operator; and where several variables have values.
     """
     match = NAME.match(text)
     if match is None:
@@ -36,7 +65,7 @@ def without_name(text: str) -> str | None:
     value = text[match.end() :].strip()
     word = match["word"]
     if word and (
-        NO_NAMES & set(word.casefold().split("_"))
+        not PARTS_OF_NAMES.issuperset(word.casefold().split("_"))
         or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))
     ):
         return None

@@ -127,18 +127,25 @@ COLOURS = (
 BOX_OPTION = rf"(?:\d{{1,2}}(?:px|pt|em)|border:\s?\d{{1,2}}px solid(?: (?:{COLOURS}))?|{COLOURS})"
 LATEX_COMMANDS = (
     rf"boxed|fbox|framebox|bbox(?:\[{BOX_OPTION}(?:,\s?{BOX_OPTION}){{0,3}}\])?|num|{FONTS}"
-    rf"|(?:text)?color(?:box)?\{{(?:{COLOURS})\}}"
+    rf"|(?:text)?color\{{(?:{COLOURS})\}}|colorbox\{{(?!black)(?:{COLOURS})\}}"
 )
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
     "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"
 )
 """Languages of code fences; another word there may say something."""
+CLASS = (
+    "(?:final|correct|boxed|box|math|text|code|highlight|bold|center|large|tex|latex|answer|result|solution|output)"
+    "(?:-?(?:answer|result|text|inline|block|center|box))?"
+)
+"""A class that says nothing but that the text is the answer, or how it looks: `final-answer`, `highlight`."""
+DARK = r"#(?:[0-9]\w{5}|\w{2}[0-9]\w{3}|\w{4}[0-9]\w|[0-9]\w\w|\w[0-9]\w|\w\w[0-9])"
+"""A colour that shows on white: at least one of red, green and blue is not bright."""
 ATTRIBUTES = (
-    r"(?:\s(?:class|id)=\"(?![^\"]{0,40}(?:wrong|incorrect|false|not|hid|strik|del))[A-Za-z -]{1,40}\""
-    r"|\s(?:align|size|color)=\"(?:center|left|right|[1-7]|#\w{3,8})\""
+    rf"(?:\s(?:class|id)=\"{CLASS}(?: {CLASS}){{0,3}}\""
+    rf"|\s(?:align|size|color)=\"(?:center|left|right|[1-7]|{DARK})\""
     rf"|\s(?:color|style)=\"(?:(?:color|background(?:-color)?):\s?)?(?:{COLOURS});?\""
-    r"|\sstyle=\"(?:font-weight:\s?bold|font-size:\s?\d{1,3}(?:px|pt|em|%)|text-align:\s?center);?\"){0,5}"
+    r"|\sstyle=\"(?:font-weight:\s?bold|font-size:\s?(?:[1-9]\d{1,2}(?:px|pt|%)|[1-9](?:\.\d)?em)|text-align:\s?center);?\"){0,5}"
 )
 """Attributes of HTML that say nothing about the text: names, colours, sizes and places."""
 TAGS = (

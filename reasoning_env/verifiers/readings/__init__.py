@@ -7,6 +7,7 @@ the same content; a notation that the verifier reads on its own (such as `7/32`)
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from ...library_facts import AnswerForm, facts
@@ -52,6 +53,19 @@ def readings(answer: str, task: str, entry: Entry) -> Iterator[str]:
     for said in undecorated(answer, strip_full_stop=strip_full_stop):
         yield said
         yield from expected_forms(said, task, entry)
+        if facts(task).is_json and _is_json(said):
+            return  # what looks like decoration is the value's own
+
+
+def _is_json(text: str) -> bool:
+    """Tell whether a text is a value of JSON, or a list or an object in another notation."""
+    if text[:1] in ("[", "{") and text[-1:] in ("]", "}") and not text.startswith("{\\"):
+        return True
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _ends_in_full_stop(task: str, entry: Entry) -> bool:
@@ -108,6 +122,8 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
         sequence = as_sequence(said, separator)
         if sequence is None:
             return ()
+        if facts(task).case_counts:
+            return (sequence,)
         return (sequence, sequence.casefold() if reads_as is AnswerForm.OPTION else in_case_of(right, sequence))
     if entry.get("answer") is None:
         return (as_json(said),)
@@ -124,5 +140,6 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
     if right in JSON_WORDS.values():
         return (JSON_WORDS.get(said),)
     if right[:1] == "[":
-        return (right if is_same_list(said, right) else as_json(said),)
+        is_right = is_same_list(said, right) and (said[:1] == "[" or not facts(task).is_json)
+        return (right if is_right else as_json(said),)
     return (as_board(said, right),)

@@ -31,17 +31,20 @@ UPRIGHT_SIGNS: Mapping[str, str] = {"^": "\u2227", "v": "\u2228"}
 """Letters for the signs between rows."""
 BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
 """A line of signs between the rows of such a board."""
-RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
-"""A line of signs without cells: `+---+---+`, `|:---:|`."""
+RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|:-:?|-:|\|-\||[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
+"""A line of signs without cells: `+---+---+`, `|:---:|`, `|:-:|`, `|-|-|`."""
 TWO_PRIMES = re.compile(r"""[^\s,\[(](?:''|"")""")
 """Two quotes after text, which quote nothing: those in `[1, 2]''`."""
+ENVIRONMENT = "(?:[bpB]?matrix|smallmatrix|array|tabular|table|align(?:ed)?|gather(?:ed)?|equation|displaymath|center)"
 MATRIX_LIMIT = re.compile(
-    r"\\(?:begin|end)\{(?!vmatrix)[a-zB]{1,11}\*?\}(?:\{[clr| ]{1,2000}\})?|\\(?:left|right|hline)(?![a-z])"
+    rf"\\(?:begin|end)\{{{ENVIRONMENT}\*?\}}(?:\{{[clr| ]{{1,2000}}\}})?|\\(?:left|right|hline)(?![a-z])"
 )
 r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{array}{cc}`.
 
 A vmatrix is a determinant, and no board.
 """
+DETERMINANT = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
+r"""Bars around a whole board, as in `\left| ... \right|` and on lines of their own; and our own sign for a cell."""
 BEGUN = re.compile(r"\\begin\{([a-zB]{1,11})")
 ENDED = re.compile(r"\\end\{([a-zB]{1,11})")
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
@@ -121,10 +124,12 @@ def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
 
     None for other text, and for a sign beside the board, as in `-[[1, 2], [3, 4]]`.
     """
-    if sorted(BEGUN.findall(said)) != sorted(ENDED.findall(said)):
+    if sorted(BEGUN.findall(said)) != sorted(ENDED.findall(said)) or "\\left|" in said.replace(" ", ""):
         return None
     between = "\n" if len(expected.lengths) > 1 else " "
     said = _joined_texts(ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said)), between)
+    if DETERMINANT.search(said):
+        return None
     if not _has_pairs(said) or NORM.fullmatch(said):
         return None
     if re.match(r"[\[(]\s*[\[(]", said):

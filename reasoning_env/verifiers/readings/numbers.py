@@ -187,8 +187,8 @@ def _plain_number(said: str, question: str) -> str | None:
         except ValueError:
             return None
     unit = match["unit"]
-    if match["currency"] and match["currency"] not in question and ASKED_FOR.search(question):
-        return None  # money where things are counted
+    if match["currency"] and not _asks_for_money(match["currency"], question):
+        return None
     if unit == "%" and "percent" not in question:
         exponent -= 2
         if not 0 < Fraction(f"{re.sub(r'[^0-9.]', '', match['digits'])}e{exponent}") <= 1:
@@ -227,6 +227,24 @@ ASKED_FOR = re.compile(r"(?:[Hh]ow many|number of)((?: \w+){1,4})")
 """The words after `how many`, among which is what the question counts."""
 
 
+MONEY = re.compile(r"\b(?:dollars?|costs?|prices?|money|pay|pays|paid|earns?|earned|spends?|spent|much)\b")
+
+
+def _asks_for_money(currency: str, question: str) -> bool:
+    """Tell whether a question is about money of this currency, and does not count things."""
+    if currency in question:
+        return True
+    return currency == "$" and MONEY.search(question) is not None and not ASKED_FOR.search(question)
+
+
+UNITS = frozenset(
+    {"second", "minute", "hour", "day", "weekday", "week", "month", "year", "cent", "dollar", "percent", "point"}
+    | {"inch", "inches", "feet", "foot", "yard", "mile", "meter", "metre", "kilometer", "km", "cm", "mm", "degree"}
+    | {"pound", "ounce", "gram", "kg", "kilogram", "ton", "liter", "litre", "gallon", "cup", "unit", "time"}
+)
+"""Units of measure in singular. A question without `how many` has other words that are no units, as in `7 sides`."""
+
+
 def _is_asked_for(unit: str | None, question: str) -> bool:
     """Tell whether the words after a number are the question's own, in singular or plural.
 
@@ -236,8 +254,12 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
         return True
     if unit == "\N{DEGREE SIGN}":
         return unit in question or "degree" in question
-    asked = " ".join(ASKED_FOR.findall(question)) or " ".join(re.findall(r"[^.?!]*\?", question)) or question
-    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", asked) if word not in NO_UNITS}
+    asked = " ".join(ASKED_FOR.findall(question))
+    words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", asked or question) if word not in NO_UNITS}
+    if not asked:
+        words &= UNITS
+        if "$" in question:
+            words.add("dollar")
     return all(_singular(word) in words for word in unit.casefold().split())
 
 

@@ -112,6 +112,29 @@ def test_row_between_bars(said: str, same: bool) -> None:
     assert is_read(said, "string_splitting", "0 0 5") is same
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "\\left|\\begin{array}{cc} 1 & 2 \\\\ 3 & 4 \\end{array}\\right|",
+        "\\left\\lvert\\begin{matrix} 1 & 2 \\\\ 3 & 4 \\end{matrix}\\right\\rvert",
+        "|\\begin{matrix} 1 & 2 \\\\ 3 & 4 \\end{matrix}|",
+        "|\n1 2\n3 4\n|",
+        "||\n1 2\n3 4\n||",
+        "\\begin{comment}\n1 2\n3 4\n\\end{comment}",
+        "\\begin{cases} 1 & 2 \\\\ 3 & 4 \\end{cases}",
+        "\x001 2\n3 4",
+        "np.array([[1, 2], [3, 4]], dtype=bool)",
+    ],
+)
+def test_determinant_or_hidden_board(said: str) -> None:
+    assert not is_read(said, "sudoku", "1 2\n3 4")
+
+
+@pytest.mark.parametrize("rule", ["|:-:|:-:|", "|-|-|", "|:---|---:|"])
+def test_rule_of_a_table(rule: str) -> None:
+    assert is_read(f"| 1 | 2 |\n{rule}\n| 3 | 4 |", "sudoku", "1 2\n3 4")
+
+
 def test_sign_beside_a_queen() -> None:
     assert not is_read("_ -Q\nQ _", "n_queens", "_ Q\nQ _")
 

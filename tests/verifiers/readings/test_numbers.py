@@ -176,6 +176,28 @@ def test_currency() -> None:
     assert is_read("$10", "gsm_symbolic", "10", "How much, in dollars, does she pay?")
 
 
+SHARES = "Maria bought shares for $20 each. What is the final value of all Maria's shares?"
+ANGLE = "In a convex polygon with 4 sides three angles measure 90 degrees. What is the measure of the remaining angle?"
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "same"),
+    [
+        ("$434", SHARES, True),
+        ("434 dollars", SHARES, True),
+        ("434 shares", SHARES, False),
+        ("\u20ac434", SHARES, False),
+        ("434 degrees", ANGLE, True),
+        ("434 sides", ANGLE, False),
+        ("434 polygon", ANGLE, False),
+        ("$434", ANGLE, False),
+        ("434 weekends", "Count the weekdays (excluding weekends) from Monday to Friday.", False),
+    ],
+)
+def test_unit_without_how_many(said: str, question: str, same: bool) -> None:
+    assert is_read(said, "gsm_symbolic", "434", question) == same
+
+
 @pytest.mark.parametrize(("said", "same"), [("0o532_7", False), ("532_7", True), ("0x532_7", False)])
 def test_prefix_of_another_base(said: str, same: bool) -> None:
     question = "Your task is to convert a number from base-10 to base-7"
