@@ -152,7 +152,7 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"seed": "x", "top_p": 2}, "seed: must be a whole number; got 'x'; top_p: must be at most 1; got 2"),
         (
             {"complexity_mode": "random", "complexity_level": 0.5},
-            "complexity_mode: sets the level of each problem itself; take it or complexity_level out",
+            "complexity_mode: sets the level of each problem itself; remove complexity_mode or complexity_level",
         ),
     ],
 )

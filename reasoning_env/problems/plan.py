@@ -121,8 +121,8 @@ def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks, reasons:
     excluded = [name for name in selected.tasks if name not in selected.training_tasks]
     if excluded:
         logger.info(
-            "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
-            "all the same, name it in `tasks`",
+            "training leaves out these tasks, whose verifiers pay for nonsense: %s; to train on a task all the same, "
+            "name the task in `tasks`; evaluations have all tasks",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
             extra={"detail": True},
         )
@@ -130,7 +130,7 @@ def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks, reasons:
     named = [name for name in selected.training_tasks if name in reasons and name.lower() in asked_for]
     if named:
         logger.info(
-            "`tasks` names what is left out of training otherwise, since it pays a policy without reasoning: %s",
+            "`tasks` names tasks that pay a policy without reasoning; without a name, training leaves them out: %s",
             "; ".join(f"{name} ({reasons[name]})" for name in named),
         )
 

@@ -396,15 +396,19 @@ class ReasoningSettings(BaseModel):
             raise ConfigError(
                 "sets the level of each problem itself",
                 setting="complexity_mode",
-                remedy="take it or {complexity_level} out",
+                remedy="remove {complexity_mode} or {complexity_level}",
             )
         if self.eval_preset is not None and self.eval_level is not None:
             raise ConfigError(
-                "sets the parameters of its tasks itself", setting="eval_preset", remedy="take it or {eval_level} out"
+                "sets the parameters of its tasks itself",
+                setting="eval_preset",
+                remedy="remove {eval_preset} or {eval_level}",
             )
         if self.eval_preset is not None and self.eval_params == "training":
             raise ConfigError(
-                "sets the parameters of its tasks itself", setting="eval_preset", remedy="take it or {eval_params} out"
+                "sets the parameters of its tasks itself",
+                setting="eval_preset",
+                remedy="remove {eval_preset} or {eval_params}",
             )
         if self.task_weights and self.task_sampling != "weighted":
             raise ConfigError(

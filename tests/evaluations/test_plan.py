@@ -82,7 +82,7 @@ def test_composite_has_training_members() -> None:
 
 
 def test_preset_excludes_training_parameters() -> None:
-    with pytest.raises(ValueError, match=r"eval_preset: .*take it or eval_params out"):
+    with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_params"):
         plan(eval_preset="rg-easy", eval_params="training")
 
 

@@ -1,10 +1,10 @@
 """Inference servers: one table of their types, and which type a server has.
 
-A row of SERVER_TYPES says what `openai.server_type` calls a kind of server, which class serves it, what its replies
-hold and which endpoint gives them. All other modules read the table. docs/servers.md says how to add a row.
+A row of SERVER_TYPES has a value of `openai.server_type`, the class of such servers, the content of their replies, and
+the endpoint. All other modules read the table. docs/servers.md says how to add a row.
 
-The classes are what Atropos' ServerManager makes of the settings: health checks, limits of requests, retries and lists
-of nodes stay Atropos'. Ours differ in how they ask for tokens and read replies.
+Atropos' ServerManager makes objects of the classes from the settings. Health checks, limits of requests, retries and
+lists of nodes are Atropos'. The classes here ask for tokens and read replies in their own way.
 """
 
 from __future__ import annotations

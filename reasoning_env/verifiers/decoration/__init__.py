@@ -196,7 +196,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     "a statement of Python": Decoration(around(r"return\s+(?P<inner>\S[^\n]*)"), "return 16", "16"),
     "a dash as minus": Decoration(lambda text: MINUS_BEFORE_NUMBER.sub("-", text), "\N{EN DASH}5", "-5"),
     "a therefore sign": Decoration(
-        around(r"(?s)(?:\N{THEREFORE}|\\therefore\b)\s*(?P<inner>.*)"), "\N{THEREFORE} P", "P"
+        around(r"(?s)(?:[\u2234\u22a2\u22a8]|\\(?:therefore|vdash|models)\b)\s*(?P<inner>.*)"), "\N{THEREFORE} P", "P"
     ),
     "a line break of LaTeX": Decoration(around(r"(?s)(?P<inner>.*\S)\s*\\\\"), r"16 \\", "16"),
     FULL_STOP: Decoration(without_full_stop, "16.", "16"),

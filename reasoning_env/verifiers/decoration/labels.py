@@ -90,7 +90,8 @@ LABEL = (
 """A name that can only mean the answer, in several languages: `Answer`, `Final state`, `Respuesta`."""
 KIND = (
     r"(?i:total|grid|matrix|board|state|string|list|sequence|words|moves|directions|path|value|roots|integral|expression"
-    r"|duration|sorted|reversed)"
+    r"|duration|sorted|reversed|count|number|sum|probability|conclusion|name|colou?r|weekday"
+    r"|decrypted(?: text)?|plaintext|(?:ascending|descending) order|solved [a-z]{4,12})"
 )
 """A name for a kind of answer. It is a label before a colon alone: before an arrow it may be a word of the answer."""
 LABEL_START = rf"(?s)(?:#{{1,6}}[^\S\n]+)?(?P<mark>\*{{0,3}}|_{{1,2}})(?i:(?:the|my) )?{LABEL}"

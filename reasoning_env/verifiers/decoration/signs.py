@@ -64,6 +64,7 @@ PLAIN_CHARACTERS = str.maketrans(
         **dict.fromkeys("\u2018\u2019\u2032\u00b4", "'"),
         **dict.fromkeys("\u201c\u201d\u2033", '"'),
         **dict.fromkeys("\u2010\u2011", "-"),
+        **dict.fromkeys("\u00ba\u02da", "\N{DEGREE SIGN}"),
         **dict.fromkeys([*map(chr, range(0x2000, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"], " "),
         **dict.fromkeys("\ufe0e\ufe0f\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
         **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)},

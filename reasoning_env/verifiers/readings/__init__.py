@@ -130,7 +130,7 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
     if NUMBER.fullmatch(right.removesuffix("\N{DEGREE SIGN}")):
         return (as_number(said, right, question), as_single_cell(said) if facts(task).single_cell else None)
     if fraction_parts(right) is not None:
-        return (right if fraction_parts(reduced_side(said, question)) == fraction_parts(right) else None,)
+        return (right if fraction_parts(reduced_side(said)) == fraction_parts(right) else None,)
     if right[:1] == "(":
         return (as_point(said),)
     if right[:1] == "{":

@@ -62,8 +62,8 @@ MAX_SIDES = 4
 """Sides of an equation such as `1/4 = 0.25 = 25%`."""
 QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{1,1000})\))?\s?[=:](?P<value>[^=:]+)")
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
-ANGLE_NAME = re.compile(r"(?:\u2220|\\angle)\s?(?P<name>[A-Z]{3})\s?=\s?")
-r"""The name of an angle: `\u2220ABC = `, `\angle ABC = `."""
+ANGLE_NAME = re.compile(r"(?:\u2220|\\angle|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2})?)\s?=\s?")
+r"""The name of an angle: `\u2220ABC = `, `\angle B = `, `Angle B = `."""
 VARIABLE_NAME = re.compile(r"(?P<name>[A-Za-z])\s?:\s?")
 """The name of a variable that the question asks for: `x: `."""
 ROUNDED = re.compile(r"\s?(?:\u2248|\\approx(?![a-z]))\s?")
@@ -153,13 +153,13 @@ def as_number(said: str, right: str, question: str) -> str | None:
     """
     said = _without_question(said, question)
     angle = ANGLE_NAME.match(said)
-    if angle is not None and re.search(rf"(?:\bangle |\u2220){angle['name']}\b", question):
+    if angle is not None and _asks_for_angle(angle["name"], question):
         said = said[angle.end() :]
     variable = VARIABLE_NAME.match(said)
     if variable is not None and re.search(rf"\b(?:for|of) {variable['name']}\b", question):
         said = said[variable.end() :]
     *equal, last = said.split("=") if said.count("=") < MAX_SIDES else (said,)
-    if equal and all(as_number(side.strip(), right, question) == right for side in equal):
+    if equal and all(_equals(side.strip(), right, question) for side in equal):
         said = last.strip()
     degrees = "\N{DEGREE SIGN}" if right.endswith("\N{DEGREE SIGN}") else ""
     value = Fraction(right.removesuffix("\N{DEGREE SIGN}"))
@@ -173,6 +173,24 @@ def as_number(said: str, right: str, question: str) -> str | None:
     if plain is None:
         return None
     return right if Fraction(plain) == value else plain + degrees
+
+
+def _asks_for_angle(name: str, question: str) -> bool:
+    """Tell whether a question asks for the angle with this name: `B` and `ABC` are the angle at B."""
+    vertex = name[len(name) // 2]
+    if re.search(rf"\bangle at {vertex}\b", question):
+        return True
+    asked = re.findall(r"(?:\bangle |\u2220)([A-Z]{3})\b", question)
+    return any(name in (vertex, angle, angle[::-1]) and angle[1] == vertex for angle in asked)
+
+
+def _equals(side: str, right: str, question: str) -> bool:
+    """Tell whether a side of an equation has the right value, as a fraction in any terms or a number."""
+    parts = fraction_parts(side)
+    if parts is not None:
+        above, below = map(int, parts)
+        return below > 0 and Fraction(above, below) == Fraction(right.removesuffix("\N{DEGREE SIGN}"))
+    return as_number(side, right, question) == right
 
 
 def _plain_number(said: str, question: str) -> str | None:
@@ -252,8 +270,8 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
     """
     if not unit or unit == "%":
         return True
-    if unit == "\N{DEGREE SIGN}":
-        return unit in question or "degree" in question
+    if unit in ("\N{DEGREE SIGN}", "deg"):
+        return "\N{DEGREE SIGN}" in question or "degree" in question
     asked = " ".join(ASKED_FOR.findall(question))
     words = {_singular(word) for word in re.findall(r"\b[a-z]{2,}", asked or question) if word not in NO_UNITS}
     if not asked:
@@ -305,13 +323,27 @@ def fraction_parts(text: str) -> list[str] | None:
     return None if match is None else [re.sub("[ ,]", "", match["up"]), re.sub("[ ,]", "", match["down"])]
 
 
-def reduced_side(said: str, question: str) -> str:
-    """Return the fraction to which the question's fraction is reduced: `3/4` of `6/8 = 3/4` where 6/8 is asked."""
+def reduced_side(said: str) -> str:
+    """Return the fraction to which another is reduced, without a rounded value: `3/4` of `6/8 = 3/4 \u2248 0.75`."""
+    exact, sign, rounded = said.partition("\N{ALMOST EQUAL TO}")
+    if sign:
+        parts = fraction_parts(exact.rpartition("=")[2].strip())
+        if parts is None or not _is_rounding(rounded.strip(), parts):
+            return said
+        said = exact.strip()
     left, _, right = said.partition("=")
-    asked, reduced = fraction_parts(left.strip()), fraction_parts(right.strip())
-    if asked is None or reduced is None or not set(asked) <= set(re.findall(r"-?\d+", question)):
+    whole, reduced = fraction_parts(left.strip()), fraction_parts(right.strip())
+    if whole is None or reduced is None:
         return said
-    return right.strip() if int(asked[0]) * int(reduced[1]) == int(reduced[0]) * int(asked[1]) else said
+    return right.strip() if int(whole[0]) * int(reduced[1]) == int(reduced[0]) * int(whole[1]) else said
+
+
+def _is_rounding(decimal: str, parts: Sequence[str]) -> bool:
+    """Tell whether a decimal number is a fraction that is rounded or cut to its places."""
+    if not re.fullmatch(r"-?\d{0,9}\.\d{1,9}", decimal, re.ASCII) or int(parts[1]) == 0:
+        return False
+    places = len(decimal.partition(".")[2])
+    return abs(Fraction(decimal) - Fraction(int(parts[0]), int(parts[1]))) < Fraction(1, 10**places)
 
 
 def as_digits(said: str, right: str, question: str) -> str | None:

@@ -211,12 +211,21 @@ def test_variable_with_colon(said: str, same: bool) -> None:
     assert is_read(said, "simple_equations", "8", "Solve for c: 5*c = 40") == same
 
 
+@pytest.mark.parametrize("said", ["46/512 = 23/256", "23/256", "Probability: 23/256", "23/256 = 0.08984375"])
+def test_equal_fractions(said: str) -> None:
+    assert is_read(said, "coin_flip", "0.08984375")
+
+
 @pytest.mark.parametrize(
     ("said", "same"),
     [
         ("6/8 = 3/4", True),
         ("\\frac{6}{8} = \\frac{3}{4}", True),
-        ("12/16 = 3/4", False),
+        ("12/16 = 3/4", True),
+        ("6/8 = 3/4 \u2248 0.75", True),
+        ("3/4 \u2248 0.8", True),
+        ("3/4 \u2248 0.9", False),
+        ("3/5 \u2248 0.75", False),
         ("6/8 = 3/5", False),
         ("6/8 = 3/4 = 1/2", False),
     ],
@@ -244,7 +253,17 @@ def test_sides_of_an_equation(said: str, same: bool) -> None:
 
 @pytest.mark.parametrize(
     ("said", "same"),
-    [("\u2220ABC = 40.5\u00b0", True), ("$\\angle ABC = 40.5^\\circ$", True), ("\u2220ACB = 40.5\u00b0", False)],
+    [
+        ("\u2220ABC = 40.5\u00b0", True),
+        ("$\\angle ABC = 40.5^\\circ$", True),
+        ("\u2220B = 40.5\u00b0", True),
+        ("Angle CBA \u2248 40.5\u00b0", True),
+        ("40.5 deg", True),
+        ("40.5\u00ba", True),
+        ("\u2220ACB = 40.5\u00b0", False),
+        ("\u2220A = 40.5\u00b0", False),
+        ("\u2220B = 41.5\u00b0", False),
+    ],
 )
 def test_name_of_an_angle(said: str, same: bool) -> None:
     assert (
