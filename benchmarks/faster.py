@@ -28,7 +28,7 @@ from typing import Any
 
 from reasoning_env.library_facts import FACTS
 from reasoning_env.records import ProblemRequest
-from reasoning_env.workers.child import calm_garbage_collector
+from reasoning_env.workers.child import freeze_imports
 from reasoning_env.workers.faster import REPLACEMENTS, FasterGenerators
 from reasoning_env.workers.library import Library
 
@@ -156,7 +156,7 @@ def main() -> None:
     os.dup2(2, 1)  # some of the library's generators print
     os.chdir(tempfile.mkdtemp())
     LIBRARY = Library(None)
-    calm_garbage_collector()  # as workers do
+    freeze_imports()  # as workers do
     for task in options.tasks:
         print(json.dumps(compare(task, options)), file=out, flush=True)
     if options.mix:

@@ -25,7 +25,7 @@ TYPED = {"env.seed": "--seed", "tasks": "--tasks", "hidden": ""}
         (ConfigError("no server", remedy="correct {openai.base_url}"), "no server; correct openai.base_url"),
     ],
 )
-def test_text(error: ConfigError, text: str) -> None:
+def test_parts_of_an_error(error: ConfigError, text: str) -> None:
     assert str(error) == text
 
 

@@ -239,7 +239,7 @@ def curriculum(levels, default):
     return Curriculum
 
 
-for name, score in {"unscored": None, "nan": math.nan, "over": 2.0, "nothing": 0.0, "texts": "1"}.items():
+for name, score in {"unscored": None, "nan": math.nan, "over": 2.0, "texts": "1"}.items():
     register_dataset(name, type(name, (Base,), {"score": score}), Config)
 for dataset in (Silent, Locked, Outside, Unseeded, DrawsGlobally, Ends, Hangs, EndsVerifier):
     register_dataset(dataset.__name__.lower(), dataset, Config)
@@ -251,7 +251,6 @@ MISTAKES = {
     "unscored": "its verifier returns None for its own answer; a score is a number from 0 to 1",
     "nan": "its verifier returns nan for its own answer",
     "over": "its verifier returns 2.0 for its own answer",
-    "nothing": "its verifier pays nothing for its own answer",
     "texts": "its verifier returns '1' for its own answer",
     "silent": "its problem has no text: question is ' '",
     "locked": "its entry cannot be pickled",

@@ -134,8 +134,8 @@ RULES: Sequence[Rule] = (
 def same_problems(by_level: Mapping[float | None, Sequence[Problem]]) -> bool:
     """Tell whether the easiest and the hardest level ask for the same for the same seeds.
 
-    They do so where the questions are equal, and where the answers and the numbers of words are: a question may name
-    its level. A few answers may be equal by chance.
+    Equal questions ask for the same. Questions that differ in a number ask for the same too if the answers and the
+    numbers of words are equal, because a question may name its level. A few answers may be equal by chance.
     """
     levels = sorted(level for level in by_level if level is not None)
     if len(levels) < 2:

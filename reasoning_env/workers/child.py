@@ -53,7 +53,7 @@ from reasoning_env.workers.sandbox import (
 from reasoning_env.workers.watch import BareAnswers, Watch, WatchedAnswers
 
 
-def calm_garbage_collector() -> None:
+def freeze_imports() -> None:
     """Exclude present objects from garbage collections, so that workers share their pages; collect less often.
 
     There is no collection before: it would free 3,000 of 240,000 objects in an eighth of a second.
@@ -295,7 +295,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     else:
         sandbox = no_sandbox()
     orders.sendall(encode_frame(loaded.hello))
-    calm_garbage_collector()  # all workers share the present objects
+    freeze_imports()  # all workers share the present objects
     # The user's modules come on top: importing torch alone takes 3,000 MB of addresses, most of which it never uses.
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
     limits = WorkerLimits(settings["memory_mb"] + grown_mb, settings["file_mb"], settings["niceness"])

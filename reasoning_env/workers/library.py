@@ -302,7 +302,7 @@ class Library(Source):
         return flaw if flaw is None or has_known_words or flaw.cause is Cause.WRONG else None
 
     def _check_score(self, task: str, generated: Generated) -> str | None:
-        """Return the fault in a user's verifier: its score of its own answer is no number over 0 and up to 1."""
+        """Return the fault in a user's verifier: its score of its own answer is no number from 0 to 1."""
         if generated.answer is None:
             return None
         params = self._resolve(task, generated.params, None).params
@@ -313,8 +313,6 @@ class Library(Source):
             return f"{task}: its verifier fails at its own answer ({type(error).__name__}: {error})"
         if not isinstance(score, numbers.Real) or not 0.0 <= float(score) <= 1.0:
             return f"{task}: its verifier returns {score!r} for its own answer; a score is a number from 0 to 1"
-        if score == 0.0:
-            return f"{task}: its verifier pays nothing for its own answer"
         return None
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None, *, draw: float = 0.5) -> Resolved:

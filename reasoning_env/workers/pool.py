@@ -41,7 +41,7 @@ from .cpu_time import STALL_S, Starved, receive_in_cpu_time
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .jobs import Job, JobQueue
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
-from .scoring import GroupScorer
+from .scoring import BatchScorer
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
 
 __all__ = ["PoolSettings", "WorkerPool"]
@@ -76,7 +76,7 @@ class WorkerPool:
         self.sandbox = ""
         """One line for the log: what restricts verifier workers. Empty before the first worker is ready."""
         self.stats = PoolStats()
-        self._scorer = GroupScorer(settings, self.stats, self._replace)
+        self._scorer = BatchScorer(settings, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes, and return when the library is imported.

@@ -64,7 +64,7 @@ class _DiedBuilding(WorkerDied):
     """A verifier worker died before it had built the task, so no answer is to blame."""
 
 
-class GroupScorer:
+class BatchScorer:
     """Scores batches of answers. `replace` gives a slot a fresh worker; `stats` are counted up."""
 
     def __init__(

@@ -202,7 +202,7 @@ def test_folder_without_evaluation(write: Write, damage: str) -> None:
         compare_command([str(first), str(second)])
 
 
-def test_table(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_of_two_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
     compare_command([str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))])
     lines = capsys.readouterr().out.splitlines()

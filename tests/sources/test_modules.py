@@ -32,7 +32,7 @@ def write(folder: Path, name: str, text: str) -> str:
     return str(folder / name)
 
 
-def test_file(tmp_path: Path, registry: dict[str, Any]) -> None:
+def test_module_of_a_file(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
     found = import_task_modules([path], registry).modules
     assert (list(found), found["mine"].name, found["mine"].read_paths) == (["mine"], "my_tasks", (path,))

@@ -260,7 +260,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.tu
 
 
 @given(VALUES)
-def test_list(value: Any) -> None:
+def test_list_is_parsed(value: Any) -> None:
     assert parse_list(repr(value)) == value
 
 

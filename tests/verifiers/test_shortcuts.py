@@ -94,7 +94,7 @@ def test_filled_boards() -> None:
     assert turned["blanks filled with the last that is legal, from below"].splitlines()[3] == "2 4 3 1"
 
 
-def test_choice() -> None:
+def test_choice_of_an_answer() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert has_one_blank(question)
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"

@@ -284,7 +284,7 @@ async def test_kill_without_pidfds(
     assert len([record for record in caplog.records if "pidfds (refused)" in record.message]) == 1
 
 
-async def test_grow(fake_library: Path) -> None:
+async def test_pool_grows_to_settings(fake_library: Path) -> None:
     pool = WorkerPool(PoolSettings(generators=2, verifiers=3, checkout=fake_library))
     try:
         await pool.start(workers=1)

@@ -51,7 +51,7 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
         try:
             await step()
         except Exception:  # the other steps must run
-            logger.exception("an error at the end")
+            logger.exception("a step of the shutdown failed; the other steps run")
 
 
 async def finish_in_flight(

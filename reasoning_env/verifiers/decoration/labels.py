@@ -46,6 +46,7 @@ PARTS_OF_NAMES = frozenset(
     | {"total", "sum", "count", "number", "numbers", "num", "nums", "integer", "digits", "probability", "prob", "area"}
     | {"list", "lst", "arr", "array", "matrix", "mat", "grid", "board", "state", "puzzle", "row", "rows", "vector"}
     | {"sequence", "seq", "words", "string", "text", "path", "moves", "plan", "route", "steps", "pairs", "groups"}
+    | {"coloring", "colouring", "colors", "colours", "assignment", "mapping", "partition", "partitions", "graph"}
 )
 """Words of names that say nothing about a value but that it is the answer: `final_grid`, `total`.
 

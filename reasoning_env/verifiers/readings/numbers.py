@@ -185,11 +185,12 @@ def _asks_for_angle(name: str, question: str) -> bool:
 
 
 def _equals(side: str, right: str, question: str) -> bool:
-    """Tell whether a side of an equation has the right value, as a fraction in any terms or a number."""
+    """Tell whether a side of an equation has the right value: a number, or a fraction in any terms but no `12/2`."""
     parts = fraction_parts(side)
     if parts is not None:
         above, below = map(int, parts)
-        return below > 0 and Fraction(above, below) == Fraction(right.removesuffix("\N{DEGREE SIGN}"))
+        value = Fraction(right.removesuffix("\N{DEGREE SIGN}"))
+        return below > 0 and above % below != 0 and Fraction(above, below) == value
     return as_number(side, right, question) == right
 
 

@@ -1,14 +1,15 @@
 """knight_swap: tell by bit masks whether the knights can swap; only then walk the library's path.
 
-The library searches frozensets of names in some 380 calls an item, most of which find no solution. The same results:
+The library searches frozensets of names in some 380 calls an item, most of which find no solution. The results are the
+same:
 
-- A position is written as (squares of the colour to move, squares of the other); which colour that is follows. A move
-  changes the colour of one knight's square, so all squares together tell whether the number of moves is even: it is
-  where the start's squares are swapped, and then the colour to move is the one that began.
-- What a failed search has reached cannot be left by a move. So a later search on that board that starts in it fails,
-  too, if its goal is not in it.
-- Of the shortest paths, breadth-first search returns the one whose moves come first, and it has reached each position
-  on it by that very path first. So one walk, with frozensets made as the library makes them, sees squares in its order.
+- A position is a pair: the squares of the colour to move, and the squares of the other colour. A move changes the
+  square colour of one knight, so all squares together tell whether the number of moves is even. After an even number
+  of moves, the colour that began is to move.
+- No move leads out of the positions that a failed search has reached. A later search on the same board fails too if
+  its start is among these positions and its goal is not.
+- Breadth-first search returns the shortest path whose moves come first. Each position of this path was reached by the
+  path itself first. So one walk gives the library's path, with frozensets made in the library's order.
 """
 
 from __future__ import annotations

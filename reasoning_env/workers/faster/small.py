@@ -79,11 +79,13 @@ def install_number_sequence(module: Any) -> None:
 def install_quantum_lock(module: Any) -> None:
     """Keep numbers out of the queue that can no longer become the target.
 
-    The library multiplies numbers for up to 15 presses without a bound. The same puzzles: a press adds or takes away at
-    most 3, and 15 presses 45. A number above the target, which is positive, by more than that stays above it:
-    multiplying a positive number raises it. One below 0 by more than that stays negative, as multiplying a negative one
-    lowers it. What is reached through such a number misses the target, too, by as many presses as are left for others
-    to reach it later; so no path to the target is lost, and none comes first that did not.
+    The library multiplies numbers for up to 15 presses without a bound. The puzzles are the same: a press adds or takes
+    away at most 3, so 15 presses change a number by at most 45 besides multiplying.
+
+    - The target is positive. A number over target + 45 stays above the target, since multiplying raises the number.
+    - A number under -45 stays negative, since multiplying lowers the number.
+
+    No path to the target leads through such a number. The paths that are left keep their order.
     """
     dataset = module.QuantumLockDataset
     bounded = {"queue.append(": "if -45 <= new_val <= target + 45: queue.append("}

@@ -1,16 +1,16 @@
 """sokoban: search with bit masks beside the board's text, and describe the board at once.
 
-The library's A* looks for boxes and goals in a string of the board, many times for each position. The same solutions:
+The library's A* looks for boxes and goals in a string of the board, many times for each position. The solutions are
+the same:
 
-- Positions are taken in the same order. A position's key has the same cost and estimate and then the board's text, as
-  bytes. What ties after that, depth and path, compares as in the library; player and boxes follow from the board.
-- The heap holds the same entries. The library marks positions as seen when it takes them, not when it puts them in, so
-  that one may be there many times; all stay, as the depth of whichever is taken can end the search.
-- Deadlocks, and estimates but for the player's way to the nearest box off the goals, depend on the boxes alone. Outer
-  squares are walls: the backward walk, which makes the board, does not go there.
+- Positions are taken in the same order. The key of a position is its cost, its estimate and the board's text as bytes.
+  Keys that tie compare by depth and path, as in the library. The board tells where the player and the boxes are.
+- The heap holds the same entries. The library marks a position as seen when the position leaves the heap, so a position
+  may be in the heap several times. All entries stay: the depth of the entry that leaves first can end the search.
+- Deadlocks depend on the boxes alone. Estimates depend on the boxes and on the player's way to the nearest box off the
+  goals. Outer squares are walls: the backward walk, which makes the board, does not go there.
 
-That walk describes the whole board at each step, to count how often it has looked like that: the same text, joined at
-once.
+The backward walk counts how often the board has looked the same. The text of the board is joined at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any
 
 LEAVE, ENTER, FILL = (bytes.maketrans(*pair) for pair in ((b"*%", b"-X"), (b"-X@$", b"*%*%"), (b"-X", b"@$")))
-"""What becomes of a square that the player leaves, of one that it enters, and of one that it pushes a box to."""
+"""The new sign of a square that the player leaves, of a square that the player enters, and of a box's new square."""
 STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 

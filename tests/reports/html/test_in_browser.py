@@ -281,7 +281,7 @@ def test_thinking_is_folded_answers_marked(view: View) -> None:
     assert view.page.inner_text(".command code").startswith("env tasks gcd --prompt --seed ")
 
 
-def test_keys(view: View) -> None:
+def test_keys_move_between_groups(view: View) -> None:
     view.page.keyboard.press("5")
     view.choose(f_task="lcm")
     view.page.keyboard.press("Escape")

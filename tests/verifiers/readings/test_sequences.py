@@ -38,7 +38,7 @@ from .entries import entry, is_read
         ("1", False),
     ],
 )
-def test_list(said: str, same: bool) -> None:
+def test_list_of_the_same_elements(said: str, same: bool) -> None:
     assert is_read(said, "number_filtering", "['1', '2', '3.5']") == same
 
 
