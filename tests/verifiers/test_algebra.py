@@ -133,6 +133,12 @@ def test_names_of_sympy(name: str) -> None:
             read(text)
 
 
+@pytest.mark.parametrize("name", ["S", "N", "CC", "oo"])
+def test_names_of_sympy_in_an_integral(name: str) -> None:
+    with pytest.raises(ExpressionError, match="not read as a variable"):
+        is_half_a_square(f"x**2/2 + {name}")
+
+
 def test_sympy_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sympy simplifies an answer that agrees at all points, but has constants that could hide a difference."""
 

@@ -95,6 +95,8 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     said = parse_expression(answer, MAX_PARTS)
     if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
+    if not _names(said).isdisjoint(_reserved_names() - CONSTANTS.keys()):
+        raise ExpressionError("a name that sympy does not read as a variable")
     if len(_calls(said)) + _general_powers(said) > MAX_CALLS:
         raise ExpressionError(f"over {MAX_CALLS} functions")
     verdict = _decide(_Tree(ast.dump(said), said), integrand, variable)
