@@ -63,6 +63,7 @@ def finish(
     output.parent.mkdir(parents=True, exist_ok=True)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
     if options.html is not None:
+        options.html.parent.mkdir(parents=True, exist_ok=True)
         write_page(options.html, heat_map_page(report))
     fails = options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on))
     if options.json:

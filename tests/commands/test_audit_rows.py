@@ -140,6 +140,12 @@ def test_bad_outputs(argv: list[str], message: str) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_folder_of_the_page_is_made() -> None:
+    assert _run("boxed", "--html", "new/page.html") == 0
+    assert Path("new/page.html").is_file()
+
+
+@pytest.mark.usefixtures("folder")
 def test_rows_without_questions(capsys: pytest.CaptureFixture[str]) -> None:
     _write([{"answer": str(number)} for number in range(8)])
     _run("boxed")

@@ -15,34 +15,9 @@ LOGIC = re.compile(
     r"[\u00ac\u2227\u2228\u2192\u2194]|\\(?:l?neg|lnot|land|lor|wedge|vee|to|iff|rightarrow|leftrightarrow)"
 )
 PARTS_OF_NAMES = frozenset(
-    {
-        "answer",
-        "answers",
-        "ans",
-        "result",
-        "results",
-        "res",
-        "output",
-        "out",
-        "solution",
-        "solutions",
-        "sol",
-        "value",
-        "val",
-    }
-    | {
-        "final",
-        "correct",
-        "expected",
-        "new",
-        "sorted",
-        "reversed",
-        "rotated",
-        "filtered",
-        "flipped",
-        "solved",
-        "filled",
-    }
+    {"answer", "answers", "ans", "result", "results", "res", "output", "out", "solution", "solutions", "sol"}
+    | {"value", "val", "final", "correct", "expected", "new"}
+    | {"sorted", "reversed", "rotated", "filtered", "flipped", "solved", "filled"}
     | {"total", "sum", "count", "number", "numbers", "num", "nums", "integer", "digits", "probability", "prob", "area"}
     | {"list", "lst", "arr", "array", "matrix", "mat", "grid", "board", "state", "puzzle", "row", "rows", "vector"}
     | {"sequence", "seq", "words", "string", "text", "path", "moves", "plan", "route", "steps", "pairs", "groups"}

@@ -354,7 +354,8 @@ def _compare_slopes(said: ast.expr, target: ast.expr, variable: str) -> _Compari
                 return None
             slope = (high - low) / (2 * step)
             if _is_near(slope, expected):
-                agreeing += is_near_zero
+                if is_near_zero:
+                    agreeing += 1
             elif x > 0 or (_is_real(slope) and _is_real(expected)):
                 return None
     return _Comparison(agreeing, sizes)
