@@ -35,10 +35,11 @@ _RESERVED: dict[int, socket.socket] = {}
 def free_port() -> int:
     """Reserve a free port and return it; no other `free_port` and no outgoing connection takes it.
 
-    On Linux a bound socket reserves the port until `release_port` or the end of this process: a server that sets
-    `SO_REUSEADDR`, as most do, can listen on the port all the same. Between a mere look and the server's start, another
-    test process once took the port (`Address already in use`). Elsewhere a bound socket
-    would keep the server out, so the port is free only at the time of the call.
+    On Linux a bound socket reserves the port until `release_port` or the end of this process. A server that sets
+    `SO_REUSEADDR`, as most do, can listen on the port all the same. Without a reservation, another test process once
+    took the port before the server's start (`Address already in use`).
+
+    Elsewhere a bound socket would keep the server out, so the port is only free at the time of the call.
     """
     while True:
         port = random.choice(PORTS)

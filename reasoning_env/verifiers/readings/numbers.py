@@ -247,6 +247,7 @@ ASKED_FOR = re.compile(r"(?:[Hh]ow many|number of)((?: \w+){1,4})")
 
 
 MONEY = re.compile(r"\b(?:dollars?|costs?|prices?|money|pay|pays|paid|earns?|earned|spends?|spent|much)\b")
+"""Words of a question about money."""
 
 
 def _asks_for_money(currency: str, question: str) -> bool:
