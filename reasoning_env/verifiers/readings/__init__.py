@@ -27,6 +27,7 @@ from .numbers import (
     as_point,
     fraction_parts,
     has_negative_nought,
+    names_other_variable,
     reduced_side,
 )
 from .sequences import (
@@ -51,6 +52,8 @@ def readings(answer: str, task: str, entry: Entry) -> Iterator[str]:
     """
     strip_full_stop = not _ends_in_full_stop(task, entry)
     for said in undecorated(answer, strip_full_stop=strip_full_stop):
+        if names_other_variable(said, str(entry["question"])):
+            return
         yield said
         yield from expected_forms(said, task, entry)
         if facts(task).is_json and _is_json(said):

@@ -66,6 +66,10 @@ ANGLE_NAME = re.compile(r"(?:\u2220|\\angle|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2
 r"""The name of an angle: `\u2220ABC = `, `\angle B = `, `Angle B = `."""
 VARIABLE_NAME = re.compile(r"(?P<name>[A-Za-z])\s?:\s?")
 """The name of a variable that the question asks for: `x: `."""
+ASKED_VARIABLE = re.compile(r"(?:\bvalue of|\b[Ss]olve for) (?P<name>[a-z])\b(?=:| in | that )")
+"""The variable whose value a question asks for."""
+NAMED_VARIABLE = re.compile(r"(?:[a-z]\()?(?P<name>[a-wyz])\)?(?:_\d{1,2})?\s?=(?!=)")
+"""A variable before its value: `h = `, `f(h) = `. Any value may be called x."""
 ROUNDED = re.compile(r"\s?(?:\u2248|\\approx(?![a-z]))\s?")
 """The sign before a rounded number."""
 NAME_OF_VALUE = re.compile(r"\A(?:[A-Za-z](?:_?\d|\([A-Za-z]\))?\s?)?=\s?")
@@ -173,6 +177,13 @@ def as_number(said: str, right: str, question: str) -> str | None:
     if plain is None:
         return None
     return right if Fraction(plain) == value else plain + degrees
+
+
+def names_other_variable(said: str, question: str) -> bool:
+    """Tell whether an answer gives a value to another variable than the one that the question asks for."""
+    asked = ASKED_VARIABLE.search(question)
+    named = NAMED_VARIABLE.match(said)
+    return asked is not None and named is not None and not re.match(rf"{asked['name']}\s?=", said)
 
 
 def _asks_for_angle(name: str, question: str) -> bool:

@@ -211,6 +211,22 @@ def test_variable_with_colon(said: str, same: bool) -> None:
     assert is_read(said, "simple_equations", "8", "Solve for c: 5*c = 40") == same
 
 
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ("h = 50", True),
+        ("$h = 50$", True),
+        ("x = 50", True),
+        ("q = 50", False),
+        ("**q = 50**", False),
+        ("f(h) = 50", False),
+        ("h_2 = 50", False),
+    ],
+)
+def test_variable_that_is_asked_for(said: str, same: bool) -> None:
+    assert is_read(said, "simple_equations", "50", "Determine the value of h that satisfies: 3*h + 5 = 155") == same
+
+
 @pytest.mark.parametrize("said", ["46/512 = 23/256", "23/256", "Probability: 23/256", "23/256 = 0.08984375"])
 def test_equal_fractions(said: str) -> None:
     assert is_read(said, "coin_flip", "0.08984375")
