@@ -110,7 +110,9 @@ class ReasoningGymEnv(BaseEnv):
             lambda: self.server,
             self.tokenizer,
             FILE.parent,
+            mode=atropos.Imported(),
             trainer_limit=lambda: self.max_token_len,
+            step=lambda: None if self._registration is None else self.curr_step,
             server_config=server_configs[0] if isinstance(server_configs, list) else server_configs,
             testing=testing,
             pool=pool,
@@ -277,7 +279,7 @@ class ReasoningGymEnv(BaseEnv):
         await asyncio.to_thread(self._open_checkpoints)
         if self.curr_step > 0:
             self.load_checkpoint()
-        self._run.begin_delivery(self.env_id, lambda: self.curr_step)
+        self._run.begin_delivery(self.env_id)
 
     def _note_registration(self, registration: atropos.Registration) -> None:
         self._registration = registration
@@ -338,12 +340,13 @@ class ReasoningGymEnv(BaseEnv):
 
     async def _evaluate_alone(self) -> EvaluationResult:
         """Do the work of the command `evaluate`, without `close`."""
-        self._run.mode = mode = atropos.Evaluate()
+        mode = atropos.Evaluate()
+        self._run.enter(mode)
         return await mode.run(self, self._run)
 
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
         """Do the work of a command, without `close`."""
-        self._run.mode = mode
+        self._run.enter(mode)
         await mode.run(self, self._run)
 
     async def close(self) -> None:
@@ -360,14 +363,14 @@ class ReasoningGymEnv(BaseEnv):
         last = self._run.evaluations.last
         return None if last is None else last.results
 
-    def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
-        """Print a summary of the run.
+    @property
+    def groups_path(self) -> Path | None:
+        """File with the groups that `process` has written; None without groups."""
+        return self._run.mode.groups_path
 
-        Args:
-            keep: Which completions `process` makes chat data of; None for no chat data.
-            as_json: Print the results of `evaluate` as JSON.
-        """
-        self._run.mode.print_summary(self._run.session.metrics, keep=keep, as_json=as_json)
+    def print_summary(self) -> None:
+        """Print a summary of the run."""
+        self._run.mode.print_summary(self._run.session.metrics)
 
     @classmethod
     def cli(cls) -> None:

@@ -28,7 +28,7 @@ from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
 from .library_facts import FACTS, category
 from .metrics.recorder import MetricsRecorder
-from .metrics.stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
+from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
 from .problems.cache import ProblemCache
 from .problems.own_tasks import check_own_tasks
@@ -43,6 +43,7 @@ from .prompts.thinking import Thinking, choose_thinking
 from .records import (
     DropReason,
     Group,
+    LibraryInfo,
     Problem,
     ProblemRequest,
     ProblemSpec,

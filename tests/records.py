@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reasoning_env.metrics.stats import LibraryInfo
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import (
     Group,
+    LibraryInfo,
     Problem,
     ProblemRequest,
     ProblemSpec,

@@ -23,7 +23,7 @@ REFUSED: dict[str, list[Any]] = {
     "generation_deadline_s": [math.inf],
     "complexity_level": ["hard"],
     "complexity_mode": ["fixed", 3],
-    "dump_rollouts": ["perhaps", 2],
+    "sandbox_verifiers": ["perhaps", 2],
 }
 """Invalid values of each kind, and of the settings that our own code reads. Bounds are tested by docs/settings.md."""
 FROM_TEXT: dict[str, tuple[str, Any]] = {
@@ -35,10 +35,9 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "system_prompt": ("Think, then answer.", "Think, then answer."),
     "task_modules": ("my_tasks, examples/own_task.py", ["my_tasks", "examples/own_task.py"]),
     "checkout": ("some/folder", "some/folder"),
-    "data_dumps_dir": ("some/folder", "some/folder"),
     "top_p": ("0.5", 0.5),
     "num_eval_tasks": ("3", 3),
-    "dump_rollouts": ("1", True),
+    "sandbox_verifiers": ("0", False),
     "strict_rewards": ("off", False),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
@@ -98,8 +97,8 @@ def test_default_prompt_names_tags(tag: str) -> None:
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
 def test_none_as_text(text: str) -> None:
-    settings = ReasoningSettings(complexity_mode=text, complexity_level=text, data_dumps_dir=text)
-    assert (settings.complexity_mode, settings.complexity_level, settings.data_dumps_dir) == (None, None, None)
+    settings = ReasoningSettings(complexity_mode=text, complexity_level=text, checkout=text)
+    assert (settings.complexity_mode, settings.complexity_level, settings.checkout) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_conflicting_settings(fields: dict[str, Any]) -> None:
 def test_fingerprint(what: Any, some: set[str]) -> None:
     found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
     assert found.keys() >= some
-    assert not found.keys() & {"num_verifiers", "dump_rollouts"}
+    assert not found.keys() & {"num_verifiers", "num_generators"}
     assert found == json.loads(json.dumps(found))
 
 

@@ -26,16 +26,18 @@ from ..commands.log import redact, start_log, usable_as_secrets
 from ..commands.options import OptionParser, option_parser, program
 from ..commands.running import run_on_thread
 from ..commands.settings import SettingRow, SettingsPage, settings_command
+from ..dumps.chat import chat_path, write_chat
 from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
 from ..results import EvaluationResult
+from ..runtime.terminal import print_json
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
-from .environment import EnvironmentClass
+from .environment import CommandEnvironment, EnvironmentClass
 from .evaluations import preview
 from .inference.servers import complete_servers, needs_tokenizer
 from .launch import Launch, build_launch, server_class
@@ -122,7 +124,8 @@ def run_once(
             return None
         asyncio.run(check_settings(launch, mode))
         if asyncio.run(_is_finished(launch, mode)):
-            mode.print_summary(MetricsRecorder(), keep=options.get("keep"), as_json=False)
+            mode.print_summary(MetricsRecorder())
+            _write_chat(mode.groups_path, options)
             mode.close()
             return None
         launch = asyncio.run(check_server(launch, mode))
@@ -132,9 +135,25 @@ def run_once(
             asyncio.run(getattr(env, manager)())
         finally:
             if shows_results:
-                env.print_summary(options.get("keep"), as_json="json" in options)
+                _print_summary(env, options)
         check_score(env.results, options.get("fail-under"))
     return env.results
+
+
+def _print_summary(env: CommandEnvironment, options: Mapping[str, Any]) -> None:
+    """Print what a command has done: the results of `evaluate` as JSON with `--json`, else the summary."""
+    if "json" not in options:
+        env.print_summary()
+    elif env.results is not None:
+        print_json(env.results)
+    _write_chat(env.groups_path, options)
+
+
+def _write_chat(groups: Path | None, options: Mapping[str, Any]) -> None:
+    """Make chat data of the groups that `process` has written, if `--keep` chooses completions."""
+    if groups is not None and "keep" in options:
+        number = write_chat(groups, options["keep"])
+        print(f"{number} conversations are in {chat_path(groups, options['keep'])}")
 
 
 async def _is_finished(launch: Launch, mode: Mode) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
 from ..problems.plan import TaskPlan, describe_run
@@ -98,6 +98,8 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
 
     model_config = ConfigDict(extra="forbid")
 
+    with_word_none = frozenset({"reasoning_effort"})
+
     wandb_name: str | None = Field(
         default=ENV_NAME, description="Name of the run at wandb, and of this environment at run-api."
     )
@@ -108,15 +110,39 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     chat_template: str | None = Field(
         default=None,
         description="Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models.",
+        json_schema_extra={"decides": ["answers"]},
     )
     chat_template_kwargs: TemplateOptions = Field(
         default_factory=dict,
         description="Options of the chat template: `{enable_thinking: false}`; chat servers get them too.",
+        json_schema_extra={"decides": ["answers"]},
     )
     stop_after_answer: bool | None = Field(
         default=None,
         description="End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no.",
+        json_schema_extra={"decides": ["answers"]},
     )
+    mask_too_long_completions: bool = Field(
+        default=True,
+        description="Give rollouts that ran out of tokens the override `set_advantage_to_zero`.",
+        json_schema_extra={"decides": ["answers"]},
+    )
+
+    dump_rollouts: bool = Field(
+        default=False, description="Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."
+    )
+    dump_failed_rollouts: bool = Field(
+        default=False, description="Write groups whose scores are all 0 to `data_dumps_dir`."
+    )
+    rollout_save_score_threshold: float = Field(
+        default=0.7, ge=0.0, le=1.0, description="`dump_rollouts` writes groups with a score above this threshold."
+    )
+    data_dumps_dir: str | None = Field(
+        default=None,
+        description="Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the "
+        "module is installed.",
+    )
+
     calm_garbage_collector: bool = Field(
         default=False,
         description="For importers: `setup` takes what exists out of Python's garbage collections (`gc.freeze`) and "
@@ -162,11 +188,6 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
         default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
     )
 
-    @field_validator("chat_template", "stop_after_answer", "startup_timeout_s", mode="before")
-    @classmethod
-    def _accept_none_as_text(cls, value: object) -> object:
-        return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value
-
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
         check_base_settings(self)
@@ -211,19 +232,10 @@ def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:
 
 def made_with(config: ReasoningGymEnvConfig, plan: TaskPlan) -> dict[str, Any]:
     """Return the settings that decide the groups of a run: their problems and answers."""
-    # Fields of Atropos; fields of the core say themselves what they decide.
-    names = (
-        "group_size",
-        "max_token_length",
-        "tokenizer_name",
-        "chat_template",
-        "chat_template_kwargs",
-        "stop_after_answer",
-        "custom_thinking_prompt",
-        "include_messages",
-    )
-    own = {name: getattr(config, name) for name in names}
-    return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
+    # Fields of ours say themselves what they decide.
+    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    of_atropos = {name: getattr(config, name) for name in names}
+    return {**of_atropos, **fingerprint(config, "answers"), **describe_run(config, plan)}
 
 
 def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatFormat:

@@ -25,7 +25,7 @@ from ..workers.pool import WorkerPool
 from .config import ReasoningGymEnvConfig
 from .environment import RolloutItem
 from .inference.client import InferenceClient
-from .modes.mode import Imported, Mode
+from .modes.mode import Mode
 from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class GroupSteps:
         inference: Gives completions.
         chat: Makes prompts.
         dumper: Takes scored groups; None to dump nothing.
+        mode: What runs the environment.
         trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
         testing: Repeat a failed request at once, up to MAX_FAILURES times.
         pool: Worker processes to use; by default the session starts its own.
@@ -55,12 +56,13 @@ class GroupSteps:
         chat: ChatFormat | PlainChat,
         dumper: RolloutDumper | None,
         *,
+        mode: Mode,
         trainer_limit: Callable[[], int],
         testing: bool = False,
         pool: WorkerPool | None = None,
         checkout: Path | None = None,
     ) -> None:
-        self.mode: Mode = Imported()
+        self.mode = mode
         self._config = config
         self._inference = inference
         self._chat = chat

@@ -15,6 +15,7 @@ from typing import Any
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..dumps.writer import RolloutDumper
+from ..errors import ConfigError
 from ..inference.chat import PlainChat
 from ..problems.plan import describe_run
 from ..records import DropReason
@@ -55,7 +56,9 @@ class Run:
         manager: Returns BaseEnv's server manager.
         tokenizer: BaseEnv's; None if all servers are chat servers.
         folder: Folder of the front door, in which a checkout of the library may lie.
+        mode: What runs the environment.
         trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
+        step: Returns the trainer's step; None while there is no trainer.
         server_config: Settings of the first inference server.
         testing: Look for no inference server at the start.
         pool: Worker processes to use; by default the session starts its own.
@@ -73,7 +76,9 @@ class Run:
         tokenizer: Any,
         folder: Path,
         *,
+        mode: Mode,
         trainer_limit: Callable[[], int],
+        step: Callable[[], int | None],
         server_config: ServerBaseline | None = None,
         testing: bool = False,
         pool: WorkerPool | None = None,
@@ -90,13 +95,14 @@ class Run:
             stop_after_answer=does_stop_after_answer(config),
             chat_template_kwargs=config.chat_template_kwargs,
         )
-        self._step: Callable[[], int] | None = None
-        self.dumper = _make_dumper(config, self.uuid, folder, self._current_step)
+        self._step = step
+        self.dumper = _make_dumper(config, self.uuid, folder, step)
         self.steps = GroupSteps(
             config,
             self.inference,
             self.chat,
             self.dumper,
+            mode=mode,
             trainer_limit=trainer_limit,
             testing=testing,
             pool=pool,
@@ -116,11 +122,11 @@ class Run:
 
     @property
     def mode(self) -> Mode:
-        """What runs the environment: user code, until a command puts its mode here."""
+        """What runs the environment."""
         return self.steps.mode
 
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
+    def enter(self, mode: Mode) -> None:
+        """Go over to the mode of a command: BaseEnv makes an environment before a command tells what it does."""
         self.steps.mode = mode
 
     @property
@@ -157,19 +163,26 @@ class Run:
             calm_garbage_collector()
 
     async def start_dumps(self) -> None:
-        """Make the folder and the thread of the dumps; raises ConfigError if the folder cannot be made."""
-        if self.dumper is not None:
+        """Make the folder and the thread of the dumps; raises ConfigError if the folder cannot be written to."""
+        if self.dumper is None:
+            return
+        try:
             await asyncio.to_thread(self.dumper.start)
+        except OSError as error:
+            raise ConfigError(
+                f"rollouts cannot be dumped to {self.dumper.folder}: {error.strerror}",
+                setting="data_dumps_dir",
+                remedy="name a folder that can be made and written to, or switch both dumps off",
+            ) from error
 
-    def begin_delivery(self, env_id: int, step: Callable[[], int]) -> None:
+    def begin_delivery(self, env_id: int) -> None:
         """Begin to draw problems, deliver groups and save the state; the environment must be registered at run-api."""
         assert self.checkpoints is not None, "start() comes first"
-        self._step = step
         # Two environments share no problem: a folder has one instance, and run-api gives each number once.
         self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)
         self.queue.start()
         if self.checkpoints.folder is not None:
-            self._background.append(asyncio.create_task(self._save_regularly(step)))
+            self._background.append(asyncio.create_task(self._save_regularly()))
 
     async def stop_background(self) -> None:
         """Stop the tasks beside the groups, and log the last progress."""
@@ -210,16 +223,17 @@ class Run:
         self.save(step, latest=True)
         await asyncio.to_thread(self.checkpoints.close)
 
-    async def _save_regularly(self, step: Callable[[], int]) -> None:
+    async def _save_regularly(self) -> None:
         """Save the latest state if it has changed and the last save is done."""
         saved: object = None
         while True:
             await asyncio.sleep(self.save_interval_s)
             # In an outage nothing changes, although many groups wait.
-            now = (step(), self.progress_line(), self.queue.stats)
-            if now != saved and self.checkpoints is not None and not self.checkpoints.busy:
+            step = self._step()
+            now = (step, self.progress_line(), self.queue.stats)
+            if step is not None and now != saved and self.checkpoints is not None and not self.checkpoints.busy:
                 try:
-                    self.save(step(), latest=True)
+                    self.save(step, latest=True)
                     saved = now
                 except Exception:  # a subclass adds to the state
                     logger.exception("the state could not be saved")
@@ -240,12 +254,8 @@ class Run:
             self.session.stats,
             **self._stats(),
             in_flight=self.session.in_flight,
-            step=self._current_step(),
+            step=self._step(),
         )
-
-    def _current_step(self) -> int | None:
-        """Return the trainer's step; None before `begin_delivery`."""
-        return None if self._step is None else self._step()
 
     def _stats(self) -> dict[str, Any]:
         return {

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..metrics.stats import LibraryInfo
+from ..records import LibraryInfo
 from ..reports.audit import DEFAULTS, Result, findings_line, make_report, outcome_line
 from ..reports.findings import Finding, Severity, is_at_least, worst_first
 from ..reports.html.heat_map import heat_map_page

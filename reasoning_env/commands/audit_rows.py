@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from ..data.tables import JSON_LINES, read_rows
 from ..errors import ConfigError, WorkerError
-from ..metrics.stats import LibraryInfo
-from ..records import Problem
+from ..records import LibraryInfo, Problem
 from ..reports.audit import result_of
 from ..reports.contract_checks import ContractCheck, WatchedPools
 from ..reports.findings import Commands, Finding, function_commands, merge

@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from sys import getsizeof
 
-from ..errors import ConfigError
 from ..metrics.stats import DumpStats
 from ..records import Group
 from ..runtime.outage_log import OutageLog
@@ -58,7 +57,7 @@ class RolloutDumper:
         max_waiting_bytes: int = 64 * 2**20,
         step: Callable[[], int | None] = lambda: None,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._dump_passed = dump_passed
         self._dump_failed = dump_failed
         self._score_threshold = score_threshold
@@ -78,20 +77,13 @@ class RolloutDumper:
     def start(self) -> None:
         """Make the folder and start the thread; a second call does nothing.
 
-        Raises ConfigError for a folder that cannot be made or written to.
+        Raises OSError for a folder that cannot be made or written to.
         """
         if self._thread is not None:
             return
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if not os.access(self._folder, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        except OSError as error:
-            raise ConfigError(
-                f"rollouts cannot be dumped to {self._folder}: {error.strerror}",
-                setting="data_dumps_dir",
-                remedy="name a folder that can be made and written to, or switch both dumps off",
-            ) from error
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self.folder))
         # A daemon: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
         self._thread.start()
@@ -140,7 +132,7 @@ class RolloutDumper:
         if self._thread.is_alive():
             logger.error(
                 "rollouts were not all written to %s within %.1f s: %d groups still wait; is the disk hanging?",
-                self._folder,
+                self.folder,
                 timeout_s,
                 self.stats().waiting,
             )
@@ -184,9 +176,9 @@ class RolloutDumper:
             try:
                 waiting.files.append(line)
             except OSError as error:
-                self._outage.note(f"rollouts cannot be written to {self._folder} ({error}) and wait in memory")
+                self._outage.note(f"rollouts cannot be written to {self.folder} ({error}) and wait in memory")
             else:
-                self._outage.over(f"rollouts are written to {self._folder} again")
+                self._outage.over(f"rollouts are written to {self.folder} again")
                 return True
             if closing:
                 return False

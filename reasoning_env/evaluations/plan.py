@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ConfigError
-from ..metrics.stats import LibraryInfo
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
+from ..records import LibraryInfo
 from ..settings import ReasoningSettings, fingerprint
 from .presets import FIRST_SEED, SIZE, Preset, PresetSet, load_preset
 from .problem_set import EvaluationSet

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from ..metrics.stats import LibraryInfo
 from ..prompts.thinking import Thinking
-from ..records import Sampling, Split
+from ..records import LibraryInfo, Sampling, Split
 from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from .folder import MadeWith

@@ -1,45 +1,9 @@
-"""Counts that library, pool, stream, sampler, dumps and delivery report, and the metrics made of them."""
+"""Counts that pool, stream, sampler, dumps and delivery report, and the metrics made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-
-from ..records import TaskInfo
-
-
-@dataclass(frozen=True)
-class LibraryInfo:
-    """The library that the workers imported: version, folder, tasks in name order.
-
-    `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
-    evaluation; empty where the library has none. `releases` names what makes the tasks that are not the library's own.
-    A session tries the tasks of `tried` at its start.
-    """
-
-    version: str
-    path: str
-    tasks: tuple[TaskInfo, ...]
-    warnings: tuple[str, ...]
-    adjustable: frozenset[str]
-    system_prompt: str = ""
-
-    def __repr__(self) -> str:
-        """Return a line without the names of the tasks."""
-        return f"<reasoning-gym {self.version} in {self.path!r}, with {len(self.tasks)} tasks>"
-
-    releases: Mapping[str, str] = field(default_factory=dict)
-    tried: frozenset[str] = frozenset()
-
-    @property
-    def modules(self) -> Mapping[str, str]:
-        """The versions of what makes other tasks than the library's own, as `module NAME`."""
-        named = (release.rpartition("@") for release in sorted(set(self.releases.values())))
-        return {f"module {name}": version for name, _, version in named}
-
-    def release(self, task: str) -> str:
-        """Return the release that makes the problems of a task, as references name it."""
-        return self.releases.get(task, self.version)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from ..errors import ConfigError, InvalidReferenceError
 from ..library_facts import COMPOSITE, gameable_tasks, questions
-from ..metrics.stats import LibraryInfo
-from ..records import Split, TaskInfo
+from ..records import LibraryInfo, Split, TaskInfo
 from ..settings import ReasoningSettings, fingerprint
 from .estimator import SignalEstimator
 from .references import Reference, hash_question

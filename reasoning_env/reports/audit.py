@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..library_facts import facts
-from ..metrics.stats import LibraryInfo
+from ..records import LibraryInfo
 from ..storage.reading import Count, Name, Number, Share, read_json
 from .findings import Finding, FindingRow, count_by_severity, finding_row, worst_first
 from .verifier_probes import TaskAudit, is_shortcut, role_of

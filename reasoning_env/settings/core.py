@@ -16,13 +16,22 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
-from .given import make_settings, settings_error
+from .given import make_settings, read_none, settings_error
 from .yaml_text import parse_mapping, parse_options
 
 SYSTEM_PROMPT = """\
@@ -59,12 +68,15 @@ TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_mapping)
 
 
 class ReasoningSettings(BaseModel):
-    """Settings of tasks, workers, scoring, dumps and evaluation.
+    """Settings of tasks, workers, scoring and evaluation.
 
     Unknown names and values out of range raise ConfigError in one line. The front door's config inherits them.
     """
 
     model_config = ConfigDict(extra="forbid")
+
+    with_word_none: ClassVar[frozenset[str]] = frozenset()
+    """Settings for which `none` is a word of its own, and not None."""
 
     if not TYPE_CHECKING:  # a type checker takes the fields as the arguments
 
@@ -186,11 +198,6 @@ class ReasoningSettings(BaseModel):
         ge=1,
         description="Fewest tokens for a completion. Problems whose prompt leaves fewer are skipped and counted.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
-    mask_too_long_completions: bool = Field(
-        default=True,
-        description="Give rollouts that ran out of tokens the override `set_advantage_to_zero`.",
-        json_schema_extra={"decides": ["answers"]},
     )
     max_answer_bytes: int = Field(
         default=20_000,
@@ -352,21 +359,6 @@ class ReasoningSettings(BaseModel):
         default=3, ge=1, le=1000, description="Failed generations in a row after which a task is no longer drawn."
     )
 
-    dump_rollouts: bool = Field(
-        default=False, description="Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."
-    )
-    dump_failed_rollouts: bool = Field(
-        default=False, description="Write groups whose scores are all 0 to `data_dumps_dir`."
-    )
-    rollout_save_score_threshold: float = Field(
-        default=0.7, ge=0.0, le=1.0, description="`dump_rollouts` writes groups with a score above this threshold."
-    )
-    data_dumps_dir: str | None = Field(
-        default=None,
-        description="Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the "
-        "module is installed.",
-    )
-
     max_failed_groups_in_a_row: int = Field(
         default=8,
         ge=1,
@@ -374,21 +366,12 @@ class ReasoningSettings(BaseModel):
         description="`process` and evaluations end with an error after this many failed groups in a row.",
     )
 
-    @field_validator(
-        "complexity_mode",
-        "complexity_level",
-        "checkout",
-        "eval_preset",
-        "eval_repeats",
-        "eval_level",
-        "data_dumps_dir",
-        "num_eval_samples_per_task",
-        "eval_max_completion_tokens",
-        mode="before",
-    )
+    @field_validator("*", mode="before")
     @classmethod
-    def _accept_none_as_text(cls, value: object) -> object:
-        return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value
+    def _read_none(cls, value: object, about: ValidationInfo) -> object:
+        """Read `none`, `null` and an empty text as None, for settings that may be None."""
+        name = str(about.field_name)
+        return value if name in cls.with_word_none else read_none(value, cls.model_fields[name], ("none", "null", ""))
 
     @model_validator(mode="after")
     def _check_difficulty_and_sampling(self) -> ReasoningSettings:
@@ -452,7 +435,7 @@ def decides(field: FieldInfo, part: Decided) -> bool:
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, Any]:
-    """Return the settings that decide one of the parts, by name; values are as JSON reads them back."""
-    fields = ReasoningSettings.model_fields
+    """Return the settings that decide one of the parts, those of a subclass too; values are as JSON reads them back."""
+    fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(decides(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -41,9 +41,11 @@ def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], se
             # pydantic would read 0 or 1.
             kind = "a whole number" if int in types else "a number"
             raise ConfigError(f"must be {kind}", setting=f"{section}{name}", got=values[name])
-    read = {name: _read_text(value, fields[name]) for name, value in values.items()}
+    # Settings of ours read None themselves; those of other classes do not.
+    others = not hasattr(settings_cls, "with_word_none")
+    read = {name: read_none(value, fields[name]) if others else value for name, value in values.items()}
     try:
-        return settings_cls(**read)
+        return settings_cls(**{name: _read_whole_number(value, fields[name]) for name, value in read.items()})
     except ValidationError as error:
         raise settings_error(error, fields, section) from error
     except ConfigError as error:  # of a class that raises its own errors, which name no section
@@ -58,16 +60,18 @@ def settings_error(error: ValidationError, fields: Mapping[str, FieldInfo], sect
     return mistakes[0] if len(mistakes) == 1 else SeveralConfigErrors(mistakes)
 
 
-def _read_text(value: object, field: FieldInfo) -> object:
-    """Read texts that pydantic refuses: `none` and `null` for optional settings, `1e6` for whole numbers."""
-    if not isinstance(value, str):
-        return value
-    allowed = _alternatives(field)
-    is_word = "'none'" in (field.description or "")  # `none` is a value of Atropos' `reasoning_effort`
-    if value.lower() in ("none", "null") and type(None) in allowed and not (is_word and value.lower() == "none"):
-        return None
-    if int in allowed and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value) and float(value).is_integer():
-        return int(float(value))
+def read_none(value: object, field: FieldInfo, words: Collection[str] = ("none", "null")) -> object:
+    """Return None for a text that is one of the words, if the setting may be None; any other value as it is."""
+    may_be_none = type(None) in _alternatives(field)
+    is_none = isinstance(value, str) and value.strip().lower() in words
+    return None if may_be_none and is_none else value
+
+
+def _read_whole_number(value: object, field: FieldInfo) -> object:
+    """Return the number of `1e6` for settings that are whole numbers, which pydantic refuses; else the value."""
+    if isinstance(value, str) and int in _alternatives(field) and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value):
+        number = float(value)
+        return int(number) if number.is_integer() else value
     return value
 
 

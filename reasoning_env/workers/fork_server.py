@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ConfigError, WorkerError
-from ..metrics.stats import LibraryInfo
-from ..records import TaskInfo
+from ..records import LibraryInfo, TaskInfo
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction

@@ -30,9 +30,9 @@ from ..errors import (
     ScoringError,
     WorkerError,
 )
-from ..metrics.stats import LibraryInfo, PoolStats
+from ..metrics.stats import PoolStats
 from ..problems.references import Reference
-from ..records import Problem, ProblemSpec, Split, Verdict
+from ..records import LibraryInfo, Problem, ProblemSpec, Split, Verdict
 from ..runtime.clients import CLIENT
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog

@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -21,9 +22,12 @@ from reasoning_env.atropos.cli import (
     redact,
     setting_names,
 )
+from reasoning_env.dumps.chat import chat_path
+from reasoning_env.dumps.format import encode_group
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
+from tests.records import make_group, make_rollout
 
 KEY = "sk-very-secret"
 Work = Callable[[Any], None]
@@ -53,9 +57,10 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
         process_manager = _run_evaluate = env_manager
 
         results = None
+        groups_path = None
 
-        def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
-            print("summary", keep)
+        def print_summary(self) -> None:
+            print("summary")
 
     name, *arguments = argv
     without_server = [] if name == "settings" else ["--testing=true"]
@@ -65,9 +70,34 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
 def test_summary_before_error(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(type(error)) as raised:
-        _run("process", "--keep", "best", work=Mock(side_effect=error))
+        _run("process", work=Mock(side_effect=error))
     assert raised.value is error
-    assert capsys.readouterr().out == "summary best\n"
+    assert capsys.readouterr().out == "summary\n"
+
+
+def test_results_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    def finish(env: Any) -> None:
+        env.results = {"overall": {"score": 0.5}}
+
+    assert _run("evaluate", "--json", work=finish) == 0
+    assert json.loads(capsys.readouterr().out) == {"overall": {"score": 0.5}}
+
+
+def test_no_json_without_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("evaluate", "--json") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_chat_data_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    groups = tmp_path / "groups.jsonl"
+    groups.write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))
+
+    def finish(env: Any) -> None:
+        env.groups_path = groups
+
+    assert _run("process", "--keep", "best", work=finish) == 0
+    assert capsys.readouterr().out == f"summary\n1 conversations are in {chat_path(groups, 'best')}\n"
+    assert chat_path(groups, "best").read_text().count("\n") == 1
 
 
 def test_unknown_word_for_keep() -> None:

@@ -14,6 +14,7 @@ from reasoning_env.atropos.config import (
     set_log_levels,
 )
 from reasoning_env.errors import ConfigError
+from reasoning_env.settings import fingerprint
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
     "group_size": ([1, 64], [0, -1]),
@@ -76,6 +77,11 @@ def test_value_out_of_range(name: str, value: Any) -> None:
         ("calm_garbage_collector", "true", True),
         ("stop_after_answer", "none", None),
         ("chat_template", "null", None),
+        ("dump_rollouts", "1", True),
+        ("data_dumps_dir", "some/folder", "some/folder"),
+        ("data_dumps_dir", "", None),
+        ("complexity_level", "null", None),
+        ("reasoning_effort", "none", "none"),
         ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
     ],
 )
@@ -104,3 +110,12 @@ def test_log_levels(caplog: pytest.LogCaptureFixture, debug: bool, suppress: boo
     set_log_levels(SimpleNamespace(debug_logging=debug, suppress_base_env_logs=suppress), own)
     assert own.level == logging.getLogger("reasoning_env").level == (logging.DEBUG if debug else logging.INFO)
     assert logging.getLogger("atroposlib.envs.base").isEnabledFor(logging.INFO) is not suppress
+
+
+# ---------------------------------------------------------------------------- what decides the groups
+
+
+def test_settings_that_decide_groups() -> None:
+    found = fingerprint(ReasoningGymEnvConfig(), "answers")
+    assert found.keys() >= {"temperature", "chat_template", "stop_after_answer", "mask_too_long_completions"}
+    assert not found.keys() & {"dump_rollouts", "debug_logging"}

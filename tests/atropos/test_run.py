@@ -9,8 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos import Evaluate, Mode, Process, Serve
+from reasoning_env.atropos import Evaluate, Imported, Mode, Process, Serve
 from reasoning_env.atropos.run import Run
+from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling, Split, Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
@@ -19,7 +20,13 @@ from reasoning_gym_environment import ReasoningGymEnvConfig
 def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
     manager = SimpleNamespace(servers=[])
     return Run(
-        ReasoningGymEnvConfig(**fields), lambda: manager, tokenizer, Path("."), trainer_limit=lambda: trainer_limit
+        ReasoningGymEnvConfig(**fields),
+        lambda: manager,
+        tokenizer,
+        Path("."),
+        mode=Imported(),
+        trainer_limit=lambda: trainer_limit,
+        step=lambda: 1,
     )
 
 
@@ -42,8 +49,15 @@ def test_time_limits_of_modes(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
-    run.mode = mode
+    run.enter(mode)
     assert (mode.startup_timeout_s(run.config), run.steps.timeouts()) == (startup_s, timeouts)
+
+
+async def test_dumps_folder_that_cannot_be_made(tokenizer: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run = make_run(tokenizer, dump_rollouts=True, data_dumps_dir=str(tmp_path / "file" / "dumps"))
+    with pytest.raises(ConfigError, match=r"^data_dumps_dir: rollouts cannot be dumped to .*Not a directory"):
+        await run.start_dumps()
 
 
 def test_report_before_setup(tokenizer: Any) -> None:
@@ -72,7 +86,7 @@ async def steps_saved(run: Any) -> list[int]:
 
 
 async def test_unchanged_state_is_not_saved(saving_run: Any) -> None:
-    saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
+    saving = asyncio.create_task(saving_run._save_regularly())
     assert await steps_saved(saving_run) == [1]
     saving_run.checkpoints.save.assert_called_once_with(1, {"own": 1}, latest=True)
     await cancel_all([saving])
@@ -80,7 +94,7 @@ async def test_unchanged_state_is_not_saved(saving_run: Any) -> None:
 
 async def test_save_waits_for_busy_disk(saving_run: Any) -> None:
     saving_run.checkpoints.busy = True
-    saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
+    saving = asyncio.create_task(saving_run._save_regularly())
     assert await steps_saved(saving_run) == []
     saving_run.checkpoints.busy = False
     assert await steps_saved(saving_run) == [1]
@@ -89,7 +103,7 @@ async def test_save_waits_for_busy_disk(saving_run: Any) -> None:
 
 async def test_save_survives_subclass_error(saving_run: Any, caplog: pytest.LogCaptureFixture) -> None:
     saving_run._collect_state = lambda: 1 // 0
-    saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
+    saving = asyncio.create_task(saving_run._save_regularly())
     assert await steps_saved(saving_run) == []
     assert "ZeroDivisionError" in caplog.text
     saving_run._collect_state = dict

@@ -14,7 +14,7 @@ from reasoning_env.metrics.recorder import MetricsRecorder
 def test_summary_names_file(capsys: pytest.CaptureFixture[str], written: int) -> None:
     mode: Any = Process()
     mode._file = SimpleNamespace(path=Path("g.jsonl"), lines=written)
-    mode.print_summary(MetricsRecorder(), keep=None, as_json=False)
+    mode.print_summary(MetricsRecorder())
     assert (f"g.jsonl holds {written} groups" in capsys.readouterr().out) is bool(written)
 
 
@@ -24,7 +24,7 @@ def test_nothing_left_to_do(capsys: pytest.CaptureFixture[str], caplog: pytest.L
     mode._total = 3
     recorder = MetricsRecorder()
     mode.log_last_progress(recorder.progress(None))
-    mode.print_summary(recorder, keep=None, as_json=False)
+    mode.print_summary(recorder)
     assert capsys.readouterr().out.splitlines() == [
         "g.jsonl holds 3 groups; the command `report g.jsonl` shows them",
         "Nothing was left to do: env.total_steps is 3, and more groups need a higher number.",

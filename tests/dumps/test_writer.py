@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.dumps import RolloutDumper, stream_groups
-from reasoning_env.errors import ConfigError
 from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.records import Group
 from tests.waiting import wait_until
@@ -180,7 +179,7 @@ def test_groups_before_start(make_dumper: MakeDumper, dumps: Path) -> None:
 
 def test_folder_that_cannot_be_made(make_dumper: MakeDumper, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="file/dumps"):
+    with pytest.raises(NotADirectoryError, match="file/dumps"):
         make_dumper(tmp_path / "file" / "dumps")
 
 
@@ -188,7 +187,7 @@ def test_folder_that_cannot_be_written_to(
     make_dumper: MakeDumper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # permissions would not stop a superuser
-    with pytest.raises(ConfigError, match="Permission denied"):
+    with pytest.raises(PermissionError, match="Permission denied"):
         make_dumper(tmp_path)
 
 

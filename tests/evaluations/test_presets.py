@@ -11,9 +11,8 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.evaluations.presets import SIZE, PresetSet, load_preset
-from reasoning_env.metrics.stats import LibraryInfo
 from reasoning_env.problems.giving_up import MAX_FAILURES
-from reasoning_env.records import Problem
+from reasoning_env.records import LibraryInfo, Problem
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_problem, problem_of

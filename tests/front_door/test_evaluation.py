@@ -80,7 +80,7 @@ async def test_training_tells_changes(
 ) -> None:
     env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=1)
     env.config.data_dir_to_save_evals = str(tmp_path)
-    env._run.mode = Serve()
+    env._run.enter(Serve())
     caplog.set_level("INFO")
     for step, policy in ((10, lambda request: [WRONG]), (20, spells_only)):
         env.curr_step = step
@@ -107,7 +107,7 @@ async def test_failure_ends_command_alone(
     await env.evaluate()
     assert "ERROR" in [record.levelname for record in caplog.records]
     assert list((tmp_path / "evals").iterdir()) == []
-    env._run.mode = Evaluate()
+    env._run.enter(Evaluate())
     with pytest.raises(ServerError):
         await env.evaluate()
     server.recover()
@@ -120,7 +120,7 @@ async def test_resume_interrupted_evaluation(
 ) -> None:
     env = await make_env(tasks="chain_sum", num_eval_samples_per_task=4, max_eval_workers=1)
     env.config.data_dir_to_save_evals = str(tmp_path)
-    env._run.mode = Evaluate()
+    env._run.enter(Evaluate())
     stuck = asyncio.Event()
 
     async def stick_at_the_third(request: GenerationRequest) -> list[str]:
@@ -172,7 +172,7 @@ async def test_preset_over_chat_server(make_env: MakeEnv, server: InferenceServe
 
 async def test_folders_while_training(make_env: MakeEnv, tmp_path: Path) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
-    env._run.mode = Serve()
+    env._run.enter(Serve())
     for env.curr_step in (10, 20):
         await env.evaluate()
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]

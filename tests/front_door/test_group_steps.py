@@ -90,7 +90,7 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
 
 async def test_scored_group_resets_failures(make_env: MakeEnv) -> None:
     env: Any = await make_env(max_failed_groups_in_a_row=2, group_size=2)
-    env._run.mode = Process()
+    env._run.enter(Process())
     for error in (ServerError("gone"), None, ServerError("gone")):
         item = await env.get_next_item()
         env._run.steps.complete = AsyncMock(return_value=completions(item), side_effect=error)
@@ -128,7 +128,7 @@ async def test_fatal_error_ends_run(make_env: MakeEnv, caplog: pytest.LogCapture
 async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     """An environment in `serve` with a scored group, its item, and the futures of its deliveries."""
     env: Any = await make_env(group_size=2)
-    env._run.mode = Serve()
+    env._run.enter(Serve())
     queue = env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
     queue.stats.waiting = 0
     puts: list[asyncio.Future[None]] = []
@@ -142,7 +142,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     env._run.steps.complete = AsyncMock(return_value=completions(item))
     group, _ = await env.collect_trajectories(item)
     yield env, item, group, puts
-    env._run.mode = Imported()
+    env._run.enter(Imported())
 
 
 async def test_flight_ends_with_delivery(sending: Any) -> None:
@@ -175,10 +175,10 @@ async def test_flight_of_too_long_group(sending: Any) -> None:
 
 async def test_flight_of_group_without_signal(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
-    env._run.mode = Serve()
+    env._run.enter(Serve())
     assert (await collect(env, WRONG, WRONG))[0] is None
     assert env._run.session.in_flight == 0
-    env._run.mode = Imported()
+    env._run.enter(Imported())
 
 
 async def test_flight_without_delivery(make_env: MakeEnv, collect: Collect) -> None:
@@ -193,11 +193,11 @@ async def test_flight_without_delivery(make_env: MakeEnv, collect: Collect) -> N
 @pytest.mark.parametrize("mode", [Serve(), Process()])
 async def test_packed_group_shares_arrays(make_env: MakeEnv, mode: Mode) -> None:
     env: Any = await make_env()
-    env._run.mode = mode
+    env._run.enter(mode)
     arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}
     rollout = replace(make_rollout(1.0), **arrays)
     packed = await env._run.steps.pack(make_group([rollout]), as_lists=False)
-    env._run.mode = Imported()
+    env._run.enter(Imported())
     assert packed["tokens"][0] is rollout.tokens
     assert packed["masks"][0] is rollout.masks
     assert packed["inference_logprobs"][0] is rollout.logprobs

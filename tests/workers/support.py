@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.metrics.stats import LibraryInfo
-from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
+from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing.process_table import is_alive
 from tests.waiting import PATIENCE_S, until

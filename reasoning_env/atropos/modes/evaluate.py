@@ -12,7 +12,6 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from ...evaluations.table import print_results
 from ...metrics.recorder import MetricsRecorder
 from ...results import EvaluationResult
-from ...runtime.terminal import print_json
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
@@ -52,15 +51,10 @@ class Evaluate(Mode):
     def log_last_progress(self, progress: dict[str, object]) -> None:
         """Log nothing: the results are printed."""
 
-    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
+    def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print the results, after an interruption of the problems that are done; prints nothing without results."""
-        if self._evaluations is None or self._evaluations.last is None:
-            return
-        results = self._evaluations.last.results
-        if as_json:
-            print_json(results)
-        else:
-            print_results(results)
+        if self._evaluations is not None and self._evaluations.last is not None:
+            print_results(self._evaluations.last.results)
             print(f"\n{self._evaluations.describe()}", flush=True)
 
     async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:

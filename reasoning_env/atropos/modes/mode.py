@@ -61,8 +61,6 @@ class Mode:
     shows_panel = False
     """Whether a panel on a terminal shows the progress, in place of log lines."""
 
-    # ---- time limits
-
     # ---- before the start
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, Any]:
@@ -136,11 +134,13 @@ class Mode:
         if progress["groups"] or progress["failed"]:
             logger.info("%s", self.progress_line(progress))
 
-    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
-        """Print a table of the tasks, worst first; nothing if no group was scored.
+    @property
+    def groups_path(self) -> Path | None:
+        """File of the groups that the mode has written itself; None without groups."""
+        return None
 
-        `process` makes chat data of the completions that `keep` chooses; `evaluate` prints its results `as_json`.
-        """
+    def print_summary(self, metrics: MetricsRecorder) -> None:
+        """Print a table of the tasks, worst first; nothing if no group was scored."""
         if metrics.tasks:
             print_tasks(metrics)
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
-from ...dumps.chat import chat_path, write_chat
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
 from ...metrics.recorder import MetricsRecorder
@@ -96,9 +95,13 @@ class Process(Mode):
             return None
         return HowFar(self._file.lines, self._total, f"{self._file.lines:,} of {self._total:,} groups")
 
-    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
-        """Print the table of the tasks and where the groups are; with `keep`, make chat data of the groups."""
-        super().print_summary(metrics, keep=keep, as_json=as_json)
+    @property
+    def groups_path(self) -> Path | None:
+        return self._file.path if self._file is not None and self._file.lines else None
+
+    def print_summary(self, metrics: MetricsRecorder) -> None:
+        """Print the table of the tasks and where the groups are."""
+        super().print_summary(metrics)
         file = self._file
         if file is None or not file.lines:
             return
@@ -108,8 +111,6 @@ class Process(Mode):
         print(f"{file.path} holds {counted(file.lines, 'group')}; the command `report {file.path}` shows them")
         if not of_this_run and file.lines >= self._total:
             print(f"Nothing was left to do: env.total_steps is {self._total}, and more groups need a higher number.")
-        if keep is not None:
-            print(f"{write_chat(file.path, keep)} conversations are in {chat_path(file.path, keep)}")
 
     def close(self) -> None:
         if self._file is not None:

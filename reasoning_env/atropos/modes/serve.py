@@ -72,9 +72,9 @@ class Serve(Mode):
         self._evaluations = evaluations
         return await evaluate_beside_training(evaluations, step, bar=False)
 
-    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
+    def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print the table of the tasks and, after evaluations, the last ten of them."""
-        super().print_summary(metrics, keep=keep, as_json=as_json)
+        super().print_summary(metrics)
         if self._evaluations is not None and self._evaluations.scores:
             print()
             print_evaluations(self._evaluations.scores)
