@@ -13,6 +13,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
+Row = Mapping[str, Any]
+"""A row of a user's data: values by the names of its columns."""
+Subject = str | Row
+"""What completions are judged by: a problem's reference, or a row."""
+
 
 class Split(StrEnum):
     """The stream of a problem. The two streams share no seed."""

@@ -20,16 +20,16 @@ from typing import Any
 
 from .dumps.reader import DumpedGroup, list_files, model_of, stream_groups
 from .errors import ConfigError
-from .evaluations.charts import Chart, Estimate, interval_chart
+from .evaluations.charts import Chart, ChartedMean, interval_chart
 from .evaluations.folder import SAMPLES, Results, read_results
-from .evaluations.summary import Row, summarise, tally_by_task
+from .evaluations.summary import SummaryRow, summarise, tally_by_task
 from .runtime.text import counted, visible
 from .storage.reading import describe
 
 REPR_TASKS = 5
 """Tasks that the repr of an evaluation shows: a few lines."""
 
-Record = dict[str, Any]
+FrameRow = dict[str, Any]
 """A row of a data frame: a value by the name of its column."""
 
 
@@ -57,7 +57,7 @@ class EvaluationResult:
         overall = self.results["overall"]
         return None if overall is None else overall.get("mean_score")
 
-    def rows(self) -> list[Record]:
+    def rows(self) -> list[FrameRow]:
         """Return a record for each task, the worst first, and a record for all tasks; see `to_records`."""
         overall = self.results["overall"]
         return [] if overall is None else to_records(self.results["tasks"], overall)
@@ -72,11 +72,11 @@ class EvaluationResult:
 
     def chart(self, *others: EvaluationResult) -> Chart:
         """Return a chart of the tasks' mean scores with 95 % intervals, beside those of other evaluations."""
-        series: dict[str, dict[str, Estimate]] = {}
+        series: dict[str, dict[str, ChartedMean]] = {}
         for result in (self, *others):
             name = result.folder.name if others else result.model
             series[name] = {
-                row["task"]: Estimate(row["score"], row["score_low"], row["score_high"])
+                row["task"]: ChartedMean(row["score"], row["score_low"], row["score_high"])
                 for row in result.rows()
                 if row["score"] is not None
             }
@@ -115,12 +115,12 @@ class Groups:
     def __iter__(self) -> Iterator[DumpedGroup]:
         return stream_groups(self.path, strict=self._strict)
 
-    def rows(self) -> list[Record]:
+    def rows(self) -> list[FrameRow]:
         """Return a record for each task, the worst first, and a record for all tasks; see `to_records`."""
         summary = summarise(tally_by_task(self), {}, {})
         return to_records(summary["tasks"], summary["overall"]) if summary["tasks"] else []
 
-    def rollouts(self) -> Iterator[Record]:
+    def rollouts(self) -> Iterator[FrameRow]:
         """Yield a record for each rollout: of its problem, its group (pass rate, size, model), and its own.
 
         `rollout` is the number in the group, from 0. `level` is None at the library's defaults, `model` None in dumps.
@@ -141,7 +141,7 @@ class Groups:
         return _html(str(self.path), self.rows())
 
 
-def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[Record]:
+def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
     pass_rate = sum(rollout.correct for rollout in group.rollouts) / len(group.rollouts) if group.rollouts else None
     for number, rollout in enumerate(group.rollouts):
         yield {
@@ -183,7 +183,7 @@ def read_groups(path: Path | str, *, strict: bool = True) -> Groups:
     return Groups(Path(path), strict=strict)
 
 
-def to_records(tasks: Mapping[str, Row], overall: Row) -> list[Record]:
+def to_records(tasks: Mapping[str, SummaryRow], overall: SummaryRow) -> list[FrameRow]:
     """Return a flat record for each task, the lowest score first, and a record for all tasks.
 
     `score` is the mean score, `right` the share of correct completions; `..._low` and `..._high` are the ends of the
@@ -194,10 +194,10 @@ def to_records(tasks: Mapping[str, Row], overall: Row) -> list[Record]:
     return [_record(name, row, most) for name, row in [*ordered, ("ALL TASKS", overall)]]
 
 
-def _record(name: str, row: Row, most: int) -> Record:
+def _record(name: str, row: SummaryRow, most: int) -> FrameRow:
     score_low, score_high = row.get("mean_score_interval", (None, None))
     right_low, right_high = row.get("accuracy_interval", (None, None))
-    record: Record = {
+    record: FrameRow = {
         "task": name,
         "problems": row["problems"],
         "completions": row["completions"],
@@ -217,7 +217,7 @@ def _record(name: str, row: Row, most: int) -> Record:
     return record
 
 
-def _data_frame(records: Sequence[Record], index: str | None = None) -> Any:
+def _data_frame(records: Sequence[FrameRow], index: str | None = None) -> Any:
     try:
         import pandas
     except ModuleNotFoundError as error:
@@ -226,7 +226,7 @@ def _data_frame(records: Sequence[Record], index: str | None = None) -> Any:
     return frame.set_index(index) if index is not None and records else frame
 
 
-def _html(title: str, records: Sequence[Record]) -> str:
+def _html(title: str, records: Sequence[FrameRow]) -> str:
     """Return a table for a notebook: scores with their intervals."""
     if not records:
         return f"<p>{escape(title)}: no rollouts</p>"
@@ -245,7 +245,7 @@ def _html_row(cell: str, texts: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
 
 
-def _with_interval(record: Record, name: str) -> str:
+def _with_interval(record: FrameRow, name: str) -> str:
     if record[name] is None:
         return ""
     return f"{record[name]:.3f} ({record[f'{name}_low']:.2f} to {record[f'{name}_high']:.2f})"

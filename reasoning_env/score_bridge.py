@@ -16,9 +16,9 @@ from typing import Any
 from .errors import ClosedError, ConfigError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
 from .prompts.completions import Completion, read_completions
-from .records import Verdict
+from .records import Row, Verdict
 from .runtime.loop_thread import LoopThread
-from .score_judge import Row, ScoreJudge, check_row
+from .score_judge import ScoreJudge, check_row
 
 logger = logging.getLogger(__name__)
 

@@ -13,21 +13,20 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from .errors import ConfigError
 from .prompts.completions import Completion, read_completions
-from .records import Problem, ProblemRequest, ProblemSpec, Split, Verdict
+from .records import Problem, ProblemRequest, ProblemSpec, Row, Split, Verdict
 from .runtime.text import short
 from .settings import check_whole_number
 from .sources.modules import absolute_entry
 from .sources.score_function import TASK, ScoreFunction
 from .workers.pool import PoolSettings, WorkerPool
 
-Row = Mapping[str, Any]
 MAX_DEADLINE_S = 3600.0
 """The same bound as that of the setting `scoring_deadline_s`."""
 

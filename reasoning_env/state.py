@@ -20,11 +20,11 @@ def _check_reference(text: str) -> str:
     return text
 
 
-Groups = Annotated[Number, Field(ge=0)]
+GroupCount = Annotated[Number, Field(ge=0)]
 """A decaying count of groups."""
 PositionState = tuple[Count, Count, Annotated[str, Strict(), AfterValidator(_check_reference)]]
 """Index, attempt and reference of a problem that is in flight or drawn ahead."""
-ArmState = tuple[Share | None, Groups, Groups, Groups, Count]
+ArmState = tuple[Share | None, GroupCount, GroupCount, GroupCount, Count]
 """Level, groups, sum of mean scores, groups with a signal, and all groups ever, of an arm of the estimator."""
 
 

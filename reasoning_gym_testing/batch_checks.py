@@ -21,7 +21,7 @@ class BatchError(Exception):
     """A batch breaks a rule; the message says where, what was expected and what came."""
 
 
-class _Group(BaseModel):
+class _SentGroup(BaseModel):
     model_config = ConfigDict(strict=True)
 
     tokens: list[list[int]]
@@ -47,7 +47,7 @@ def check_batch(batch: Sequence[Mapping[str, Any]], *, batch_size: int, group_si
 def check_group(plain: Mapping[str, Any], where: str = "group", *, group_size: int, max_token_len: int) -> None:
     """Raise BatchError unless the group's lists fit together and every rollout is sound."""
     try:
-        group = _Group.model_validate(plain)
+        group = _SentGroup.model_validate(plain)
     except ValueError as error:
         raise BatchError(f"{where}: {error}") from error
     for field, values in group:

@@ -96,7 +96,7 @@ async def test_each_completion_has_its_own_row(judge: ScoreJudge) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
 async def test_sleeping_function(judge: ScoreJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no processor time, and is told apart from a machine that gives none."""
-    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
     assert (await verdict_on(judge, "sleep")).reason is Reason.TIMEOUT
 
 

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class _Entry:
+class _WaitingGroup:
     """A group that waits: its JSON as `encode_body` makes it, and the future of its delivery."""
 
     body: Future[list[bytes]]
@@ -54,7 +54,7 @@ class DeliveryQueue:
     def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
         self._on_drop = on_drop
-        self._entries: deque[_Entry] = deque()
+        self._entries: deque[_WaitingGroup] = deque()
         self._one_by_one = 0
         """How many of the oldest groups are sent alone, to find out which of them run-api refuses."""
         self._filled = asyncio.Event()
@@ -78,7 +78,7 @@ class DeliveryQueue:
 
         The group stays in the queue if the caller is cancelled.
         """
-        entry = _Entry(BACKGROUND.submit(encode_body, dict(group)))
+        entry = _WaitingGroup(BACKGROUND.submit(encode_body, dict(group)))
         self._entries.append(entry)
         self._filled.set()
         return asyncio.shield(entry.done)  # a caller that is cancelled cancels its own future
@@ -111,9 +111,9 @@ class DeliveryQueue:
                 waits = pauses()
             await asyncio.sleep(max(next_send - loop.time(), 0.0) if sent else next(waits))
 
-    async def _next_batch(self) -> list[_Entry]:
+    async def _next_batch(self) -> list[_WaitingGroup]:
         """Return the oldest entries that go into one request; none if the oldest is not valid JSON and was dropped."""
-        batch: list[_Entry] = []
+        batch: list[_WaitingGroup] = []
         size = 0
         for entry in list(islice(self._entries, 1 if self._one_by_one else self.batch_groups)):
             if not batch:
@@ -130,7 +130,7 @@ class DeliveryQueue:
             batch.append(entry)
         return batch
 
-    async def _send(self, batch: Sequence[_Entry], number: int) -> bool:
+    async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
         """Send a batch once; return whether the next request may follow without a pause."""
         path = "/scored_data_list" if len(batch) > 1 else "/scored_data"
         try:

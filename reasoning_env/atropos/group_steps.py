@@ -15,7 +15,7 @@ from atroposlib.envs.base import ScoredDataGroup
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError
 from ..inference.chat import PlainChat
-from ..inference.failures import MAX_FAILURES, describe_failure
+from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
 from ..prompts.chat_format import ChatFormat
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
@@ -41,7 +41,7 @@ class GroupSteps:
         dumper: Takes scored groups; None to dump nothing.
         mode: What runs the environment.
         trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
-        testing: Repeat a failed request at once, up to MAX_FAILURES times.
+        testing: Repeat a failed request at once, up to MAX_REQUEST_FAILURES times.
         pool: Worker processes to use; by default the session starts its own.
         checkout: A folder with a reasoning-gym to use in place of the installed package.
     """
@@ -197,7 +197,7 @@ class GroupSteps:
         return Timeouts(
             reply_s=reply_s if reply_s > 0 else None,
             outage_s=self.mode.outage_s(self._config),
-            tries=MAX_FAILURES if self._testing else None,
+            tries=MAX_REQUEST_FAILURES if self._testing else None,
         )
 
 

@@ -319,7 +319,7 @@ ESSENTIAL = [column for column in COLUMNS if column.rank <= 1]
 
 
 @dataclass(frozen=True)
-class Layout:
+class PanelLayout:
     """Blocks side by side, each with `rows` tasks under headings."""
 
     name_width: int
@@ -352,7 +352,7 @@ class Layout:
         return line
 
 
-def _lay_out(columns: Sequence[Column], tasks: int, widest: int, screen: Screen, rows: int) -> Layout:
+def _lay_out(columns: Sequence[Column], tasks: int, widest: int, screen: Screen, rows: int) -> PanelLayout:
     """Return the layout in which `tasks` fit into `rows` lines, or as many of them as there is room for.
 
     `widest` is the width of the widest name. Further blocks are made only where they are needed.
@@ -365,7 +365,7 @@ def _lay_out(columns: Sequence[Column], tasks: int, widest: int, screen: Screen,
     while len(kept) > 1 and widest + _width(kept) > room:
         kept.remove(max(kept, key=lambda column: column.rank))
     name_width = max(1, min(widest, room - _width(kept)))
-    return Layout(max(name_width, len("TASK")), kept, blocks, min(rows, -(-tasks // blocks)))
+    return PanelLayout(max(name_width, len("TASK")), kept, blocks, min(rows, -(-tasks // blocks)))
 
 
 def _room(screen: Screen, blocks: int) -> int:

@@ -67,7 +67,7 @@ async def request(
     if isinstance(body, list):
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         headers["Content-Length"] = str(sum(map(len, body)))
-        sent = {"data": _in_turns(body), "headers": headers}
+        sent = {"data": _piece_a_turn(body), "headers": headers}
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
@@ -87,7 +87,7 @@ async def request(
     raise RunApiFault(text, status=status)
 
 
-async def _in_turns(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _piece_a_turn(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     """Yield the pieces of a body, with a turn of the event loop before each."""
     for piece in pieces:
         await asyncio.sleep(0)

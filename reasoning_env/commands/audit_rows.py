@@ -14,7 +14,7 @@ from ..reports.audit import result_of
 from ..reports.contract_checks import ContractCheck, WatchedPools
 from ..reports.findings import Commands, Finding, function_commands, merge
 from ..reports.probe_findings import findings_of
-from ..reports.scored_rows import GOLD, QUESTIONS, Form, RowWorkers, choose_form, row_problems
+from ..reports.scored_rows import GOLD, QUESTION_COLUMNS, AnswerForm, RowWorkers, choose_form, row_problems
 from ..reports.verifier_probes import Setting, TaskAudit, audit_task
 from ..score_judge import ScoreJudge
 from ..storage.reading import describe
@@ -36,7 +36,7 @@ def audit_rows(options: argparse.Namespace) -> int:
     except OSError as error:
         raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
     if not any(problem.question for problem in problems):
-        print(f"no column holds questions ({', '.join(QUESTIONS)}), so none is checked", file=sys.stderr)
+        print(f"no column holds questions ({', '.join(QUESTION_COLUMNS)}), so none is checked", file=sys.stderr)
     judge = ScoreJudge(**score_arguments(options))
     audit, checked, form = run_to_end(lambda: _audit(judge, problems, options))
     if not audit.items:
@@ -51,7 +51,7 @@ def audit_rows(options: argparse.Namespace) -> int:
 
 async def _audit(
     judge: ScoreJudge, problems: list[Problem], options: argparse.Namespace
-) -> tuple[TaskAudit, list[Finding], Form]:
+) -> tuple[TaskAudit, list[Finding], AnswerForm]:
     async with judge:
         form = await choose_form(judge.pool, problems)
         setting = Setting(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
@@ -69,7 +69,7 @@ async def _audit(
         return replace(audit, problems=()), checked, form
 
 
-def _commands(options: argparse.Namespace, form: Form) -> Commands:
+def _commands(options: argparse.Namespace, form: AnswerForm) -> Commands:
     """Return commands that call the function itself; commands of this program, where the rows are no JSON lines."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []

@@ -8,28 +8,28 @@ from collections.abc import Sequence
 
 from ..errors import GenerationError
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
-from ..reports.defects import CLARIFIED, REFUSED, WRONG_ANSWER, Example
+from ..reports.defects import CLARIFIED, REFUSED, WRONG_ANSWER, DefectExample
 from ..session import Session
 from ..verifiers.clarifications import CLARIFICATIONS
 from ..verifiers.flaws import REJECTED, Cause
 from ..verifiers.right_answers import RIGHT_ANSWERS
 
-SEEDS = 1200
+TRIED_SEEDS = 1200
 """Seeds that are tried for a task. The rarest defect, an accent in `caesar_cipher`, shows at seed 1,113; 4,000 seeds
 show no defect more."""
 
 
-async def find_examples(session: Session[Problem]) -> list[Example]:
+async def find_examples(session: Session[Problem]) -> list[DefectExample]:
     """Return an example for each task and kind of defect in the tables, as far as the first seeds show one."""
     async with session:
         found = await asyncio.gather(*(_examples_of(session, task) for task in sorted(session.plan.tasks)))
     return [example for examples in found for example in examples]
 
 
-async def _examples_of(session: Session[Problem], task: str) -> Sequence[Example]:
+async def _examples_of(session: Session[Problem], task: str) -> Sequence[DefectExample]:
     wanted = _kinds(task)
-    found: dict[str, Example] = {}
-    for seed in range(SEEDS):
+    found: dict[str, DefectExample] = {}
+    for seed in range(TRIED_SEEDS):
         if found.keys() == wanted:
             break
         try:
@@ -47,7 +47,7 @@ async def _examples_of(session: Session[Problem], task: str) -> Sequence[Example
             shown[REFUSED] = problem.answer, None
         for kind in wanted & shown.keys() - found.keys():
             library_answer, right = shown[kind]
-            found[kind] = Example(task=task, kind=kind, seed=seed, library_answer=library_answer, served=right)
+            found[kind] = DefectExample(task=task, kind=kind, seed=seed, library_answer=library_answer, served=right)
     return [found[kind] for kind in sorted(found)]
 
 

@@ -23,10 +23,11 @@ from ..evaluations.folder import Results, open_folder
 from ..evaluations.protocol import describe, identify, limit_sampling, own_limit
 from ..evaluations.run import Evaluation, Evaluator
 from ..evaluations.table import print_results
-from ..inference.addresses import check_url, wait_for_address
+from ..inference.addresses import PATIENCE_S, check_url, wait_for_address
 from ..inference.chat import PlainChat
 from ..inference.failures import describe_failure
 from ..inference.hosted import HostedModel, HostedServer, only_model
+from ..inference.keys import read_key
 from ..records import DropReason, Problem, Sampling, Split, Timeouts
 from ..results import EvaluationResult
 from ..runtime.signals import Interrupted
@@ -42,10 +43,7 @@ from .running import run_on_thread, run_to_end
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S = 30.0
-"""Seconds to wait for a server by default: a user waits for the command."""
 DEFAULT_URL = "http://localhost:9001/v1"
-NO_KEY = "x"
 
 
 class HostedSettings(ReasoningSettings):
@@ -106,7 +104,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_ex
         if "dry-run" in options:
             print(run_to_end(lambda: _preview(request.settings, find_checkout(folder))))
             return 0
-        key = read_key(request.server.api_key)
+        key = read_key(request.server.api_key, for_chat=True)
         secrets = _secrets(key)
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
         if request.unused:
@@ -195,9 +193,9 @@ def evaluate(
     secrets: list[str] = []
     try:
         request = _read_request(values, names, install_extra="")
-        key = read_key(request.server.api_key)
+        key = read_key(request.server.api_key, for_chat=True)
         secrets = _secrets(key)
-        run = _Run(request.settings, request.server, key, checkout=None)
+        run = _HostedEvaluation(request.settings, request.server, key, checkout=None)
         return run_on_thread(run.evaluate(model))
     except ReasoningEnvError as error:
         error.text = redact(error.describe(names), secrets)
@@ -251,19 +249,6 @@ def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
     if least is not None and (score is None or score < least):
         came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
         raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
-
-
-def read_key(key: str) -> str:
-    """Return a server's key: `$NAME` from that variable, an empty key from OPENAI_API_KEY.
-
-    Raises ConfigError if the variable NAME is not set.
-    """
-    if key.startswith("$"):
-        value = os.environ.get(key[1:])
-        if not value:
-            raise ConfigError(f"the environment variable {key[1:]} is not set", setting="openai.api_key")
-        return value
-    return os.environ.get("OPENAI_API_KEY", NO_KEY) if key in ("", NO_KEY) else key
 
 
 # ------------------------------------------------------------------ settings
@@ -336,7 +321,7 @@ async def _preview(settings: HostedSettings, checkout: Path | None) -> str:
 
 def _run(request: Request, model: str | None, key: str, checkout: Path | None, *, as_json: bool) -> Results | None:
     """Evaluate a model and print its results, those of an interrupted evaluation too; returns the results."""
-    run = _Run(request.settings, request.server, key, checkout)
+    run = _HostedEvaluation(request.settings, request.server, key, checkout)
     try:
         run_to_end(lambda: run.evaluate(model))
     finally:
@@ -348,7 +333,7 @@ def _run(request: Request, model: str | None, key: str, checkout: Path | None, *
     return run.results
 
 
-class _Run:
+class _HostedEvaluation:
     """One evaluation of a model. `results` and `last_line` are set at its end, an interruption included."""
 
     def __init__(self, settings: HostedSettings, server: ServerSettings, key: str, checkout: Path | None) -> None:

@@ -35,7 +35,7 @@ from .score_options import add_score_options, check_score_options, score_argumen
 
 logger = logging.getLogger(__name__)
 
-OPTIONS = {
+OPTION_NAMES = {
     "num_generators": "--generators",
     "num_verifiers": "--verifiers",
     "reference_deadline_s": "--reference-deadline-s",
@@ -64,9 +64,9 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
             setting="--host",
             remedy=f"set the variable {TOKEN}",
         )
-    values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTIONS.items()}
+    values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTION_NAMES.items()}
     given = {name: value for name, value in values.items() if value is not None}
-    with _named(OPTIONS):
+    with _named(OPTION_NAMES):
         settings = file_settings(options, {}, given)
     limits_by_name = {name: getattr(options, name) for name in JudgeLimits.model_fields}
     with _named({name: _option(name) for name in JudgeLimits.model_fields}):

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..data.training import Form, Selection, keep_rows
+from ..data.training import Selection, TrainingForm, keep_rows
 from ..runtime.text import visible
 from .options import CommandParser, at_least_one, pass_rates, program
 
@@ -24,8 +24,8 @@ def keep_command(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
     parser.add_argument(
         "--format",
-        choices=[form.value for form in Form],
-        default=Form.MESSAGES.value,
+        choices=[form.value for form in TrainingForm],
+        default=TrainingForm.MESSAGES.value,
         help="messages: a row for each completion; pairs: a correct completion and another of the same group, for "
         "preference training (default: %(default)s)",
     )
@@ -35,10 +35,12 @@ def keep_command(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--max-per-problem", type=at_least_one, metavar="N", help="rows of one question at most")
     options = parser.parse_args(argv)
-    if options.correct and Form(options.format) is Form.PAIRS:
+    if options.correct and TrainingForm(options.format) is TrainingForm.PAIRS:
         parser.error("--correct goes with --format messages: a pair has a correct completion and another")
     selection = Selection(options.pass_rate, options.correct, options.max_per_problem)
-    card = keep_rows(options.paths, options.out, Form(options.format), selection, command="keep " + shlex.join(argv))
+    card = keep_rows(
+        options.paths, options.out, TrainingForm(options.format), selection, command="keep " + shlex.join(argv)
+    )
     if card["skipped"]["lines"]:
         print(f"skipped: {card['skipped']['lines']} lines or files, the first: {visible(card['skipped']['first'])}")
     print(

@@ -13,7 +13,7 @@ from ..records import Problem
 from ..session import Session
 from ..settings import parse_mapping
 
-SEEDS = 2**32
+NUMBER_OF_SEEDS = 2**32
 """Number of seeds of the library, which start at 0."""
 
 
@@ -37,8 +37,8 @@ def split_names(arguments: Sequence[str]) -> list[str]:
 
 def seed(text: str) -> int:
     """Parse --seed. Raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) >= SEEDS:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {SEEDS - 1}; got {text!r}")
+    if not text.isdecimal() or int(text) >= NUMBER_OF_SEEDS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {NUMBER_OF_SEEDS - 1}; got {text!r}")
     return int(text)
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from .. import __version__
 from ..data.problems import (
     COLUMNS,
-    Form,
     Level,
+    ProblemForm,
+    ProblemRow,
     ProblemRows,
-    Row,
     TaskProgress,
     Wanted,
     describe_problem,
@@ -103,8 +103,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--format",
         dest="form",
-        choices=[form.value for form in Form],
-        default=Form.ROWS.value,
+        choices=[form.value for form in ProblemForm],
+        default=ProblemForm.ROWS.value,
         help="columns of a row: `verl` for verl and SkyRL (default: %(default)s)",
     )
     parser.add_argument(
@@ -116,10 +116,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add_config_option(parser)
     options = parser.parse_args(argv)
-    options.form = Form(options.form)
+    options.form = ProblemForm(options.form)
     if options.max_prompt_tokens is not None and options.tokenizer is None:
         parser.error("--max-prompt-tokens goes with --tokenizer")
-    if options.form is Form.VERL and options.tokenizer is not None and options.max_prompt_tokens is None:
+    if options.form is ProblemForm.VERL and options.tokenizer is not None and options.max_prompt_tokens is None:
         parser.error("--tokenizer adds no column with --format verl; there it goes with --max-prompt-tokens")
     if options.evaluation and (options.levels is not None or options.max_prompt_tokens is not None):
         parser.error("--evaluation goes with neither --levels nor --max-prompt-tokens")
@@ -174,7 +174,7 @@ class _How:
     `evaluation` asks for the evaluation set, `needs_levels` that every task has the wanted levels.
     """
 
-    form: Form = Form.ROWS
+    form: ProblemForm = ProblemForm.ROWS
     evaluation: bool = False
     needs_levels: bool = False
     max_prompt_tokens: int | None = None
@@ -207,7 +207,7 @@ async def write_problems(
         store = RowStore(out, made_with)
         try:
             types = dict(COLUMNS[how.form])
-            if chat is not None and how.form is Form.ROWS:
+            if chat is not None and how.form is ProblemForm.ROWS:
                 types["tokens"] = "tokens"
             if how.evaluation:
                 await _fill_with_evaluation(session, wanted, store, chat, how.form)
@@ -224,7 +224,7 @@ async def write_problems(
 
 
 async def _fill_with_evaluation(
-    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: Form
+    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: ProblemForm
 ) -> None:
     """Put the part's problems of the evaluation set into the store."""
     problems = await session.evaluation_set.problems()
@@ -234,16 +234,16 @@ async def _fill_with_evaluation(
 
 
 def _with_tokens(
-    columns: dict[str, Any], session: Session[Problem], problem: Problem, chat: ChatFormat | None, form: Form
+    columns: dict[str, Any], session: Session[Problem], problem: Problem, chat: ChatFormat | None, form: ProblemForm
 ) -> dict[str, Any]:
     """Return the columns, with the prompt's tokens where there is a chat format and a place for them."""
-    if chat is None or form is not Form.ROWS:
+    if chat is None or form is not ProblemForm.ROWS:
         return columns
     return {**columns, "tokens": list(chat.prompt(session.messages(problem)).tokens)}
 
 
 async def _fill(
-    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: Form
+    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: ProblemForm
 ) -> None:
     """Make the rows that the store lacks."""
     earlier = {
@@ -255,7 +255,7 @@ async def _fill(
     total = None if wanted.parts > 1 else wanted.count
     with progress_bar("problems", total, done=len(store)) as advance:
 
-        def keep(row: Row) -> None:
+        def keep(row: ProblemRow) -> None:
             columns = describe_row(session, row, form)
             store.add(row.position, _with_tokens(columns, session, row.problem, chat, form))
             store.note(f"task {row.problem.task}", row.progress.state())

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.verdicts import Share, judge_rows
+from ..data.verdicts import Shard, judge_rows
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..metrics.outcomes import Tally
@@ -103,7 +103,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     if options.out is not None:
         session = Session(settings, checkout=find_checkout(folder))
         command = "rescore " + shlex.join(argv)
-        share = Share(*options.shard or ())
+        share = Shard(*options.shard or ())
         with progress_bar("rescore", None) as advance:
             card = run_to_end(
                 lambda: judge_rows(

@@ -68,7 +68,7 @@ def read_page() -> SettingsPage:
     return page
 
 
-def write_page(page: SettingsPage) -> str:
+def encode_page(page: SettingsPage) -> str:
     """Return the text of `settings.json`."""
     return json.dumps(page, indent=1, ensure_ascii=False) + "\n"
 

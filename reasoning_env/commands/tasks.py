@@ -25,7 +25,7 @@ from ..session import Session
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import (
-    SEEDS,
+    NUMBER_OF_SEEDS,
     add_problem_options,
     check_params,
     describe_problem,
@@ -43,7 +43,7 @@ PARAMETER_COLUMNS = {"PARAMETER": "", "DEFAULT": "", "LEVEL 0": "", "LEVEL 0.5":
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
-LEVELS = (0.0, 0.5, 1.0)
+SHOWN_LEVELS = (0.0, 0.5, 1.0)
 """Levels of the samples that are shown beside the sample at the library's defaults."""
 SEED_STRIDE = 1000
 """Distance between the seeds of a task's samples. Neighbouring seeds give related problems in some tasks."""
@@ -137,7 +137,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     if options.samples is None:
         options.samples = 1
         if options.names and not options.prompt and options.level is None:
-            options.levels = [None, *LEVELS]
+            options.levels = [None, *SHOWN_LEVELS]
     if options.samples < 1:
         parser.error("--samples must be at least 1")
     if not options.names and (options.prompt or options.params):
@@ -195,7 +195,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered
-            seed = (options.seed + SEED_STRIDE * number) % SEEDS
+            seed = (options.seed + SEED_STRIDE * number) % NUMBER_OF_SEEDS
             try:
                 problem = await session.make(task, seed, params=options.params, level=level)
             except GenerationError as error:
@@ -219,7 +219,7 @@ def _print_parameters(parameters: Parameters) -> None:
         rows = []
         for name, facts in by_name.items():
             at_levels = facts.get("levels", {})
-            values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in LEVELS)]
+            values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
             rows.append((name, *(_shorten(value) for value in values)))
         if rows:
             print(f"=== {task}: parameters (`task_params`), and the values at levels")

@@ -33,7 +33,7 @@ Level = float | Literal["random"] | None
 """A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for the library's defaults."""
 
 
-class Form(StrEnum):
+class ProblemForm(StrEnum):
     """The form of a row."""
 
     ROWS = "rows"
@@ -139,7 +139,7 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 
 
 @dataclass(frozen=True)
-class Row:
+class ProblemRow:
     """A problem at its place in the file: of all parts, the row with number `position`. The progress is the task's."""
 
     position: int
@@ -188,7 +188,7 @@ class ProblemRows:
             for task in self._owned
         }
 
-    async def of_task(self, task: str) -> AsyncIterator[Row]:
+    async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
         """Yield the rows of a task that are not there yet."""
         progress = self.progress[task]
         remainder, sharing = self._owned[task]
@@ -205,18 +205,18 @@ class ProblemRows:
                 if hash_int(hash_words(problem.question)) % sharing == remainder:
                     position = (progress.rows - 1) * len(self._places) + self._places[task]
                     progress.kept += 1
-                    yield Row(position, problem, progress)
+                    yield ProblemRow(position, problem, progress)
         finally:
             await cancel_all(draw for draws in sequences for draw in draws.ahead)
 
-    async def __aiter__(self) -> AsyncIterator[Row]:
+    async def __aiter__(self) -> AsyncIterator[ProblemRow]:
         """Yield the rows of one task after the other."""
         for task in self.progress:
             async for row in self.of_task(task):
                 yield row
             self._seen.clear()  # questions are compared within a task
 
-    async def make(self, keep: Callable[[Row], None]) -> None:
+    async def make(self, keep: Callable[[ProblemRow], None]) -> None:
         """Make the rows, of several tasks at a time.
 
         `keep` is called with a row at the moment at which the row counts as made: progress and remembered questions
@@ -289,7 +289,9 @@ class _Draws:
         return problem if rejection is None else rejection
 
 
-async def problems(session: Session[Any], wanted: Wanted, *, form: Form = Form.ROWS) -> AsyncIterator[dict[str, Any]]:
+async def problems(
+    session: Session[Any], wanted: Wanted, *, form: ProblemForm = ProblemForm.ROWS
+) -> AsyncIterator[dict[str, Any]]:
     """Yield the rows that `problems` writes to a file, task by task; sorted by `index` they are the file's.
 
     The session is started. Memory holds the hashes of one task's questions.
@@ -298,15 +300,15 @@ async def problems(session: Session[Any], wanted: Wanted, *, form: Form = Form.R
         yield describe_row(session, row, form)
 
 
-def describe_row(session: Session[Any], row: Row, form: Form = Form.ROWS) -> dict[str, Any]:
+def describe_row(session: Session[Any], row: ProblemRow, form: ProblemForm = ProblemForm.ROWS) -> dict[str, Any]:
     """Return the columns of a row, as `COLUMNS` names them for the form."""
     return describe_problem(session, row.position, row.problem, form)
 
 
-def describe_problem(session: Session[Any], position: int, problem: Problem, form: Form) -> dict[str, Any]:
+def describe_problem(session: Session[Any], position: int, problem: Problem, form: ProblemForm) -> dict[str, Any]:
     """Return the columns of a problem at a position of a file."""
     messages = [dict(message) for message in session.messages(problem)]
-    if form is Form.VERL:
+    if form is ProblemForm.VERL:
         return {
             "data_source": DATA_SOURCE,
             "prompt": messages,
@@ -328,8 +330,8 @@ def describe_problem(session: Session[Any], position: int, problem: Problem, for
 
 DATA_SOURCE = "reasoning_gym"
 """verl's name of the source of the rows."""
-COLUMNS: Mapping[Form, Mapping[str, str]] = {
-    Form.ROWS: {
+COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
+    ProblemForm.ROWS: {
         "index": "count",
         "reference": "text",
         "task": "text",
@@ -339,7 +341,7 @@ COLUMNS: Mapping[Form, Mapping[str, str]] = {
         "answer": "text",
         "metadata": "text",
     },
-    Form.VERL: {
+    ProblemForm.VERL: {
         "data_source": "text",
         "prompt": "messages",
         "ability": "text",

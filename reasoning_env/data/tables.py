@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..records import Row
 from ..runtime.text import visible
 from ..storage.files import replace_file
 from ..storage.folders import check_writable
 from ..storage.reading import describe, open_lines, open_regular, parse_json, read_lines
 
-Row = Mapping[str, Any]
 Schema = Any
 """A schema of pyarrow, which may not be installed."""
 
@@ -244,7 +244,7 @@ def schema_of_rows(
         schema = arrow.schema(types.items())
         for block in _blocks(rows):
             names = dict.fromkeys(name for row in block for name in row)
-            found = arrow.schema([(name, _type_of(arrow, name, block, types.get(name))) for name in names])
+            found = arrow.schema([(name, _column_type(arrow, name, block, types.get(name))) for name in names])
             schema = arrow.unify_schemas([schema, found], promote_options="permissive")
     except arrow.ArrowException as error:
         reason = str(error).splitlines()[0]
@@ -257,7 +257,7 @@ def schema_of_rows(
     return with_columns(schema, added or {})
 
 
-def _type_of(arrow: Any, name: str, block: Sequence[Row], known: Any) -> Any:
+def _column_type(arrow: Any, name: str, block: Sequence[Row], known: Any) -> Any:
     """Return the type of a column of a block. Raises ArrowException with the column's name."""
     try:
         return arrow.array([row.get(name) for row in block], known).type

@@ -24,7 +24,7 @@ from .tables import JSON_LINES, PARQUET, check_output, write_rows
 from .verdicts import PassRates
 
 
-class Form(StrEnum):
+class TrainingForm(StrEnum):
     """The form of a row."""
 
     MESSAGES = "messages"
@@ -51,9 +51,9 @@ _FACTS = {
     "model": "text",
     "params": "text",
 }
-COLUMNS: Mapping[Form, Mapping[str, str]] = {
-    Form.MESSAGES: {"messages": "messages", "score": "number", "reason": "text", "answer": "text", **_FACTS},
-    Form.PAIRS: {
+COLUMNS: Mapping[TrainingForm, Mapping[str, str]] = {
+    TrainingForm.MESSAGES: {"messages": "messages", "score": "number", "reason": "text", "answer": "text", **_FACTS},
+    TrainingForm.PAIRS: {
         "prompt": "messages",
         "chosen": "messages",
         "rejected": "messages",
@@ -66,7 +66,7 @@ COLUMNS: Mapping[Form, Mapping[str, str]] = {
 
 
 def keep_rows(
-    paths: Sequence[Path], out: Path, form: Form, selection: Selection, *, command: str = ""
+    paths: Sequence[Path], out: Path, form: TrainingForm, selection: Selection, *, command: str = ""
 ) -> Mapping[str, Any]:
     """Write the chosen rows of files of groups and return the card. An output of the same call stays.
 
@@ -117,7 +117,7 @@ def _files(paths: Sequence[Path], out: Path) -> list[Path]:
     return [file for file in found if os.path.realpath(file) != os.path.realpath(out)]
 
 
-def _fill(files: Sequence[Path], store: RowStore, form: Form, selection: Selection) -> dict[str, Any]:
+def _fill(files: Sequence[Path], store: RowStore, form: TrainingForm, selection: Selection) -> dict[str, Any]:
     """Put the chosen rows into the store, and return the counts."""
     skipped: list[DumpFormatError] = []
     groups = outside = repeated = position = 0
@@ -159,7 +159,9 @@ def _pass_rate(group: DumpedGroup) -> float | None:
     return sum(rollout.correct for rollout in group.rollouts) / len(group.rollouts)
 
 
-def _rows(group: DumpedGroup, form: Form, model: str | None, *, correct: bool) -> Iterator[tuple[dict[str, Any], str]]:
+def _rows(
+    group: DumpedGroup, form: TrainingForm, model: str | None, *, correct: bool
+) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the rows of a group, each with the text by which rows of a question are compared."""
     facts = {
         "reference": group.reference,
@@ -171,7 +173,7 @@ def _rows(group: DumpedGroup, form: Form, model: str | None, *, correct: bool) -
         "params": json.dumps(dict(group.params)),
     }
     right = [rollout for rollout in group.rollouts if rollout.correct]
-    if form is Form.MESSAGES:
+    if form is TrainingForm.MESSAGES:
         for rollout in right if correct else group.rollouts:
             row = {
                 "messages": _messages(rollout),

@@ -26,7 +26,7 @@ from ..errors import ClosedError, ConfigError, GenerationError, InvalidReference
 from ..problems.references import Reference, maker
 from ..prompts.completions import read_completions
 from ..prompts.thinking import TAGS, Thinking, named_thinking
-from ..records import Verdict
+from ..records import Row, Verdict
 from ..runtime.concurrency import cancel_all, do_as_they_come
 from ..session import Session
 from ..settings import fingerprint
@@ -36,7 +36,6 @@ from .tables import (
     PARQUET,
     READABLE,
     Malformed,
-    Row,
     Schema,
     check_output,
     columns,
@@ -70,7 +69,7 @@ class PassRates:
 
 
 @dataclass(frozen=True)
-class Share:
+class Shard:
     """Part `part`, from 1 to `parts`, of the rows."""
 
     part: int = 1
@@ -97,7 +96,7 @@ async def judge_rows(
     out: Path,
     *,
     keep: PassRates | None = None,
-    share: Share = Share(),
+    share: Shard = Shard(),
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
 ) -> Mapping[str, Any]:
@@ -192,7 +191,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     kinds = {kind for file in typed for kind in (SINGLE, SEVERAL) if kind in found[file]}
 
     def rows() -> Iterator[Row]:
-        for numbered in read_judgeable_rows([file for file in files if file not in typed], Share()):
+        for numbered in read_judgeable_rows([file for file in files if file not in typed], Shard()):
             row = numbered.row
             if not isinstance(row, Malformed) and isinstance(_read_row(row), _Asked):
                 kinds.add(_kind(row))
@@ -204,7 +203,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     return schema
 
 
-def _made_with(session: Session[Any], files: Sequence[Path], keep: PassRates | None, share: Share) -> dict[str, Any]:
+def _made_with(session: Session[Any], files: Sequence[Path], keep: PassRates | None, share: Shard) -> dict[str, Any]:
     """Return as JSON values what decides the scores. Files count by their sizes and times."""
     facts = [file.stat() for file in files]
     made_with = {
@@ -216,7 +215,7 @@ def _made_with(session: Session[Any], files: Sequence[Path], keep: PassRates | N
     return dict(json.loads(json.dumps(made_with)))
 
 
-def read_judgeable_rows(files: Sequence[Path], share: Share) -> Iterator[NumberedRow]:
+def read_judgeable_rows(files: Sequence[Path], share: Shard) -> Iterator[NumberedRow]:
     """Yield the rows of a part; a line of dumps becomes a row."""
     numbers = count(1)
     for file in files:
@@ -245,7 +244,7 @@ def _row_of_dump(line: Row) -> Row | Malformed:
     }
 
 
-async def _missing_rows(files: Sequence[Path], share: Share, store: RowStore) -> AsyncIterator[NumberedRow]:
+async def _missing_rows(files: Sequence[Path], share: Shard, store: RowStore) -> AsyncIterator[NumberedRow]:
     """Yield the rows of a part that an earlier call has not judged."""
     for numbered in read_judgeable_rows(files, share):
         if not store.has(numbered.number):
@@ -439,7 +438,7 @@ def _is_kept(added: Mapping[str, Any], keep: PassRates | None) -> bool:
     return keep is None or keep.has(added["pass_rate"])
 
 
-def _joined(files: Sequence[Path], share: Share, store: RowStore, keep: PassRates | None) -> Iterator[Row]:
+def _joined(files: Sequence[Path], share: Shard, store: RowStore, keep: PassRates | None) -> Iterator[Row]:
     """Yield the rows with their scores, in their order, without the rows that are left out."""
     for numbered, (position, added) in zip(read_judgeable_rows(files, share), store.rows(), strict=True):
         assert numbered.number == position, "every row has been judged or left out"

@@ -23,7 +23,7 @@ MOST_LETTERS = 32
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ChartedMean:
     """A mean in [0, 1] and the ends of its interval."""
 
     mean: float
@@ -48,7 +48,7 @@ class Chart:
         return self.svg
 
 
-def interval_chart(series: Mapping[str, Mapping[str, Estimate]]) -> Chart:
+def interval_chart(series: Mapping[str, Mapping[str, ChartedMean]]) -> Chart:
     """Return a chart with a row for each name, and in it a dot with its interval for each series.
 
     `series` has the estimates of each series by name. Names stand in the order of their first series.

@@ -33,7 +33,7 @@ from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
 from ..storage.files import KeyedFile, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, read_json
-from .summary import Row
+from .summary import SummaryRow
 
 logger = logging.getLogger(__name__)
 
@@ -86,11 +86,11 @@ class Results(MadeWith):
     """A hash of the references of all problems of the set; null before the end."""
     remarks: list[Name]
     """Sentences that say why figures cannot be compared with published ones."""
-    overall: Row | None
+    overall: SummaryRow | None
     """The row of all tasks; null before the end."""
-    categories: dict[Name, Row]
-    tasks: dict[Name, Row]
-    comparable: NotRequired[Row]
+    categories: dict[Name, SummaryRow]
+    tasks: dict[Name, SummaryRow]
+    comparable: NotRequired[SummaryRow]
     """With a preset: the row over the tasks whose questions and scoring are those of the published runs."""
     published: NotRequired[dict[Name, PublishedMeans]]
     """With a preset: the published models, by name."""

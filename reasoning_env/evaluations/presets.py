@@ -25,7 +25,7 @@ from ..problems.stream import Generator
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
 from .folder import PublishedMeans
 from .problem_set import EvaluationSet
-from .summary import Row
+from .summary import SummaryRow
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Preset:
         """The tasks whose questions and scoring are those of the published runs."""
         return frozenset(self.tasks) - self.other_questions - self.other_scoring
 
-    def mark(self, tasks: Mapping[str, Row]) -> None:
+    def mark(self, tasks: Mapping[str, SummaryRow]) -> None:
         """Write into each task's row what `differs` from the published runs."""
         for task, row in tasks.items():
             row["differs"] = self._difference(task)
@@ -155,7 +155,7 @@ class PresetSet(EvaluationSet):
         return ProblemSpec(request, Split.EVAL, number)
 
 
-def compare_published(preset: Preset, tasks: Mapping[str, Row]) -> dict[str, PublishedMeans]:
+def compare_published(preset: Preset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
     """Return each published model's mean scores over the evaluated tasks, the best by `comparable` first.
 
     `tasks` are the rows of a summary. The means of a model without a result for a task are over the other tasks.

@@ -36,7 +36,7 @@ INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "
 """The figures of a row, each with the name of its 95 % interval."""
 
 
-class Row(TypedDict):
+class SummaryRow(TypedDict):
     """The figures of a task, of a category or of all tasks, as results.json holds them.
 
     Scores, accuracies, shares and pass@k are in [0, 1]; an interval is [low, high]. A row without a scored completion
@@ -78,9 +78,9 @@ class Row(TypedDict):
 class Summary(TypedDict):
     """The rows of an evaluation; `categories` and `tasks` are by name."""
 
-    overall: Row
-    categories: dict[str, Row]
-    tasks: dict[str, Row]
+    overall: SummaryRow
+    categories: dict[str, SummaryRow]
+    tasks: dict[str, SummaryRow]
 
 
 @dataclass
@@ -134,9 +134,9 @@ class TaskTally:
         self.seconds.merge(other.seconds)
         self.failed += other.failed
 
-    def row(self) -> Row:
+    def row(self) -> SummaryRow:
         """Return counts and, where a completion was scored, figures."""
-        row: Row = {"problems": self.problems, "completions": self.completions, "failed": self.failed}
+        row: SummaryRow = {"problems": self.problems, "completions": self.completions, "failed": self.failed}
         if not self.completions:
             return row
         for name, values in self.figures.items():
@@ -172,8 +172,8 @@ def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], n
     A task without a scored completion has a row of counts, and no part in any mean. Takes a second for hundreds of
     tasks: call it off the event loop.
     """
-    tasks: dict[str, Row] = {}
-    by_category: defaultdict[str, list[Row]] = defaultdict(list)
+    tasks: dict[str, SummaryRow] = {}
+    by_category: defaultdict[str, list[SummaryRow]] = defaultdict(list)
     for task in sorted({*tallies, *not_made}):
         category = categories.get(task, "other")
         row = tallies.get(task, TaskTally()).row()
@@ -186,9 +186,9 @@ def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], n
     }
 
 
-def combine(rows: Collection[Row]) -> Row:
+def combine(rows: Collection[SummaryRow]) -> SummaryRow:
     """Return the row of several tasks: unweighted means of their figures, and sums of their counts."""
-    row: Row = {
+    row: SummaryRow = {
         "tasks": len(rows),
         "problems": sum(of_task["problems"] for of_task in rows),
         "completions": sum(of_task["completions"] for of_task in rows),
@@ -221,7 +221,7 @@ def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
 
 
-def _set_figure(row: Row, name: Figure, mean: float, interval: Interval) -> None:
+def _set_figure(row: SummaryRow, name: Figure, mean: float, interval: Interval) -> None:
     row[name] = mean
     row[INTERVALS[name]] = list(interval)
 

@@ -12,7 +12,7 @@ from ..metrics.outcomes import RIGHT
 from ..runtime.terminal import UNLIMITED, print_table, width
 from ..runtime.text import counted
 from .folder import PublishedMeans, Results
-from .summary import Row
+from .summary import SummaryRow
 
 ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
@@ -51,7 +51,7 @@ SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: 
         print(f"\nNot as published: {remark}.")
 
 
-def _title(results: Results, overall: Row) -> str:
+def _title(results: Results, overall: SummaryRow) -> str:
     preset = f", {results['preset']}" if results["preset"] else ""
     title = (
         f"{results['model']}{preset}: {counted(overall['problems'], 'problem')} of {counted(overall['tasks'], 'task')}"
@@ -64,7 +64,7 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
     return tasks if width() == UNLIMITED else tasks[:MOST]
 
 
-def _rows(results: Results, overall: Row, tasks: Sequence[str]) -> Iterator[tuple[str, Row]]:
+def _rows(results: Results, overall: SummaryRow, tasks: Sequence[str]) -> Iterator[tuple[str, SummaryRow]]:
     """Yield names and rows: of `tasks`, of categories, of a preset's comparable tasks and of all tasks."""
     for task in tasks:
         row = results["tasks"][task]
@@ -77,7 +77,7 @@ def _rows(results: Results, overall: Row, tasks: Sequence[str]) -> Iterator[tupl
     yield ALL, overall
 
 
-def _mark(row: Row) -> str:
+def _mark(row: SummaryRow) -> str:
     """Return the mark behind a task of which something differs from the published runs."""
     match row.get("differs"):
         case "questions":
@@ -88,7 +88,7 @@ def _mark(row: Row) -> str:
             return ""
 
 
-def _columns(rows: Sequence[tuple[str, Row]], repeats: int) -> dict[str, list[str]]:
+def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, list[str]]:
     """Return the cells of each column but the last, by its heading."""
     figures = [row for _, row in rows]
     columns = {
@@ -110,7 +110,7 @@ def _room(columns: Mapping[str, Sequence[str]]) -> int:
     return width() - sum(2 + max(map(len, [heading, *cells])) for heading, cells in columns.items())
 
 
-def _not_right(row: Row, room: int) -> str:
+def _not_right(row: SummaryRow, room: int) -> str:
     """Return, as far as there is room: missing completions and problems, then the other outcomes by frequency."""
     words = []
     if row["failed"]:
@@ -123,7 +123,7 @@ def _not_right(row: Row, room: int) -> str:
     return ", ".join(words)
 
 
-def _print_published(results: Results, overall: Row, published: Mapping[str, PublishedMeans]) -> None:
+def _print_published(results: Results, overall: SummaryRow, published: Mapping[str, PublishedMeans]) -> None:
     """Print scores beside published models, the best first; tasks by how far they are behind the best model."""
 
     def behind(task: str) -> float:

@@ -17,8 +17,15 @@ from ..runtime.retries import pauses
 
 logger = logging.getLogger(__name__)
 
+PATIENCE_S = 30.0
+"""Seconds to wait for a server by default: a user waits for the command."""
+PROBE_S = 30.0
+"""How long a server may take for its first token, and for its list of models, where nothing else limits it."""
 LEAST_WAIT_S = 1.0
-"""How long a connection may take however little time is left."""
+"""How long a connection or a probe may take however little time is left.
+
+A server on the same machine answers within milliseconds.
+"""
 GREETING_S = 2.0
 """How long a server may take for the first bytes of TLS, or of a reply to an empty request."""
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")

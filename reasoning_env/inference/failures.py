@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import RefusedError, ServerError
 from ..records import Prompt, Timeouts
 
-MAX_FAILURES = 3
+MAX_REQUEST_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
 CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
 """Causes of such errors where a server closes the connection."""
@@ -34,7 +34,7 @@ CONNECTION_ERRORS = (
 """Errors of clients without a reply, by the name of their class: this module imports no client."""
 
 
-class Meaning(Enum):
+class FailureKind(Enum):
     """What a failure says about the next request."""
 
     ABSENT = auto()
@@ -79,7 +79,7 @@ class Failure:
     """
 
     description: str
-    meaning: Meaning
+    meaning: FailureKind
     remedy: Remedy
     status: int | None
     timed_out: bool = False
@@ -93,17 +93,17 @@ def explain_failure(error: BaseException) -> Failure:
     status = http_status(cause)
     meaning, remedy = _explain_status(status)
     timed_out = isinstance(error, TimeoutError)
-    if meaning is not Meaning.UNUSABLE:
+    if meaning is not FailureKind.UNUSABLE:
         return Failure(description, meaning, remedy, status, timed_out)
     error_name = type(cause).__name__
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
         remedy = Remedy("start one, or correct {openai.base_url}")
-        return Failure(description, Meaning.ABSENT, remedy, None, timed_out)
+        return Failure(description, FailureKind.ABSENT, remedy, None, timed_out)
     if bad_reply is not None and bad_reply.remedy is not None:
         remedy = bad_reply.remedy
-    return Failure(description, Meaning.UNUSABLE, remedy, status, timed_out)
+    return Failure(description, FailureKind.UNUSABLE, remedy, status, timed_out)
 
 
 # ---------------------------------------------------------------------------- what follows from a failure
@@ -133,7 +133,7 @@ class History:
         """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
-        if others_succeeded and failure.meaning is not Meaning.BUSY:
+        if others_succeeded and failure.meaning is not FailureKind.BUSY:
             beside_successes += 1
         return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
 
@@ -167,7 +167,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
     1. A time-out while other requests succeed: drop. The server works, and this prompt takes too long.
     2. A refusal: end if no request has ever succeeded, for all other requests will be refused too; else drop. A run
        that waits without limit (`serve`) is not ended: the server may be exchanged.
-    3. MAX_FAILURES failures while other requests succeed: drop. The server works, and this prompt is at fault.
+    3. MAX_REQUEST_FAILURES failures while other requests succeed: drop. The server works, and this prompt is at fault.
     4. As many failures as `limits.tries`: drop.
     5. Requests of all groups fail for longer than `limits.outage_s`: drop.
     6. Else: retry.
@@ -175,12 +175,12 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
     said = failure.description
     if failure.timed_out and history.others_succeeded:
         return Drop(TimeoutError(f"no reply in time while other requests succeeded ({said})"))
-    if failure.meaning is Meaning.REFUSED:
+    if failure.meaning is FailureKind.REFUSED:
         message = f"the inference server refuses requests ({said})"
         if history.successes == 0 and math.isfinite(limits.outage_s):
             return End(RefusedError(message, remedy=str(failure.remedy)))
         return Drop(ServerError(message, remedy=str(failure.remedy)))
-    if history.failures_beside_successes >= MAX_FAILURES:
+    if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
         return Drop(ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}"))
     if limits.tries is not None and history.failures >= limits.tries:
         return Drop(ServerError(f"{limits.tries} requests failed: {said}"))
@@ -245,30 +245,30 @@ def is_quota(error: BaseException) -> bool:
     return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
-def _explain_status(status: int | None) -> tuple[Meaning, Remedy]:
+def _explain_status(status: int | None) -> tuple[FailureKind, Remedy]:
     """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
     match status:
         case 400 | 413 | 422:
             advice = "that {env.max_token_length} is not above the server's context"
-            return Meaning.REFUSED, Remedy(advice, ("openai.model_name", "openai.server_type"))
+            return FailureKind.REFUSED, Remedy(advice, ("openai.model_name", "openai.server_type"))
         case 401 | 403:
-            return Meaning.REFUSED, Remedy(settings=("openai.api_key",))
+            return FailureKind.REFUSED, Remedy(settings=("openai.api_key",))
         case 404:
             settings = ("openai.model_name", "openai.base_url", "openai.server_type")
-            return Meaning.REFUSED, Remedy(settings=settings)
+            return FailureKind.REFUSED, Remedy(settings=settings)
         case 429:
-            return Meaning.BUSY, Remedy("wait, or lower {env.max_num_workers}")
+            return FailureKind.BUSY, Remedy("wait, or lower {env.max_num_workers}")
         case 500:
-            return Meaning.ABSENT, Remedy("look into the server's log")
+            return FailureKind.ABSENT, Remedy("look into the server's log")
         case 502 | 504:
-            return Meaning.ABSENT, Remedy("start the server behind {openai.base_url}")
+            return FailureKind.ABSENT, Remedy("start the server behind {openai.base_url}")
         case 503:
-            return Meaning.ABSENT, Remedy("wait until the server has loaded its model")
+            return FailureKind.ABSENT, Remedy("wait until the server has loaded its model")
         case int() if status >= 500:  # 529 of an overloaded provider, 520 to 524 of a proxy before one
-            return Meaning.ABSENT, Remedy("wait, or look into the server's log")
+            return FailureKind.ABSENT, Remedy("wait, or look into the server's log")
         case _:
             settings = ("openai.server_type", "openai.model_name", "openai.api_key")
-            return Meaning.UNUSABLE, Remedy(settings=settings)
+            return FailureKind.UNUSABLE, Remedy(settings=settings)
 
 
 def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:

@@ -16,11 +16,11 @@ import aiohttp
 from ..errors import ConfigError, ServerError
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from ..runtime.retries import pauses
-from .addresses import check_scheme, no_server, wait_for_address
+from .addresses import LEAST_WAIT_S, PROBE_S, check_scheme, no_server, wait_for_address
 from .chat import ChatRequests
 from .failures import (
-    MAX_FAILURES,
-    Meaning,
+    MAX_REQUEST_FAILURES,
+    FailureKind,
     describe_failure,
     describe_status,
     explain_failure,
@@ -31,8 +31,6 @@ from .outages import PatientRequests
 logger = logging.getLogger(__name__)
 
 ENDPOINT = "/chat/completions"
-PROBE_S = 30.0
-"""How long a server may take for its first token, and for its list of models."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ class HostedModel:
         logged = False
         while True:
             try:
-                async with asyncio.timeout(max(1.0, min(PROBE_S, deadline - time.monotonic()))):
+                async with asyncio.timeout(max(LEAST_WAIT_S, min(PROBE_S, deadline - time.monotonic()))):
                     await self._chat.ask(self, [{"role": "user", "content": "Hello"}], 1, self._options)
                 return
             except Exception as error:
@@ -161,21 +159,21 @@ class HostedModel:
         """
         failure = explain_failure(error)
         where = self.server.base_url
-        if failure.meaning is Meaning.BUSY and is_quota(error):
+        if failure.meaning is FailureKind.BUSY and is_quota(error):
             raise ServerError(
                 f"the inference server at {where} refuses: the quota of this key is used up ({failure.description})",
                 remedy="check your plan with its provider, or {openai.api_key}",
             ) from error
-        if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+        if failure.status is not None and failure.meaning in (FailureKind.ABSENT, FailureKind.BUSY):
             return describe_status(error), True
-        if failure.meaning is Meaning.ABSENT:
+        if failure.meaning is FailureKind.ABSENT:
             await check_scheme(where)
             silent = isinstance(error, TimeoutError)
             return "it accepts requests and does not reply" if silent else failure.description, False
         if "output limit" in str(error):
             return None, True  # the model thinks before it answers, and a single token is too few for that
         remedy = failure.remedy.without("openai.server_type")
-        fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
+        fault = "refuses" if failure.meaning is FailureKind.REFUSED and failure.status != 404 else "does not answer"
         raise ServerError(
             f"the inference server at {where} cannot be used: it {fault} POST /v1{ENDPOINT} ({failure.description})",
             remedy=str(remedy),
@@ -188,13 +186,13 @@ class HostedModel:
 
         async def attempt() -> list[Rollout]:
             rollouts: list[Rollout] = []
-            for _ in range(MAX_FAILURES):
+            for _ in range(MAX_REQUEST_FAILURES):
                 async with asyncio.timeout(timeouts.reply_s):
                     rollouts += await self._chat.complete([self], prompt, n - len(rollouts), sampling, self._options)
                 if len(rollouts) == n:
                     self._requests.note_success()
                     return rollouts
-            raise ConnectionError(f"{len(rollouts)} completions of {n} in {MAX_FAILURES} requests")
+            raise ConnectionError(f"{len(rollouts)} completions of {n} in {MAX_REQUEST_FAILURES} requests")
 
         return await self._requests.complete(attempt, timeouts)
 

@@ -43,7 +43,7 @@ class PatientRequests:
             TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
             RefusedError: The server refuses requests and has never taken any; unless `timeouts.outage_s` is infinite.
             ServerError: The server refuses this request.
-            ServerError: Requests failed MAX_FAILURES times while others succeeded.
+            ServerError: Requests failed MAX_REQUEST_FAILURES times while others succeeded.
             ServerError: Requests failed `timeouts.tries` times, or for `timeouts.outage_s`.
             ServerError: An attempt raised ServerError, which is final.
         """

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -26,15 +26,12 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..errors import ScoringError, WorkerError
-from ..records import Verdict
+from ..records import Subject, Verdict
 from ..runtime.clients import CLIENT
 from ..session import Session
 from ..settings import ReasoningSettings
 
 logger = logging.getLogger(__name__)
-
-Subject = str | Mapping[str, Any]
-"""What completions are judged by: a problem's reference, or a row."""
 
 
 class NodeJudge(Protocol):

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow
 import ray.data
 
-from ..data.problems import COLUMNS, Form, Wanted, problems
+from ..data.problems import COLUMNS, ProblemForm, Wanted, problems
 from ..data.tables import BLOCK, arrow_schema
 from ..data.verdicts import ADDED, SEVERAL, SINGLE, verdicts
 from ..records import Problem
@@ -29,7 +29,7 @@ from ..session import Session
 from ..settings import ReasoningSettings
 
 
-class _Worker:
+class _JudgingActor:
     """An actor with a session, which starts at the first batch."""
 
     def __init__(self, settings: ReasoningSettings | None = None) -> None:
@@ -45,10 +45,10 @@ class _Worker:
         return self._session
 
 
-class MakeProblems(_Worker):
+class MakeProblems(_JudgingActor):
     """Makes the rows of parts: a batch has the column `part`, and becomes blocks of rows."""
 
-    def __init__(self, settings: ReasoningSettings, wanted: Wanted, form: Form) -> None:
+    def __init__(self, settings: ReasoningSettings, wanted: Wanted, form: ProblemForm) -> None:
         super().__init__(settings)
         self._wanted = wanted
         self._form = form
@@ -66,7 +66,7 @@ class MakeProblems(_Worker):
             yield pyarrow.Table.from_pylist(block, schema)
 
 
-class JudgeRows(_Worker):
+class JudgeRows(_JudgingActor):
     """For `map_batches` with `batch_format="pyarrow"`: rows with `reference` and completions get their scores.
 
     A row that cannot be judged is left out; the log of the actor tells each reason, with the first row of the batch.
@@ -94,7 +94,7 @@ def _plain(value: Any) -> Any:
 
 
 def problem_rows(
-    settings: ReasoningSettings, wanted: Wanted, *, parts: int, form: Form = Form.ROWS, **options: Any
+    settings: ReasoningSettings, wanted: Wanted, *, parts: int, form: ProblemForm = ProblemForm.ROWS, **options: Any
 ) -> ray.data.Dataset:
     """Return a data set with the rows of `problems`, made in so many parts. `options` are those of `map_batches`.
 

@@ -38,7 +38,7 @@ from reasoning_env.records import Verdict
 from reasoning_env.score_bridge import ScoreBridge
 
 NOT_JUDGED = "a completion could not be judged; the log above says why"
-RETRY_PAUSES_S = (1.0, 5.0, 30.0)
+RESTART_PAUSES_S = (1.0, 5.0, 30.0)
 """The last pause is longer than the restart of a judge takes."""
 
 
@@ -115,7 +115,7 @@ def compute_score_of_row_blocking(
 
 
 async def _retried(ask: Callable[[], Awaitable[list[Verdict | None]]]) -> Verdict:
-    for pause_s in (*RETRY_PAUSES_S, None):
+    for pause_s in (*RESTART_PAUSES_S, None):
         [verdict] = await ask()
         if verdict is not None:
             return verdict
@@ -125,7 +125,7 @@ async def _retried(ask: Callable[[], Awaitable[list[Verdict | None]]]) -> Verdic
 
 
 def _retried_blocking(ask: Callable[[], list[Verdict | None]]) -> Verdict:
-    for pause_s in (*RETRY_PAUSES_S, None):
+    for pause_s in (*RESTART_PAUSES_S, None):
         [verdict] = ask()
         if verdict is not None:
             return verdict

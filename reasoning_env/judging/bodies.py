@@ -8,7 +8,7 @@ from collections import Counter
 
 from aiohttp import web
 
-from ..runtime.json_reader import TooManyValuesError, read_json
+from ..runtime.json_reader import TooManyValuesError, parse_bounded_json
 from ..runtime.turns import in_background
 from .limits import JudgeLimits
 from .replies import refusal
@@ -96,9 +96,9 @@ class BodyReader:
             raise refusal(415, "Content-Encoding must be gzip, deflate or identity")
         try:
             if len(body) <= SHORT_BODY:
-                parsed = read_json(body, self._limits.max_values)
+                parsed = parse_bounded_json(body, self._limits.max_values)
             else:
-                parsed = await in_background(read_json, body, self._limits.max_values)
+                parsed = await in_background(parse_bounded_json, body, self._limits.max_values)
         except TooManyValuesError:
             raise refusal(
                 413,

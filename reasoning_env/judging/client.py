@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 TOKEN = "REASONING_JUDGE_TOKEN"
-NOT_GENERATED = "not_generated"
+NOT_GENERATED_KIND = "not_generated"
 """The `kind` of a refusal for a problem that cannot be generated, though its reference is sound."""
 _JSON = {"Content-Type": "application/json"}
 WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
@@ -96,7 +96,7 @@ class JudgeClient:
 
     def _verdicts(self, reply: _Reply, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
-        if reply.status == 413 or reply.kind == NOT_GENERATED:  # of this group alone: other groups may be judged
+        if reply.status == 413 or reply.kind == NOT_GENERATED_KIND:  # of this group alone: other groups may be judged
             raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
         if 400 <= reply.status < 500:
             raise ReasoningEnvError(f"the judge at {self._url} refuses the request: {reply.error}")

@@ -28,14 +28,14 @@ from typing import Any, Protocol, runtime_checkable
 from aiohttp import web
 
 from ..errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
-from ..records import Verdict
+from ..records import Row, Subject, Verdict
 from ..runtime.clients import CLIENT
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.json_reader import read_several
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
 from .bodies import SHORT_BODY, BodyReader
-from .client import NOT_GENERATED, check_token
+from .client import NOT_GENERATED_KIND, check_token
 from .limits import JudgeLimits
 from .openrlhf import completions_behind
 from .replies import JsonErrorsRunner, http_logger, refusal
@@ -62,11 +62,6 @@ class Supervised(Protocol):
     @property
     def fault(self) -> str | None:
         """Why nothing can be judged at the moment, in one line; None otherwise."""
-
-
-Row = Mapping[str, Any]
-Subject = str | Row
-"""What completions are judged by: a problem's reference, or a row."""
 
 
 class JudgeServer:
@@ -274,7 +269,7 @@ class JudgeServer:
                 self._counts["faults_total"] += 1
                 raise refusal(500, str(error), retry_after_s=5) from error
             except GenerationError as error:
-                raise refusal(422, str(error), kind=NOT_GENERATED) from error
+                raise refusal(422, str(error), kind=NOT_GENERATED_KIND) from error
             except (ScoringError, WorkerError) as error:
                 self._counts["faults_total"] += 1
                 pause_s = next(retry_pauses, None)

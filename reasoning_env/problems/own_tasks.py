@@ -15,21 +15,27 @@ logger = logging.getLogger(__name__)
 
 CPU_S = 60.0
 """Seconds of processor time for the generation of a problem: the same as the default for evaluation problems."""
-PATIENCE_S = 600.0
+BUSY_MACHINE_S = 600.0
 """Seconds for the same on a busy machine."""
 
 
 class Workers(Protocol):
-    """The methods of the worker pool that try a task."""
-
-    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
+    """The methods of the worker pool that make a problem and score answers."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
 
 
-async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, Any]], workers: Workers) -> None:
+class CheckingWorkers(Workers, Protocol):
+    """The worker pool, which also checks the parameters and levels of tasks."""
+
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
+
+
+async def check_own_tasks(
+    tasks: Sequence[str], params: Mapping[str, Mapping[str, Any]], workers: CheckingWorkers
+) -> None:
     """Make a problem of each task, and score its own answer where answers are scored: in the sandbox.
 
     Raises ConfigError, which names `task_modules`:
@@ -71,7 +77,7 @@ class Tried:
 async def _try(task: str, params: Mapping[str, Any], workers: Workers) -> Tried:
     spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
     try:
-        problem, again = [await workers.generate(spec, PATIENCE_S, cpu_s=CPU_S) for _ in range(2)]
+        problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=CPU_S) for _ in range(2)]
         is_repeatable = again.question == problem.question
         if problem.answer is None:
             return Tried(is_repeatable=is_repeatable)

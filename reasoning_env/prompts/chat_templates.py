@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from .messages import Layout, Tokenizer
+from .messages import ChatLayout, Tokenizer
 from .thinking import FORMATS, ThinkingFormat
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ REPLY = {"role": "assistant", "content": PROBE_REPLY}
 class ProbedTemplate:
     """The findings of the probe: the layout, the tokens that end a reply, and the known formats of thinking."""
 
-    layout: Layout
+    layout: ChatLayout
     ending: tuple[int, ...]
     thinking_formats: tuple[ThinkingFormat, ...]
 
@@ -64,7 +64,7 @@ def probe_template(tokenizer: Tokenizer, name: str, template: str | None, option
 # ---------------------------------------------------------------------------- the template
 
 
-def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> Layout:
+def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> ChatLayout:
     """Return the layout of a template that takes messages as they are."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)
@@ -75,12 +75,12 @@ def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options
                 remedy="use the tokenizer of an instruct or chat model, or, for a base model, set {chat_template} to "
                 "`plain` or to the path of a template",
             )
-        return Layout(tokenizer, options, own, formats_itself=not own)
+        return ChatLayout(tokenizer, options, own, formats_itself=not own)
     if template != PLAIN:
         text = _read_template(template)
-        return Layout(tokenizer, {**options, "chat_template": text}, text)
+        return ChatLayout(tokenizer, {**options, "chat_template": text}, text)
     variables = {"bos": _text_start(tokenizer), "eos_token": tokenizer.eos_token or ""}
-    return Layout(tokenizer, {**options, "chat_template": PLAIN_TEMPLATE, **variables}, PLAIN_TEMPLATE)
+    return ChatLayout(tokenizer, {**options, "chat_template": PLAIN_TEMPLATE, **variables}, PLAIN_TEMPLATE)
 
 
 def _read_template(path: str) -> str:
@@ -114,7 +114,7 @@ def _formats_chats(tokenizer: Tokenizer) -> bool:
 # ---------------------------------------------------------------------------- the form of messages
 
 
-def _choose_layout(given: Layout, name: str) -> Layout:
+def _choose_layout(given: ChatLayout, name: str) -> ChatLayout:
     """Return the first layout that builds a whole prompt. Raises ConfigError without such a layout."""
     faults: list[str] = []
     for system_in_question, content_as_list in product((False, True), repeat=2):
@@ -136,7 +136,7 @@ def _choose_layout(given: Layout, name: str) -> Layout:
     )
 
 
-def _find_fault(layout: Layout) -> str | None:
+def _find_fault(layout: ChatLayout) -> str | None:
     """Return the fault of the probe's prompt, None for a whole prompt."""
     question = (SYSTEM, USER)
     try:
@@ -152,7 +152,7 @@ def _find_fault(layout: Layout) -> str | None:
     return None if layout.formats_itself else _find_fault_of_end(layout, text)
 
 
-def _find_fault_of_end(layout: Layout, prompt: str) -> str | None:
+def _find_fault_of_end(layout: ChatLayout, prompt: str) -> str | None:
     """Return the fault of a prompt that ends before the header of a reply, None for a whole prompt.
 
     A template may rightly ignore `add_generation_prompt`: if replies have no header, or if a header follows every turn.
@@ -178,7 +178,7 @@ def _find_fault_of_end(layout: Layout, prompt: str) -> str | None:
 # ---------------------------------------------------------------------------- replies
 
 
-def _find_ending(layout: Layout) -> list[int]:
+def _find_ending(layout: ChatLayout) -> list[int]:
     """Return the tokens that the template writes after a reply, or the tokenizer's end-of-text token.
 
     If nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.

@@ -44,7 +44,7 @@ class Tokenizer(Protocol):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ChatLayout:
     """How a tokenizer lays out a conversation: its template, the template's options, and the form of messages."""
 
     tokenizer: Tokenizer

@@ -119,7 +119,7 @@ def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result], *, 
     outcome = "failed" if fails else "passed"
     over = [audit for audit in audits if results[audit.name] is Result.FAILS]
     if over:
-        return f"audit {outcome}: {'; '.join(map(_describe_failure, over))}"
+        return f"audit {outcome}: {'; '.join(map(_describe_faults, over))}"
     counts = Counter(results.values())
     passed = f"{counts[Result.PASSES]} of {len(audits)} tasks and levels"
     told = f"{passed} pay a policy without reasoning no more than the bound"
@@ -128,7 +128,7 @@ def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result], *, 
     return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
 
 
-def _describe_failure(audit: TaskAudit) -> str:
+def _describe_faults(audit: TaskAudit) -> str:
     probe = max(audit.faults, key=audit.mean)
     more = f" (and {len(audit.faults) - 1} more)" if len(audit.faults) > 1 else ""
     return f"{audit.name}: {audit.faults[probe]}{more}"

@@ -298,7 +298,7 @@ class RankedModel:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GivenTasks:
     """The preset and the tasks that a model was given."""
 
     preset: str | None
@@ -317,16 +317,16 @@ def rank(evaluations: Sequence[RunScores]) -> Table:
     Rows over the same tasks stand together, the most tasks first, and in a group the best first: a score over a few
     tasks says nothing about a score over all.
     """
-    groups: defaultdict[Asked, dict[str, RankedModel]] = defaultdict(dict)
+    groups: defaultdict[GivenTasks, dict[str, RankedModel]] = defaultdict(dict)
     for evaluation in evaluations:
         results = evaluation.results
         if results is None:
             continue
-        asked = Asked(results["preset"], frozenset(results["tasks"]))
+        asked = GivenTasks(results["preset"], frozenset(results["tasks"]))
         row = RankedModel.of(evaluation.path.name, results, str(asked))
         groups[asked][row.model] = row
         for model, means in results.get("published", {}).items():
-            published = Asked(results["preset"], frozenset(means["tasks"]))
+            published = GivenTasks(results["preset"], frozenset(means["tasks"]))
             published_row = RankedModel(model, str(published), means.get("comparable"), means["overall"])
             groups[published].setdefault(model, published_row)
     columns = {

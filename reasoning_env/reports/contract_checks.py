@@ -11,18 +11,17 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from ..errors import GenerationError, ScoringError
-from ..problems.own_tasks import PATIENCE_S
+from ..problems.own_tasks import BUSY_MACHINE_S, Workers
 from ..problems.references import Reference
-from ..records import Problem, ProblemSpec, Verdict
+from ..records import Problem, Verdict
 from ..verifiers.shortcuts import last_grid
 from ..workers.watch import CANARY, EXECUTED, Watched
 from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding
-from .probe_findings import FAILURES, GOLD_SCORE
+from .probe_findings import DEFECTS_OF_REASONS, GOLD_SCORE
 from .question_checks import Remark, contradictions, giveaways
-from .verifier_probes import CELL, GENERATION_CPU_S, Example, Setting, perturb, reference_answer
+from .verifier_probes import CELL, GENERATION_CPU_S, ProbedAnswer, Setting, perturb, reference_answer
 
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
@@ -59,14 +58,6 @@ ATTACKS: Mapping[str, str] = {
 POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 
-class Workers(Protocol):
-    """The part of a worker pool that the checks use."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
-
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
-
-
 @dataclass(frozen=True)
 class WatchedPools:
     """Pools of watched workers: with the ordinary hash seed, with another, and what starts a third like the first."""
@@ -92,7 +83,9 @@ class ContractCheck:
     makes_problems: bool = True
     is_isolated: bool = False
 
-    async def run(self, problems: Sequence[Problem], failed: Sequence[Example] = (), *, attacks: bool) -> list[Finding]:
+    async def run(
+        self, problems: Sequence[Problem], failed: Sequence[ProbedAnswer] = (), *, attacks: bool
+    ) -> list[Finding]:
         """Return the findings on a task's problems, one for each defect. `attacks` also tries hostile answers.
 
         `failed` are answers at which the verifier failed: the watch tells an error from a score out of range.
@@ -127,7 +120,7 @@ class ContractCheck:
         [verdict] = await self.pools.first.score(remark.problem, [remark.other])
         return verdict.score >= GOLD_SCORE
 
-    async def _look_again(self, example: Example) -> list[Finding]:
+    async def _look_again(self, example: ProbedAnswer) -> list[Finding]:
         problem = example.problem
         answer = example.verdict.answer or ""
         try:
@@ -167,8 +160,8 @@ class ContractCheck:
         parts = verdict.parts or {}
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)
-        if verdict.reason in FAILURES:
-            yield self._finding(FAILURES[verdict.reason], verdict.reason.value, problem, answer, 0.0)
+        if verdict.reason in DEFECTS_OF_REASONS:
+            yield self._finding(DEFECTS_OF_REASONS[verdict.reason], verdict.reason.value, problem, answer, 0.0)
         if Watched.FAILED in parts:
             yield self._finding(Defect.VERIFIER_FAILS, "the verifier raises an error", problem, answer, 0.0)
         if Watched.NO_NUMBER in parts:
@@ -233,10 +226,10 @@ class ContractCheck:
     ) -> list[Finding]:
         """Make the same problem in a process with another hash seed, and score its right answer after JSON."""
         spec = Reference.parse(problem.reference).spec()
-        made = await self.pools.other_hash_seed.generate(spec, PATIENCE_S, cpu_s=GENERATION_CPU_S)
+        made = await self.pools.other_hash_seed.generate(spec, BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S)
         found = []
         if (made.question, made.answer) != (problem.question, problem.answer):
-            again = await self.pools.first.generate(spec, PATIENCE_S, cpu_s=GENERATION_CPU_S)
+            again = await self.pools.first.generate(spec, BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S)
             differs = (again.question, again.answer) != (problem.question, problem.answer)
             defect = Defect.PROCESSES_DIFFER if differs else Defect.HASH_SEEDS_DIFFER
             if differs or not self.is_isolated:
@@ -268,7 +261,7 @@ class ContractCheck:
             [verdict] = await self.pools.first.score(problem, [text])
             looked = [*self._look_at(problem, text, verdict)]
             found += [replace(one, detail=f"{one.detail} at {name}") for one in looked]
-            if verdict.reason in FAILURES:
+            if verdict.reason in DEFECTS_OF_REASONS:
                 break
         return found
 

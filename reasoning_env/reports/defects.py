@@ -43,7 +43,7 @@ CLARIFIED = "clarified"
 """Kinds of defects that the tables of the code know."""
 
 
-class Example(TypedDict):
+class DefectExample(TypedDict):
     """A problem with a defect: the library's answer to the problem of a seed, and what is served in its place.
 
     `served` is None for a problem that is refused or clarified.
@@ -63,7 +63,7 @@ class Runs(TypedDict):
     plain: list[FindingRow]
     corrected: list[FindingRow]
     rlve: list[FindingRow]
-    examples: list[Example]
+    examples: list[DefectExample]
     """Problems that show what the tables of the code know."""
 
 
@@ -87,8 +87,8 @@ CORRECTED = Held(
 DRAWN_AGAIN = Held(
     "refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py::test_flawed_entries"
 )
-EXACT = Held("corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right")
-RIGHT = Held("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
+EXACT_HELD = Held("corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right")
+RIGHT_ANSWER_HELD = Held("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
 HELD: Mapping[Defect, Held] = {
     Defect.GOLD_NOT_PAID: Held(
         "corrected: every right answer earns 1", "tests/workers/test_every_task.py::test_oracle_answers_are_right"
@@ -108,11 +108,11 @@ HELD: Mapping[Defect, Held] = {
         "corrected: partial credit starts at the best guess",
         "tests/verifiers/test_partial_credit.py::test_credit_above_guess",
     ),
-    Defect.WRONG_PAID: EXACT,
+    Defect.WRONG_PAID: EXACT_HELD,
     Defect.HEDGE_PAID: Held(
         "corrected: an answer beside another earns nothing", "tests/verifiers/test_exact.py::test_another_answer_beside"
     ),
-    Defect.WRONG_ABOVE_RIGHT: EXACT,
+    Defect.WRONG_ABOVE_RIGHT: EXACT_HELD,
     Defect.CREDIT_NOT_MONOTONE: CORRECTED,
     Defect.SCORE_OUT_OF_RANGE: Held(
         "corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py::test_score_range"
@@ -132,7 +132,7 @@ HELD: Mapping[Defect, Held] = {
     Defect.VERIFIER_FAILS: Held(
         "an error earns 0, with a reason", "tests/workers/test_pool_scoring.py::test_failing_verifier"
     ),
-    Defect.CONTRADICTS_QUESTION: RIGHT,
+    Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER_HELD,
     Defect.GIVES_ANSWER_AWAY: DRAWN_AGAIN,
     Defect.LEVEL_CHANGES_NOTHING: Held(
         "corrected: levels are replaced", "tests/workers/test_levels.py::test_easiest_and_hardest_differ"
@@ -230,7 +230,7 @@ def _task_row(
     task: str,
     found: Sequence[FindingRow],
     still: Mapping[tuple[str, str], FindingRow],
-    examples: Mapping[tuple[str, str], Example],
+    examples: Mapping[tuple[str, str], DefectExample],
 ) -> str:
     """Return the row of a task; "" for a task without a defect."""
     what: list[str] = []
@@ -255,7 +255,11 @@ def _task_row(
         return _example(examples[task, kind]) if (task, kind) in examples else ""
 
     if task in RIGHT_ANSWERS:
-        add(f"wrong answers{shown(WRONG_ANSWER)}", f"corrected: {_first_line(RIGHT_ANSWERS[task])}", RIGHT.test)
+        add(
+            f"wrong answers{shown(WRONG_ANSWER)}",
+            f"corrected: {_first_line(RIGHT_ANSWERS[task])}",
+            RIGHT_ANSWER_HELD.test,
+        )
     wrong = [rule.reason for rule in REJECTED.get(task, ()) if rule.cause is Cause.WRONG]
     if wrong:
         add(f"problems without a right answer: {'; '.join(wrong)}{shown(REFUSED)}", "refused", DRAWN_AGAIN.test)
@@ -295,7 +299,7 @@ def _evidence(row: FindingRow) -> str:
     return words
 
 
-def _example(example: Example) -> str:
+def _example(example: DefectExample) -> str:
     """Return the problem that shows a defect of the tables, with the library's answer."""
     words = f"; seed {example['seed']}: the library's answer is {_answer(example['library_answer'])}"
     return words if example["served"] is None else f"{words}, right is {_answer(example['served'])}"

@@ -74,57 +74,63 @@ class Defect(StrEnum):
 
 
 @dataclass(frozen=True)
-class Meaning:
+class DefectMeaning:
     """What a defect means, in one sentence, and how much it matters where a finding does not say otherwise."""
 
     severity: Severity
     text: str
 
 
-MEANINGS: Mapping[Defect, Meaning] = {
-    Defect.GOLD_NOT_PAID: Meaning(Severity.HIGH, "the problem's own right answer earns less than 0.95"),
-    Defect.GOLD_LOST_IN_JSON: Meaning(
+MEANINGS: Mapping[Defect, DefectMeaning] = {
+    Defect.GOLD_NOT_PAID: DefectMeaning(Severity.HIGH, "the problem's own right answer earns less than 0.95"),
+    Defect.GOLD_LOST_IN_JSON: DefectMeaning(
         Severity.MEDIUM, "the right answer is paid, but not after the entry was written to JSON and read again"
     ),
-    Defect.GARBAGE_PAID: Meaning(Severity.HIGH, "text without meaning earns more than 0.1 in the mean"),
-    Defect.EMPTY_PAID: Meaning(Severity.MEDIUM, "an empty answer earns more than 0.1 in the mean"),
-    Defect.CONSTANT_PAID: Meaning(Severity.HIGH, "the same answer to every question earns more than the bound"),
-    Defect.COPY_PAID: Meaning(
+    Defect.GARBAGE_PAID: DefectMeaning(Severity.HIGH, "text without meaning earns more than 0.1 in the mean"),
+    Defect.EMPTY_PAID: DefectMeaning(Severity.MEDIUM, "an empty answer earns more than 0.1 in the mean"),
+    Defect.CONSTANT_PAID: DefectMeaning(Severity.HIGH, "the same answer to every question earns more than the bound"),
+    Defect.COPY_PAID: DefectMeaning(
         Severity.HIGH, "a part of the question, or a count over its text, earns more than the bound"
     ),
-    Defect.REPETITION_PAID: Meaning(Severity.HIGH, "a text that repeats itself earns more than 0.1 in the mean"),
-    Defect.LAYOUT_PAID: Meaning(Severity.HIGH, "the expected layout with other content earns more than the bound"),
-    Defect.WRONG_PAID: Meaning(
+    Defect.REPETITION_PAID: DefectMeaning(Severity.HIGH, "a text that repeats itself earns more than 0.1 in the mean"),
+    Defect.LAYOUT_PAID: DefectMeaning(
+        Severity.HIGH, "the expected layout with other content earns more than the bound"
+    ),
+    Defect.WRONG_PAID: DefectMeaning(
         Severity.HIGH,
         "a wrong number, list or word earns as much as the right answer, on every problem",
     ),
-    Defect.HEDGE_PAID: Meaning(
+    Defect.HEDGE_PAID: DefectMeaning(
         Severity.HIGH, "the right answer and another, in both orders, earn as much as the right answer alone"
     ),
-    Defect.WRONG_ABOVE_RIGHT: Meaning(Severity.HIGH, "a changed answer earns more than the right one"),
-    Defect.CREDIT_NOT_MONOTONE: Meaning(
+    Defect.WRONG_ABOVE_RIGHT: DefectMeaning(Severity.HIGH, "a changed answer earns more than the right one"),
+    Defect.CREDIT_NOT_MONOTONE: DefectMeaning(
         Severity.MEDIUM, "an answer with more wrong cells earns more than one with fewer"
     ),
-    Defect.SCORE_OUT_OF_RANGE: Meaning(Severity.MEDIUM, "the verifier returns no number from 0 to 1"),
-    Defect.CALLS_DIFFER: Meaning(Severity.HIGH, "two equal calls in one process give different scores"),
-    Defect.PROCESSES_DIFFER: Meaning(Severity.MEDIUM, "two processes give different problems or scores"),
-    Defect.HASH_SEEDS_DIFFER: Meaning(
+    Defect.SCORE_OUT_OF_RANGE: DefectMeaning(Severity.MEDIUM, "the verifier returns no number from 0 to 1"),
+    Defect.CALLS_DIFFER: DefectMeaning(Severity.HIGH, "two equal calls in one process give different scores"),
+    Defect.PROCESSES_DIFFER: DefectMeaning(Severity.MEDIUM, "two processes give different problems or scores"),
+    Defect.HASH_SEEDS_DIFFER: DefectMeaning(
         Severity.MEDIUM, "processes with different PYTHONHASHSEED give different problems or scores"
     ),
-    Defect.TEXT_EXECUTED: Meaning(
+    Defect.TEXT_EXECUTED: DefectMeaning(
         Severity.HIGH, "an answer is executed: it opens a file or a socket, starts a process or imports a module"
     ),
-    Defect.TOO_SLOW: Meaning(Severity.MEDIUM, "an answer takes more processor time than the deadline"),
-    Defect.TOO_MUCH_MEMORY: Meaning(Severity.MEDIUM, "an answer takes more memory than the limit, or ends the process"),
-    Defect.VERIFIER_FAILS: Meaning(Severity.LOW, "the verifier raises an error at an answer"),
-    Defect.CONTRADICTS_QUESTION: Meaning(
+    Defect.TOO_SLOW: DefectMeaning(Severity.MEDIUM, "an answer takes more processor time than the deadline"),
+    Defect.TOO_MUCH_MEMORY: DefectMeaning(
+        Severity.MEDIUM, "an answer takes more memory than the limit, or ends the process"
+    ),
+    Defect.VERIFIER_FAILS: DefectMeaning(Severity.LOW, "the verifier raises an error at an answer"),
+    Defect.CONTRADICTS_QUESTION: DefectMeaning(
         Severity.MEDIUM, "the right answer breaks the question's own instruction, or one question has two answers"
     ),
-    Defect.GIVES_ANSWER_AWAY: Meaning(
+    Defect.GIVES_ANSWER_AWAY: DefectMeaning(
         Severity.HIGH, "the question states its answer, or one count over its text tells the answer"
     ),
-    Defect.LEVEL_CHANGES_NOTHING: Meaning(Severity.MEDIUM, "the easiest and the hardest level make the same problems"),
-    Defect.NO_PROBLEM: Meaning(Severity.LOW, "no problem can be made"),
+    Defect.LEVEL_CHANGES_NOTHING: DefectMeaning(
+        Severity.MEDIUM, "the easiest and the hardest level make the same problems"
+    ),
+    Defect.NO_PROBLEM: DefectMeaning(Severity.LOW, "no problem can be made"),
 }
 
 

@@ -14,10 +14,10 @@ from .verifier_probes import (
     GARBAGE,
     HEDGES,
     REPETITIONS,
-    WRONG,
-    Example,
+    WRONG_PROBES,
     PolicyRole,
     Probe,
+    ProbedAnswer,
     ProbeTally,
     TaskAudit,
     is_shortcut,
@@ -26,7 +26,7 @@ from .verifier_probes import (
 
 GOLD_SCORE = 0.95
 """The least that a right answer must earn. The mean of a task is 1 in 539 of 540 tasks, and 0.99 in the other."""
-FAILURES: Mapping[Reason, Defect] = {
+DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.TIMEOUT: Defect.TOO_SLOW,
     Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
     Reason.CRASH: Defect.TOO_MUCH_MEMORY,
@@ -75,7 +75,7 @@ def defect_of(probe: str) -> Defect:
 
 
 def _findings(audit: TaskAudit, commands: Commands) -> Iterator[Finding]:
-    def finding(defect: Defect, example: Example | None, detail: str, severity: Severity | None = None) -> Finding:
+    def finding(defect: Defect, example: ProbedAnswer | None, detail: str, severity: Severity | None = None) -> Finding:
         severity = severity or MEANINGS[defect].severity
         if example is None or example.verdict.answer is None:
             return Finding(defect, audit.task, audit.level, detail, command=commands.audit, severity=severity)
@@ -107,9 +107,9 @@ def _findings(audit: TaskAudit, commands: Commands) -> Iterator[Finding]:
         if probe == Probe.BLANK and mean > FORM_SCORE:
             yield finding(Defect.EMPTY_PAID, tally.best, f"a blank earns {mean:.2f} in the mean")
         for reason, example in tally.failed.items():
-            if reason in FAILURES:
+            if reason in DEFECTS_OF_REASONS:
                 detail = f"{reason.value} at {str(probe)!r} ({tally.reasons[reason]} of {len(tally.scores)} answers)"
-                yield finding(FAILURES[reason], example, detail)
+                yield finding(DEFECTS_OF_REASONS[reason], example, detail)
 
 
 def _gold_findings(audit: TaskAudit, finding: Callable[..., Finding]) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def _wrong_findings(audit: TaskAudit, finding: Callable[..., Finding]) -> Iterat
         tally = audit.tallies.get(probe)
         return tally is not None and len(tally.scores) >= MANY and tally.is_never_below_right
 
-    for probe in WRONG:
+    for probe in WRONG_PROBES:
         if is_paid(probe):
             detail = f"{str(probe)!r} earns as much as the right answer, on {len(audit.tallies[probe].scores)} problems"
             yield finding(Defect.WRONG_PAID, audit.tallies[probe].best, detail)

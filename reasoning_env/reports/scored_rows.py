@@ -25,12 +25,12 @@ Where a constant earns 0.40, over the bound of 0.35, 0.92 of audits find it (100
 """
 GOLD = "answer"
 """The column of right answers, unless the user names another."""
-QUESTIONS = ("question", "prompt", "problem", "query", "input", "messages")
+QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages")
 """Columns that hold the question, in this order."""
 
 
 @dataclass(frozen=True)
-class Form:
+class AnswerForm:
     """How a completion states its answer."""
 
     before: str = ""
@@ -44,14 +44,14 @@ class Form:
 
 
 FORMS = (
-    Form(),
-    Form("<answer>", "</answer>"),
-    Form("\\boxed{", "}"),
-    Form("#### "),
-    Form("The answer is ", "."),
-    Form("Answer: "),
-    Form("<think>So it is.</think>\n<answer>", "</answer>"),
-    Form("<think>So it is.</think>\n\\boxed{", "}"),
+    AnswerForm(),
+    AnswerForm("<answer>", "</answer>"),
+    AnswerForm("\\boxed{", "}"),
+    AnswerForm("#### "),
+    AnswerForm("The answer is ", "."),
+    AnswerForm("Answer: "),
+    AnswerForm("<think>So it is.</think>\n<answer>", "</answer>"),
+    AnswerForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
 """The forms that are tried. The first of equally good forms is taken."""
 
@@ -65,7 +65,7 @@ class Pool(Protocol):
 class RowWorkers:
     """Hands out rows as problems, in order, and scores answers in a form."""
 
-    def __init__(self, pool: Pool, problems: Sequence[Problem], form: Form) -> None:
+    def __init__(self, pool: Pool, problems: Sequence[Problem], form: AnswerForm) -> None:
         self._pool = pool
         self._problems = problems
         self._form = form
@@ -129,7 +129,7 @@ def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
 
 def _question(row: Mapping[str, Any]) -> str:
     """Return the question of a row: a text, or the last message of a conversation; "" without one."""
-    for column in QUESTIONS:
+    for column in QUESTION_COLUMNS:
         value = row.get(column)
         if isinstance(value, str):
             return value
@@ -138,7 +138,7 @@ def _question(row: Mapping[str, Any]) -> str:
     return ""
 
 
-async def choose_form(pool: Pool, problems: Sequence[Problem]) -> Form:
+async def choose_form(pool: Pool, problems: Sequence[Problem]) -> AnswerForm:
     """Return the form in which the right answers earn most.
 
     Raises ConfigError where the function cannot be called with the row.

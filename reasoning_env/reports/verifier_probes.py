@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations, pairwise
 from operator import itemgetter
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from ..errors import GenerationError, ScoringError
 from ..library_facts import FACTS, facts
-from ..problems.own_tasks import PATIENCE_S
+from ..problems.own_tasks import BUSY_MACHINE_S, Workers
 from ..problems.sampling import evaluation_spec
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..verifiers.options import option
@@ -85,7 +85,13 @@ class Probe(StrEnum):
     BEST_SPLIT = "the best split by a count"
 
 
-WRONG = (Probe.OTHER_SIGN, Probe.OTHER_SECOND_DIGIT, Probe.FIRST_HALF, Probe.WITHOUT_LAST_CELL, Probe.FIRST_LETTER)
+WRONG_PROBES = (
+    Probe.OTHER_SIGN,
+    Probe.OTHER_SECOND_DIGIT,
+    Probe.FIRST_HALF,
+    Probe.WITHOUT_LAST_CELL,
+    Probe.FIRST_LETTER,
+)
 """Changes of a right answer that leave a right answer in hardly any task, and in none on every problem."""
 HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTHER_THEN))
 """Pairs that name the right answer and another, in both orders. A verifier that reads the first or the last answer of a
@@ -107,7 +113,7 @@ def role_of(probe: str) -> PolicyRole:
     match probe:
         case Probe.ORACLE | Probe.PERTURBED | Probe.TRAILED:
             return PolicyRole.REFERENCE
-        case _ if probe in WRONG or any(probe in pair for pair in HEDGES):
+        case _ if probe in WRONG_PROBES or any(probe in pair for pair in HEDGES):
             return PolicyRole.REFERENCE
         case Probe.BLANK | Probe.TAGGED:
             return PolicyRole.UNREACHABLE
@@ -119,16 +125,8 @@ def is_shortcut(probe: str) -> bool:
     return role_of(probe) is PolicyRole.SHORTCUT
 
 
-class Workers(Protocol):
-    """The part of the worker pool that probing uses."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
-
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
-
-
 @dataclass(frozen=True)
-class Example:
+class ProbedAnswer:
     """A scored answer, its problem, and the score of the right answer to the same problem, if that was scored."""
 
     verdict: Verdict
@@ -143,9 +141,9 @@ class ProbeTally:
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
     slowest_s: float = 0.0
-    best: Example | None = None
-    worst: Example | None = None
-    failed: dict[Reason, Example] = field(default_factory=dict)
+    best: ProbedAnswer | None = None
+    worst: ProbedAnswer | None = None
+    failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
     """The first answer that failed, by the kind of failure."""
     is_never_below_right: bool = True
     """Whether no answer earned less than the right answer to its problem."""
@@ -155,7 +153,7 @@ class ProbeTally:
         self.reasons[verdict.reason] += 1
         self.slowest_s = max(self.slowest_s, verdict.scoring_s)
         self.is_never_below_right &= right_score is not None and verdict.score >= right_score
-        example = Example(verdict, problem, right_score)
+        example = ProbedAnswer(verdict, problem, right_score)
         if self.best is None or verdict.score > self.best.verdict.score:
             self.best = example
         if self.worst is None or verdict.score < self.worst.verdict.score:
@@ -255,7 +253,7 @@ class TaskAudit:
         return max((tally.slowest_s for tally in self.tallies.values()), default=0.0)
 
     @property
-    def errors(self) -> list[Example]:
+    def errors(self) -> list[ProbedAnswer]:
         """The first answer of each kind of probe at which the verifier raised an error, or returned no score."""
         failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
         return [example for example in failed if example is not None]
@@ -321,7 +319,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
     failures: list[str] = []
     for number in numbers:
         try:
-            problems.append(await workers.generate(setting.spec(number), PATIENCE_S, cpu_s=GENERATION_CPU_S))
+            problems.append(await workers.generate(setting.spec(number), BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S))
         except GenerationError as error:
             failures.append(str(error))
             if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far

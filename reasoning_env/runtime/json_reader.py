@@ -1,8 +1,8 @@
 """Read JSON that strangers wrote: bounded in values and depth, and in pieces, so that other threads keep their turn.
 
 `json.loads` holds the interpreter from the first byte to the last: 0.1 s for one text of 16 MB, 1 s for 16 MB of empty
-lists, which then take 450 MB. `read_json` stops at the first value too many, and no piece of its work takes more than
-a millisecond.
+lists, which then take 450 MB. `parse_bounded_json` stops at the first value too many, and no piece of its work takes
+more than a millisecond.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TooManyValuesError(ValueError):
     """The JSON has more values than the reader may take."""
 
 
-def read_json(body: bytes | bytearray, max_values: int, max_depth: int = 32) -> object:
+def parse_bounded_json(body: bytes | bytearray, max_values: int, max_depth: int = 32) -> object:
     """Return the value that a JSON text in UTF-8 stands for, as `json.loads` does.
 
     Args:
@@ -40,9 +40,12 @@ def read_json(body: bytes | bytearray, max_values: int, max_depth: int = 32) -> 
 
 
 def read_several(bodies: Iterable[bytes | bytearray], max_values: int, max_depth: int = 32) -> Iterator[object]:
-    """Yield the value of each JSON text, as `read_json` does; `max_values` bounds the values of all texts together."""
+    """Yield the value of each JSON text, as `parse_bounded_json` does.
+
+    `max_values` bounds the values of all texts together.
+    """
     for body in bodies:
-        reader = _Reader(body, max_values, max_depth)
+        reader = _JsonText(body, max_values, max_depth)
         value = reader.value(0)
         if reader.next_byte() != b"":
             raise ValueError("more text after the value")
@@ -50,7 +53,7 @@ def read_several(bodies: Iterable[bytes | bytearray], max_values: int, max_depth
         yield value
 
 
-class _Reader:
+class _JsonText:
     """The JSON text and the position of the next byte to read."""
 
     def __init__(self, body: bytes | bytearray, max_values: int, max_depth: int) -> None:

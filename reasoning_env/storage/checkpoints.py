@@ -58,7 +58,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class _Environment:
+class _EnvironmentState:
     """What a state holds of the environment, beside the state of the session."""
 
     made_with: Mapping[str, Any]
@@ -67,7 +67,7 @@ class _Environment:
 
 
 @dataclass(frozen=True)
-class _Record:
+class _FileContent:
     """The content of a file."""
 
     version: Count
@@ -75,8 +75,8 @@ class _Record:
     state: dict[str, Any]
 
 
-_RECORD = TypeAdapter(_Record)
-_ENVIRONMENT = TypeAdapter(_Environment)
+_RECORD = TypeAdapter(_FileContent)
+_ENVIRONMENT = TypeAdapter(_EnvironmentState)
 
 
 def _accept(state: Mapping[str, Any]) -> None:

@@ -309,7 +309,7 @@ def _duration(text: str) -> Fraction | None:
 # ---- lists and JSON
 
 
-def _read_json(text: str) -> object:
+def _parse_json(text: str) -> object:
     """Return the value of a whole JSON text, with decimal numbers as they are written; None for other text."""
     try:
         value: object = json.loads(text, object_pairs_hook=without_twins, parse_float=Decimal)
@@ -320,8 +320,8 @@ def _read_json(text: str) -> object:
 
 def _exact_json(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """The whole answer is JSON with the expected value; true is no 1."""
-    right = _read_json(str(entry["answer"]))
-    said = _read_json(answer)
+    right = _parse_json(str(entry["answer"]))
+    said = _parse_json(answer)
     return answer.strip() == str(entry["answer"]).strip() or (
         right is not None and said is not None and said == right and _kinds(said) == _kinds(right)
     )
@@ -349,7 +349,7 @@ def _whole_json(pattern: str) -> Check:
     def check(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
         if score < 1.0:
             return False
-        value = _read_json(answer)
+        value = _parse_json(answer)
         return value is not None and all(text.fullmatch(item) for item in _texts(value))
 
     return check
@@ -363,7 +363,7 @@ BOX_MOVE = re.compile(
 
 def _exact_plan(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """The plan is JSON in which each agent has one move in a step."""
-    steps = _read_json(answer)
+    steps = _parse_json(answer)
     if score < 1.0 or not isinstance(steps, list):
         return False
     moves = [move for step in steps if isinstance(step, dict) for move in step.items()]
@@ -372,7 +372,7 @@ def _exact_plan(answer: str, entry: Entry, dataset: Dataset, score: float) -> bo
 
 def _exact_partitions(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """The list has each partition once."""
-    said = _read_json(answer)
+    said = _parse_json(answer)
     return score >= 1.0 and isinstance(said, list) and len(said) == len(entry["metadata"]["solution"])
 
 
@@ -393,7 +393,7 @@ def _texts(value: object) -> list[str]:
 
 def _exact_colours(answer: str, entry: Entry, dataset: Dataset, score: float) -> bool:
     """Each vertex has one colour, and nothing else has; true is no colour 1."""
-    said = _read_json(answer)
+    said = _parse_json(answer)
     if score < 1.0 or not isinstance(said, dict) or any(_kinds(said)):
         return False
     return sorted(said) == sorted(map(str, entry["metadata"]["puzzle"]["vertices"]))

@@ -10,7 +10,7 @@ import asyncio
 from .protocol import Frame
 from .worker import DeadlineExceeded, Worker
 
-STALL_S = 5.0
+WORKER_STALL_S = 5.0
 """Seconds without any processor time after which a worker counts as stopped. The kernel gives every process that can
 run some milliseconds a second, on a machine with fifty times as many processes as cores too."""
 
@@ -62,7 +62,7 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
     while cpu_s < limit_s:
         try:
             # At least 20 ms between two measurements, however close the worker is to its limit.
-            return await worker.receive(min(max(limit_s - cpu_s, 0.02), STALL_S))
+            return await worker.receive(min(max(limit_s - cpu_s, 0.02), WORKER_STALL_S))
         except DeadlineExceeded:
             before_s = cpu_s
             cpu_s = used.cpu_s
@@ -72,9 +72,9 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         is_asleep = worker.is_asleep
         if awake_s is None or not is_asleep:
             awake_s = waited_s
-        if cpu_s < limit_s and waited_s - awake_s >= max(limit_s, STALL_S):
+        if cpu_s < limit_s and waited_s - awake_s >= max(limit_s, WORKER_STALL_S):
             raise Asleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
-        has_stalled = waited_s - changed_s > STALL_S and not is_asleep
+        has_stalled = waited_s - changed_s > WORKER_STALL_S and not is_asleep
         if cpu_s < limit_s and (waited_s > patience_s or has_stalled):
             raise Starved(f"a worker got {cpu_s:.1f} s of processor time in {waited_s:.0f} s")
     raise DeadlineExceeded

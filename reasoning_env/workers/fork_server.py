@@ -29,7 +29,7 @@ from ..records import LibraryInfo, TaskInfo
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction
-from .cpu_time import STALL_S
+from .cpu_time import WORKER_STALL_S
 from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
@@ -303,9 +303,9 @@ class ForkServer:
         left_s = self._timeout_s
         while True:
             try:
-                return await channel.receive(min(left_s, STALL_S))
+                return await channel.receive(min(left_s, WORKER_STALL_S))
             except DeadlineExceeded:
-                left_s -= STALL_S
+                left_s -= WORKER_STALL_S
                 if is_stopped(self.process.pid):
                     self._answers = False
                     raise WorkerError("somebody stopped the process that forks workers") from None

@@ -37,7 +37,7 @@ from ..runtime.clients import CLIENT
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
-from .cpu_time import STALL_S, Starved, receive_in_cpu_time
+from .cpu_time import WORKER_STALL_S, Starved, receive_in_cpu_time
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .jobs import Job, JobQueue
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
@@ -299,7 +299,7 @@ class WorkerPool:
         either: list[asyncio.Future[Any]] = [arrival, slot.current.ended]
         try:
             while True:
-                done, _ = await asyncio.wait(either, timeout=STALL_S, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(either, timeout=WORKER_STALL_S, return_when=asyncio.FIRST_COMPLETED)
                 if done or slot.current.is_stopped:
                     break
             return arrival.result() if arrival.done() else None

@@ -36,7 +36,7 @@ class DeadlineExceeded(Exception):
     """No reply came before the deadline."""
 
 
-class _Reader(asyncio.StreamReader):
+class _PipeReader(asyncio.StreamReader):
     """A reader whose future `ended` tells the end of the stream."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class _Reader(asyncio.StreamReader):
 class Channel:
     """A socket with one reader. Unread bytes wait in the kernel and a small buffer, however many come."""
 
-    def __init__(self, reader: _Reader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
+    def __init__(self, reader: _PipeReader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
         self._reader = reader
         self._writer = writer
         self._limits = limits
@@ -70,7 +70,7 @@ class Channel:
         """Return a channel that owns a connected socket. The socket is closed after an error."""
         try:
             loop = asyncio.get_running_loop()
-            reader = _Reader()
+            reader = _PipeReader()
             protocol = asyncio.StreamReaderProtocol(reader)
             transport, _ = await loop.create_connection(lambda: protocol, sock=sock)
         except BaseException:

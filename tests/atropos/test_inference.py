@@ -22,7 +22,7 @@ from reasoning_env.atropos.inference.client import IncompleteReply, InferenceCli
 from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, complete_servers, named_type
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.inference.chat import PlainChat
-from reasoning_env.inference.failures import MAX_FAILURES
+from reasoning_env.inference.failures import MAX_REQUEST_FAILURES
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Timeouts
@@ -156,7 +156,7 @@ async def test_incomplete_replies_fail(make_client: MakeClient) -> None:
     with pytest.raises(ServerError) as raised:
         await make_client(manager).ask(4, Timeouts(None, outage_s=0.0))
     assert isinstance(raised.value.__cause__, IncompleteReply)
-    assert len(manager.requests) == 1 + MAX_FAILURES
+    assert len(manager.requests) == 1 + MAX_REQUEST_FAILURES
 
 
 async def test_prompt_is_sent_as_tokens(make_client: MakeClient) -> None:
@@ -216,11 +216,11 @@ async def test_failures_beside_successes(beside: Callable[..., Any]) -> None:
     manager, asking = await beside(fail, PATIENT)
     with pytest.raises(ServerError, match="ConnectionRefusedError"):
         await asking
-    assert [request["prompt"] for request in manager.requests].count("poison") == MAX_FAILURES
+    assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 
 
 async def test_busy_server_is_asked_again(beside: Callable[..., Any]) -> None:
-    after_many_tries = Mock(side_effect=[*[StatusError(429)] * 3 * MAX_FAILURES, ["2"]])
+    after_many_tries = Mock(side_effect=[*[StatusError(429)] * 3 * MAX_REQUEST_FAILURES, ["2"]])
     _manager, asking = await beside(after_many_tries, PATIENT)
     assert await asking
 

@@ -69,7 +69,7 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.01)
-    monkeypatch.setattr(server_checks, "LEAST_PROBE_S", 0.01)
+    monkeypatch.setattr(server_checks, "LEAST_WAIT_S", 0.01)
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 

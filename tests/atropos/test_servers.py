@@ -200,7 +200,7 @@ async def test_stalled_reply(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.Event().wait()
         return response
 
-    monkeypatch.setattr(replies, "STALL_S", 0.05)
+    monkeypatch.setattr(replies, "REPLY_STALL_S", 0.05)
     async with RealServer() as server:
         server.fail(stop_on_the_way)
         manager = manager_of(server.config("vllm"))

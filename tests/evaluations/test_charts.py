@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from reasoning_env.evaluations.charts import Chart, Estimate, course_chart, interval_chart
+from reasoning_env.evaluations.charts import Chart, ChartedMean, course_chart, interval_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -15,7 +15,7 @@ def texts(chart: Chart) -> list[str | None]:
 
 
 def test_interval_chart() -> None:
-    chart = interval_chart({"a": {"gcd": Estimate(0.5, 0.25, 0.75)}, "b": {"gcd": Estimate(0.0, 0.0, 0.5)}})
+    chart = interval_chart({"a": {"gcd": ChartedMean(0.5, 0.25, 0.75)}, "b": {"gcd": ChartedMean(0.0, 0.0, 0.5)}})
     root = ElementTree.fromstring(chart.svg)
     dots = [dot.get("cx") for dot in root.iter(f"{SVG}circle") if len(dot)]
     assert dots == ["200.0", "0.0"]
@@ -30,7 +30,7 @@ def test_course_chart() -> None:
 
 def test_hostile_names() -> None:
     name = "</svg><script>\x1b&"
-    chart = interval_chart({name: {name: Estimate(0.5, 0.5, 0.5)}, "b": {}})
+    chart = interval_chart({name: {name: ChartedMean(0.5, 0.5, 0.5)}, "b": {}})
     assert texts(chart).count(r"</svg><script>\x1b&") == 2
     assert texts(course_chart({name: [0.5], "b": []}))[-2] == r"</svg><script>\x1b&"
 

@@ -10,12 +10,12 @@ from tenacity import RetryError, retry, stop_after_attempt
 
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.inference.failures import (
-    MAX_FAILURES,
+    MAX_REQUEST_FAILURES,
     Drop,
     End,
     Failure,
+    FailureKind,
     History,
-    Meaning,
     Remedy,
     Retry,
     decide,
@@ -34,17 +34,17 @@ class HTTPError(Exception):
 @pytest.mark.parametrize(
     ("error", "meaning"),
     [
-        (HTTPError(429), Meaning.BUSY),
-        (HTTPError(503), Meaning.ABSENT),
-        (HTTPError(422), Meaning.REFUSED),
-        (HTTPError(418), Meaning.UNUSABLE),
-        (ConnectionRefusedError(), Meaning.ABSENT),
-        (TimeoutError(), Meaning.ABSENT),
-        (KeyError("choices"), Meaning.UNUSABLE),
+        (HTTPError(429), FailureKind.BUSY),
+        (HTTPError(503), FailureKind.ABSENT),
+        (HTTPError(422), FailureKind.REFUSED),
+        (HTTPError(418), FailureKind.UNUSABLE),
+        (ConnectionRefusedError(), FailureKind.ABSENT),
+        (TimeoutError(), FailureKind.ABSENT),
+        (KeyError("choices"), FailureKind.UNUSABLE),
     ],
     ids=repr,
 )
-def test_meaning_of_a_failure(error: Exception, meaning: Meaning) -> None:
+def test_meaning_of_a_failure(error: Exception, meaning: FailureKind) -> None:
     assert explain_failure(error).meaning is meaning
 
 
@@ -78,10 +78,10 @@ def test_description_is_one_line() -> None:
 
 # ---------------------------------------------------------------------------- what follows from a failure
 
-ABSENT = Failure("gone", Meaning.ABSENT, Remedy("start one"), None)
-TIMED_OUT = Failure("gone", Meaning.ABSENT, Remedy("start one"), None, timed_out=True)
-BUSY = Failure("busy", Meaning.BUSY, Remedy("wait"), 429)
-REFUSED = Failure("refused", Meaning.REFUSED, Remedy("check it"), 400)
+ABSENT = Failure("gone", FailureKind.ABSENT, Remedy("start one"), None)
+TIMED_OUT = Failure("gone", FailureKind.ABSENT, Remedy("start one"), None, timed_out=True)
+BUSY = Failure("busy", FailureKind.BUSY, Remedy("wait"), 429)
+REFUSED = Failure("refused", FailureKind.REFUSED, Remedy("check it"), 400)
 PATIENT = Timeouts(reply_s=None, outage_s=60.0)
 ENDLESS = Timeouts(reply_s=None, outage_s=math.inf)
 TESTING = Timeouts(reply_s=None, outage_s=60.0, tries=3)
@@ -99,8 +99,13 @@ def history(**fields: Any) -> History:
         (ABSENT, history(outage_s=59.5), PATIENT, Retry(0.5)),
         (ABSENT, history(outage_s=59.6), PATIENT, "requests fail for 60 s: gone"),
         (ABSENT, history(outage_s=1e9), ENDLESS, Retry(0.5)),
-        (ABSENT, history(**BESIDE, failures_beside_successes=MAX_FAILURES - 1), PATIENT, Retry(0.5)),
-        (ABSENT, history(failures_beside_successes=MAX_FAILURES), ENDLESS, "3 failures while others succeeded: gone"),
+        (ABSENT, history(**BESIDE, failures_beside_successes=MAX_REQUEST_FAILURES - 1), PATIENT, Retry(0.5)),
+        (
+            ABSENT,
+            history(failures_beside_successes=MAX_REQUEST_FAILURES),
+            ENDLESS,
+            "3 failures while others succeeded: gone",
+        ),
         (BUSY, history(**BESIDE, failures=100), PATIENT, Retry(0.5)),
         (TIMED_OUT, history(), PATIENT, Retry(0.5)),
         (ABSENT, history(failures=2), TESTING, Retry(0.0)),

@@ -13,7 +13,7 @@ import pytest
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, with_negative_number, wrong_cells
 from reasoning_env.reports.findings import Defect, Finding, own_commands
-from reasoning_env.reports.verifier_probes import Example, Setting
+from reasoning_env.reports.verifier_probes import ProbedAnswer, Setting
 from reasoning_env.workers.watch import Watched
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec, problem_of
@@ -49,7 +49,7 @@ async def _findings(
     *,
     attacks: bool = False,
     answer: str = "42",
-    failed: Sequence[Example] = (),
+    failed: Sequence[ProbedAnswer] = (),
     **fields: Any,
 ) -> list[Finding]:
     async def start_third() -> FakeWorkers:
@@ -100,7 +100,7 @@ async def test_parts_that_show_a_defect(parts: dict[str, float], defect: Defect)
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("of_long", "defect"), [(5.0, Defect.SCORE_OUT_OF_RANGE), (0.0, Defect.VERIFIER_FAILS)])
 async def test_errors_are_looked_at_again(of_long: float, defect: Defect) -> None:
-    failed = Example(Verdict(0.0, Reason.VERIFIER_ERROR, "long"), _problem(make_spec("gcd", seed=9)))
+    failed = ProbedAnswer(Verdict(0.0, Reason.VERIFIER_ERROR, "long"), _problem(make_spec("gcd", seed=9)))
     workers = _workers(lambda answer: of_long if answer == "long" else _is_right(answer))
     [finding] = await _findings(workers, failed=[failed])
     assert (finding.defect, finding.answer) == (defect, "long")

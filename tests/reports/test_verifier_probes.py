@@ -16,7 +16,7 @@ from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.verifier_probes import (
     CONSTANTS,
     LONG_BYTES,
-    WRONG,
+    WRONG_PROBES,
     PolicyRole,
     Probe,
     ProbeTally,
@@ -113,7 +113,7 @@ def test_wrong_answers(answer: str, wrong: list[str]) -> None:
 def test_example_has_no_wrong_answers() -> None:
     probes = make_probes([_problem(None, metadata={"example_answer": "1234"})])[0]
     assert probes[Probe.ORACLE] == "1234"
-    assert not {*WRONG} & {*probes}
+    assert not {*WRONG_PROBES} & {*probes}
 
 
 def test_hedges_name_two_answers() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.runtime import json_reader
-from reasoning_env.runtime.json_reader import TooManyValuesError, read_json, read_several
+from reasoning_env.runtime.json_reader import TooManyValuesError, parse_bounded_json, read_several
 
 SIGNS = ["a", "<", '"', "\\", "\n", "\x00", "é", "€", "😀", "\ud83d", "\ude00", "</answer>"]
 
@@ -38,7 +38,7 @@ def test_values_of_json(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> No
         value = some_value(chance)
         for as_ascii in (True, False):
             body = as_utf8(value, as_ascii=as_ascii)
-            assert read_json(bytearray(body), 1000) == json.loads(body)
+            assert parse_bounded_json(bytearray(body), 1000) == json.loads(body)
 
 
 @pytest.mark.parametrize("piece_bytes", [8, 65536])
@@ -52,9 +52,9 @@ def test_damaged_json_is_refused(monkeypatch: pytest.MonkeyPatch, piece_bytes: i
             expected = json.loads(raw.decode())
         except ValueError:
             with pytest.raises(ValueError, match=r"."):
-                read_json(raw, 1000)
+                parse_bounded_json(raw, 1000)
         else:
-            assert repr(read_json(raw, 1000)) == repr(expected)
+            assert repr(parse_bounded_json(raw, 1000)) == repr(expected)
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,20 @@ def test_damaged_json_is_refused(monkeypatch: pytest.MonkeyPatch, piece_bytes: i
 )
 def test_other_text_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read_json(body, 100)
+        parse_bounded_json(body, 100)
 
 
 def test_number_of_values() -> None:
-    assert read_json(b'[[], "a", {"b": 1}]', 5) == [[], "a", {"b": 1}]
+    assert parse_bounded_json(b'[[], "a", {"b": 1}]', 5) == [[], "a", {"b": 1}]
     with pytest.raises(TooManyValuesError):
-        read_json(b'[[], "a", {"b": 1}]', 4)
+        parse_bounded_json(b'[[], "a", {"b": 1}]', 4)
 
 
 @pytest.mark.parametrize("blanks", [0, 7, 8, 9, 16, 33])
 def test_blanks_are_skipped(monkeypatch: pytest.MonkeyPatch, blanks: int) -> None:
     monkeypatch.setattr(json_reader, "PIECE_BYTES", 8)
     space = b" " * blanks
-    assert read_json(space + b"[" + space + b"1" + space + b"]" + space, 2) == [1]
+    assert parse_bounded_json(space + b"[" + space + b"1" + space + b"]" + space, 2) == [1]
 
 
 def test_number_of_values_in_all() -> None:

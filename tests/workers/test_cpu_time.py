@@ -35,7 +35,7 @@ async def test_waiting_costs_no_processor_time(pool: WorkerPool) -> None:
 
 
 async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
     generator = pool.worker_pids[0]
     os.kill(generator, signal.SIGSTOP)
     await pool.generate(spec("ok"), PATIENCE_S, cpu_s=5.0)
@@ -48,7 +48,7 @@ async def test_slow_machine_is_no_mistake(pool: WorkerPool) -> None:
 
 
 async def test_stopped_verifier_is_replaced(pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
     problem = await make(pool, seed=3)
     marker = tmp_path / "marker"
     scored = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
@@ -68,7 +68,7 @@ async def test_many_answers_are_sent_in_parts(pool: WorkerPool, monkeypatch: pyt
 
 
 async def test_stopped_for_good_is_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_time, "STALL_S", 0.3)
+    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
     async with running_pool(fake_library) as pool:
         problem = await make(pool)
         stopping = asyncio.create_task(_stop(pool, slice(1, 2)))
@@ -90,7 +90,7 @@ async def test_stopped_stream_is_no_mistake(fake_library: Path) -> None:
 @linux_only
 @pytest.mark.parametrize("role", [0, 1])
 async def test_fault_while_all_are_stopped(pool: WorkerPool, role: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_module, "STALL_S", 0.3)
+    monkeypatch.setattr(pool_module, "WORKER_STALL_S", 0.3)
     await make(pool)  # the owners wait with the shorter time from now on
     await pool.score(await make(pool), ["1"])
     workers = pool.worker_pids
@@ -103,7 +103,7 @@ async def test_fault_while_all_are_stopped(pool: WorkerPool, role: int, monkeypa
 
 @linux_only
 async def test_stopped_fork_server_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "STALL_S", 0.2)
+    monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     monkeypatch.setattr(fork_server.ForkServer, "STOP_TIMEOUT_S", 0.1)
     assert pool._fork_server is not None
     os.kill(pool._fork_server.process.pid, signal.SIGSTOP)
@@ -129,7 +129,7 @@ os.register_at_fork(after_in_child=stop)
 
 @linux_only
 async def test_worker_stopped_at_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "STALL_S", 0.2)
+    monkeypatch.setattr(fork_server, "WORKER_STALL_S", 0.2)
     package = write_fake_library(tmp_path) / "reasoning_gym"
     (package / "__init__.py").write_text(STOPPED_AT_FORK + (package / "__init__.py").read_text())
     async with running_pool(tmp_path) as pool:

@@ -19,7 +19,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, rollout_from_message
-from ...inference.failures import MAX_FAILURES, address, explain_no_reply
+from ...inference.failures import MAX_REQUEST_FAILURES, address, explain_no_reply
 from ...inference.outages import PatientRequests
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
@@ -39,7 +39,7 @@ HEALTH_POLL_S = 2.0
 
 
 class IncompleteReply(Exception):
-    """The server gave fewer usable completions than it was asked for, in MAX_FAILURES requests in a row."""
+    """The server gave fewer usable completions than it was asked for, in MAX_REQUEST_FAILURES requests in a row."""
 
 
 class InferenceClient:
@@ -128,7 +128,7 @@ class InferenceClient:
             RefusedError: the server refuses requests and has never taken any; unless `timeouts.outage_s` is infinite.
             ServerError: the server refuses this request.
             ServerError: a stand-in has no reply to the prompt.
-            ServerError: requests failed MAX_FAILURES times while others succeeded.
+            ServerError: requests failed MAX_REQUEST_FAILURES times while others succeeded.
             ServerError: requests failed `timeouts.tries` times.
             ServerError: requests failed, or no server was healthy, for `timeouts.outage_s`.
         """
@@ -159,7 +159,7 @@ class InferenceClient:
         """Send requests until there are `n` rollouts; raises IncompleteReply if they bring no usable completion."""
         rollouts: list[Rollout] = []
         fruitless = 0
-        while fruitless < MAX_FAILURES:
+        while fruitless < MAX_REQUEST_FAILURES:
             missing = n - len(rollouts)
             usable = self._leave_out_unusable(await self._request(prompt, missing, sampling))
             rollouts += usable[:missing]

@@ -42,7 +42,7 @@ NO_IDS = msgspec.Raw(b"null")
 """The token ids of a protocol whose log-probabilities contain them."""
 PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
-STALL_S = 10.0
+REPLY_STALL_S = 10.0
 """How long a reply that has begun may send nothing; servers send a whole group at once."""
 
 TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
@@ -167,7 +167,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
     filled = 0
     try:
         while True:
-            async with asyncio.timeout(STALL_S):
+            async with asyncio.timeout(REPLY_STALL_S):
                 part = await response.content.readany()
             if not part:
                 return body
@@ -177,7 +177,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
                 body += part
             filled += len(part)
     except TimeoutError as error:
-        raise ReplyError(f"a reply that stopped after {filled} bytes, for {STALL_S:g} s") from error
+        raise ReplyError(f"a reply that stopped after {filled} bytes, for {REPLY_STALL_S:g} s") from error
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:

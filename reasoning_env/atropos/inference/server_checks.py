@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
 from ...errors import ConfigError, ServerError
-from ...inference.addresses import check_scheme, no_server
+from ...inference.addresses import LEAST_WAIT_S, PROBE_S, check_scheme, no_server
 from ...inference.chat import PlainChat
 from ...inference.failures import (
     Failure,
-    Meaning,
+    FailureKind,
     address,
     describe_failure,
     describe_status,
@@ -49,10 +49,6 @@ from .servers import (
 
 logger = logging.getLogger(__name__)
 
-PROBE_TIMEOUT_S = 30.0
-"""How long a server may take for its first token, where nothing else limits it."""
-LEAST_PROBE_S = 1.0
-"""How long a probe may take however little time is left; a server on the same machine answers within milliseconds."""
 OTHERS_S = 2.0
 """How much longer the check waits for the other servers once a server has answered."""
 TELLING_TEXT = (
@@ -90,7 +86,7 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
     waits = pauses()
     absences: list[Absence | None] = [None] * len(servers)
     while True:
-        timeout_left_s = min(PROBE_TIMEOUT_S, max(LEAST_PROBE_S, deadline - time.monotonic()))
+        timeout_left_s = min(PROBE_S, max(LEAST_WAIT_S, deadline - time.monotonic()))
         probed = await _probe_all(servers, timeout_left_s, options)
         for number, absence in enumerate(probed):
             # A probe that was cut short says less than the probe before it.
@@ -184,20 +180,20 @@ async def _explain(server: APIServer, server_type: ServerType, error: Exception)
         ConfigError: the server speaks http, and its URL says https, or the other way round.
     """
     failure = explain_failure(error)
-    if failure.meaning is Meaning.BUSY and is_quota(error):
+    if failure.meaning is FailureKind.BUSY and is_quota(error):
         raise ServerError(
             f"the inference server at {address(server)} refuses: the quota of this key is used up "
             f"({failure.description})",
             remedy="check your plan with its provider, or {openai.api_key}",
         ) from error
-    if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+    if failure.status is not None and failure.meaning in (FailureKind.ABSENT, FailureKind.BUSY):
         return Absence(describe_status(error), answers=True)
-    if failure.meaning is Meaning.ABSENT:
+    if failure.meaning is FailureKind.ABSENT:
         await check_scheme(address(server))
         return Absence(failure.description)
     if server_type.reply_kind is ReplyKind.CHAT and "output limit" in str(error):
         return None  # the model thinks before it answers, and a single token is too few for that
-    fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
+    fault = "refuses" if failure.meaning is FailureKind.REFUSED and failure.status != 404 else "does not answer"
     raise ServerError(
         f"the inference server at {address(server)} cannot be used: it {fault} "
         f"{server_type.endpoint} ({failure.description})",
@@ -249,7 +245,7 @@ async def check_tokenizer(servers: Sequence[object], chat: ChatFormat | PlainCha
         if protocol is None:
             continue
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_S):
+            async with asyncio.timeout(PROBE_S):
                 theirs = await server.read_text(protocol, TELLING_TEXT)
         except Exception as error:  # the server is absent, or takes no text; its completions are checked by themselves
             logger.debug("%s does not tell how it reads a text: %s", address(server), describe_failure(error))
@@ -290,7 +286,7 @@ async def context_length(server: object) -> int | None:
         return None
     config = server.config
     try:
-        async with asyncio.timeout(PROBE_TIMEOUT_S):
+        async with asyncio.timeout(PROBE_S):
             models = [model async for model in client.models.list()]
     except Exception as error:  # not every server lists its models
         logger.debug("%s lists no models: %s", address(server), describe_failure(error))

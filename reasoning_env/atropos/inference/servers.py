@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -31,7 +30,8 @@ from pydantic import Field
 
 from ...errors import ConfigError, ServerError
 from ...inference.chat import ChatRequests
-from ...inference.failures import Meaning, address, describe_failure, explain_failure
+from ...inference.failures import FailureKind, address, describe_failure, explain_failure
+from ...inference.keys import read_key
 from .chat import OpenAIChat
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
@@ -42,8 +42,6 @@ logger = logging.getLogger(__name__)
 
 AUTO = "auto"
 CHAT = "chat"
-NO_KEY = "x"
-"""The key for servers that need no key; OpenAI's client refuses to be made without a key."""
 ONE_TOKEN = "1 + 1 ="
 """The prompt of a probe: servers continue it by a single token."""
 
@@ -296,7 +294,7 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
             failure = explain_failure(error)
             if failure.status in (401, 403):
                 raise
-            if failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+            if failure.meaning in (FailureKind.ABSENT, FailureKind.BUSY):
                 if failure.status is None:
                     raise
                 passing = error
@@ -431,22 +429,10 @@ def complete_servers(
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
         if isinstance(config, APIServerConfig):
-            missing["api_key"] = read_key(config)
+            missing["api_key"] = read_key(str(config.api_key or ""), for_chat=types[0] == CHAT)
         completed.append(config.model_copy(update=missing))
     # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
-
-
-def read_key(config: APIServerConfig) -> str:
-    """Return a server's key (`$NAME`: from that variable); raises ConfigError if the variable is not set."""
-    key = str(config.api_key or "")
-    if key.startswith("$"):
-        if not os.environ.get(key[1:]):
-            raise ConfigError(f"the environment variable {key[1:]} is not set", setting="openai.api_key")
-        return os.environ[key[1:]]
-    if named_type(config).name == CHAT and key in ("", NO_KEY):
-        return os.environ.get("OPENAI_API_KEY") or NO_KEY
-    return key or NO_KEY
 
 
 def choose_server_class(

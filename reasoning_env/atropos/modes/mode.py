@@ -16,6 +16,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from ...errors import ReasoningEnvError
 from ...evaluations.scores import EvaluationScores
+from ...inference.addresses import PATIENCE_S
 from ...metrics.recorder import MetricsRecorder, progress_line
 from ...metrics.stats import DeliveryStats
 from ...records import Group
@@ -30,9 +31,6 @@ from ..run_api import RunApiSession
 from ..summary import print_tasks
 
 logger = logging.getLogger(__name__)
-
-PATIENCE_S = 30.0
-"""Seconds to wait for a server by default: a user waits for the command."""
 
 
 class Evaluations(Protocol):

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import TypedDict
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
+from ...evaluations.summary import SummaryRow, TaskTally, pass_at_interval, summarise
 from ...metrics.intervals import bootstrap_interval
 from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
 from ...problems.references import module_of, without_release
@@ -71,7 +71,7 @@ class Cell(TypedDict):
     groups: int
 
 
-class Curve(TypedDict):
+class FigureCurve(TypedDict):
     """Figures along a run: each list has a value for each point, and a point stands for neighbours in the stream."""
 
     groups: list[int]
@@ -93,14 +93,14 @@ class Curve(TypedDict):
     """Rollouts by the position of their outcome in PAGE_OUTCOMES; outcomes that never come are left out."""
 
 
-class TaskCurve(Curve):
+class TaskCurve(FigureCurve):
     task: int
 
 
 class TimelineData(TypedDict):
     """The curves of a run: of all groups, and of each task; no points for an evaluation."""
 
-    all: Curve
+    all: FigureCurve
     tasks: list[TaskCurve]
 
 
@@ -171,7 +171,7 @@ class GroupTally(TaskTally):
             self.characters.merge(other.characters)
             self.corrected.merge(other.corrected)
 
-    def shown(self, row: Row) -> ShownRow:
+    def shown(self, row: SummaryRow) -> ShownRow:
         """Return the page's form of this tally's row."""
         words = Counter({word: count for word, count in self.outcomes.items() if word in OUTCOMES})
         words[OTHER] = self.outcomes.total() - words.total()
@@ -192,7 +192,7 @@ class GroupTally(TaskTally):
         }
 
 
-def shown_means(row: Row) -> Means:
+def shown_means(row: SummaryRow) -> Means:
     """Return the part of a row with a scored completion that the page always shows."""
     return {
         "score": [row["mean_score"], *row["mean_score_interval"]],
@@ -291,7 +291,7 @@ class Timeline:
             ],
         }
 
-    def _curve(self, stretches: Mapping[int, Stretch]) -> Curve:
+    def _curve(self, stretches: Mapping[int, Stretch]) -> FigureCurve:
         points = merge_stretches([stretches[number] for number in sorted(stretches)])
 
         def means(name: str, digits: int = 4) -> list[float | None]:

@@ -20,7 +20,7 @@ from typing import Any, NotRequired, TypedDict
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
 from ...evaluations.folder import RESULTS, Results
-from ...evaluations.summary import Row
+from ...evaluations.summary import SummaryRow
 from ...library_facts import category
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
@@ -282,12 +282,12 @@ def _beside_published(results: Results | None) -> PublishedScores | None:
     }
 
 
-def _is_as_published(row: Row) -> bool:
+def _is_as_published(row: SummaryRow) -> bool:
     """Tell whether a task's row says that nothing differs from the published runs."""
     return "differs" in row and row["differs"] is None
 
 
-def _own_scores(row: Row | None) -> dict[str, float]:
+def _own_scores(row: SummaryRow | None) -> dict[str, float]:
     """Return the scores of a row, by the name that the page gives them."""
     scores: dict[str, float] = {}
     if row is not None and "library_score" in row:

@@ -58,7 +58,7 @@ MAX_DECORATIONS = 8
 """Number of decorations that are taken off; quoted bold text with LaTeX's signs in a box in dollars has five."""
 FULL_STOP = "a full stop"
 MINUS = re.compile("[\N{MINUS SIGN}\N{SMALL HYPHEN-MINUS}\N{FULLWIDTH HYPHEN-MINUS}]")
-PLAIN = re.compile("(?!return )[A-Za-z0-9 ]*")
+UNDECORATED = re.compile("(?!return )[A-Za-z0-9 ]*")
 """Text without any decoration, for speed: most answers are words or numbers."""
 
 
@@ -80,7 +80,7 @@ def undecorated(answer: str, *, strip_full_stop: bool) -> Iterator[str]:
 
 
 def _take_one_off(text: str, *, strip_full_stop: bool) -> str | None:
-    if PLAIN.fullmatch(text):
+    if UNDECORATED.fullmatch(text):
         return None
     for name, decoration in DECORATIONS.items():
         if name == FULL_STOP and not strip_full_stop and not AFTER_MARK.search(text):

@@ -80,7 +80,7 @@ TOLERANCE = mpmath.mpf("1e-60")
 """Largest relative difference of values that count as equal."""
 ROUNDING = 1e-6
 """Largest relative difference of floating-point values that count as equal."""
-PLAIN = 1e12
+LARGEST_PLAIN = 1e12
 """Largest constant, and the inverse of the smallest, that cannot hide a term from the compared digits."""
 
 
@@ -99,7 +99,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
         raise ExpressionError("a name that sympy does not read as a variable")
     if len(_calls(said)) + _general_powers(said) > MAX_CALLS:
         raise ExpressionError(f"over {MAX_CALLS} functions")
-    verdict = _decide(_Tree(ast.dump(said), said), integrand, variable)
+    verdict = _judge_tree(_Tree(ast.dump(said), said), integrand, variable)
     if isinstance(verdict, ExpressionError):
         raise verdict
     return verdict
@@ -114,7 +114,7 @@ class _Tree:
 
 
 @lru_cache(maxsize=1)
-def _decide(tree: _Tree, integrand: str, variable: str) -> bool | ExpressionError:
+def _judge_tree(tree: _Tree, integrand: str, variable: str) -> bool | ExpressionError:
     """Return the decision on an answer. The readings of an answer differ in parentheses only: the tree is the same."""
     try:
         return _has_slope(tree.root, parse_expression(integrand, MAX_PARTS), variable)
@@ -176,7 +176,7 @@ def _function(call: ast.Call) -> str:
 Value = TypeVar("Value")
 
 
-class _Meaning(Protocol[Value]):
+class _Arithmetic(Protocol[Value]):
     """The values of the parts of a tree."""
 
     def number(self, digits: str) -> Value: ...
@@ -188,7 +188,7 @@ class _Meaning(Protocol[Value]):
     def call(self, function: str, arguments: list[Value]) -> Value: ...
 
 
-def _evaluate(node: ast.expr, meaning: _Meaning[Value]) -> Value:
+def _evaluate(node: ast.expr, meaning: _Arithmetic[Value]) -> Value:
     """Return the value of a tree. A chain of operators, which may have thousands, takes a loop and no recursion."""
     chain = []
     while isinstance(node, ast.BinOp):
@@ -317,20 +317,20 @@ def _check_power(base: sympy.Expr, exponent: sympy.Expr) -> None:
 # ---- numbers
 
 
-Number: TypeAlias = "mpmath.mpf | mpmath.mpc | complex"
+PreciseNumber: TypeAlias = "mpmath.mpf | mpmath.mpc | complex"
 Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
 """One of mpmath's contexts: `mp` calculates with many digits, `fp` in floating point."""
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class _SlopeComparison:
     """`agreeing`: the points near zero at which slopes agree. `sizes`: the sizes of the answer's parts there."""
 
     agreeing: int
     sizes: _Sizes
 
 
-def _compare_slopes(said: ast.expr, target: ast.expr, variable: str) -> _Comparison | None:
+def _compare_slopes(said: ast.expr, target: ast.expr, variable: str) -> _SlopeComparison | None:
     """Compare the slope of an answer with the target; None if they differ at a comparable point.
 
     Floating point comes first: it overflows where the calculation of many digits would take for ever. Left of zero only
@@ -358,7 +358,7 @@ def _compare_slopes(said: ast.expr, target: ast.expr, variable: str) -> _Compari
                     agreeing += 1
             elif x > 0 or (_is_real(slope) and _is_real(expected)):
                 return None
-    return _Comparison(agreeing, sizes)
+    return _SlopeComparison(agreeing, sizes)
 
 
 def _points(tree: ast.expr) -> list[tuple[str, str]]:
@@ -386,11 +386,11 @@ def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     return bool(abs(value - right) > ROUNDING * (1 + abs(right) + abs(value)))
 
 
-def _is_near(value: Number, right: Number) -> bool:
+def _is_near(value: PreciseNumber, right: PreciseNumber) -> bool:
     return bool(abs(value - right) <= TOLERANCE * (1 + abs(right) + abs(value)))
 
 
-def _is_real(value: Number) -> bool:
+def _is_real(value: PreciseNumber) -> bool:
     return bool(abs(mpmath.im(value)) <= TOLERANCE * (1 + abs(value)))
 
 
@@ -406,7 +406,7 @@ class _Sizes:
         """Begin another evaluation of the tree."""
         self._place = 0
 
-    def note(self, value: Number) -> None:
+    def note(self, value: PreciseNumber) -> None:
         """Note the value of the next part."""
         size = mpmath.mpf(abs(value))
         if self._place == len(self._least):
@@ -422,19 +422,19 @@ class _Sizes:
 
         Nought is small: `1 - tanh(200)` has no digit among those that are calculated.
         """
-        return all(least <= PLAIN for least in self._least) and all(
-            greatest >= 1 / PLAIN for greatest in self._greatest
+        return all(least <= LARGEST_PLAIN for least in self._least) and all(
+            greatest >= 1 / LARGEST_PLAIN for greatest in self._greatest
         )
 
 
 def _value(
     tree: ast.expr,
     variable: str,
-    point: Number,
+    point: PreciseNumber,
     context: Context,
     others: str = str(OTHER_VALUE),
     sizes: _Sizes | None = None,
-) -> Number | None:
+) -> PreciseNumber | None:
     """Return a tree's value in one of mpmath's contexts; None where the value is no finite number.
 
     `others` is the value of names other than the variable. `sizes` notes the values of the tree's parts.
@@ -451,30 +451,32 @@ def _value(
 class _Numeric:
     """Numbers of one of mpmath's contexts, with the variable at one point."""
 
-    def __init__(self, variable: str, point: Number, context: Context, others: str, sizes: _Sizes | None) -> None:
+    def __init__(
+        self, variable: str, point: PreciseNumber, context: Context, others: str, sizes: _Sizes | None
+    ) -> None:
         self._sizes = sizes
         self._context = context
         self._others = others
         self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
 
-    def number(self, digits: str) -> Number:
+    def number(self, digits: str) -> PreciseNumber:
         return self._noted(self._context.mpf(digits))
 
-    def name(self, name: str) -> Number:
+    def name(self, name: str) -> PreciseNumber:
         return self._values.get(name, self._context.mpf(self._others))
 
-    def operate(self, sign: type[ast.AST], operands: list[Number]) -> Number:
+    def operate(self, sign: type[ast.AST], operands: list[PreciseNumber]) -> PreciseNumber:
         return self._noted(OPERATIONS[sign](*operands))
 
-    def call(self, function: str, arguments: list[Number]) -> Number:
+    def call(self, function: str, arguments: list[PreciseNumber]) -> PreciseNumber:
         return self._noted(self._called(function, arguments))
 
-    def _noted(self, value: Number) -> Number:
+    def _noted(self, value: PreciseNumber) -> PreciseNumber:
         if self._sizes is not None:
             self._sizes.note(value)
         return value
 
-    def _called(self, function: str, arguments: list[Number]) -> Number:
+    def _called(self, function: str, arguments: list[PreciseNumber]) -> PreciseNumber:
         if len(arguments) == 2 and function == "log":
             return self._context.log(arguments[0]) / self._context.log(arguments[1])
         if len(arguments) == 1 and function in FUNCTIONS:

@@ -54,7 +54,7 @@ NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 
 def as_single_cell(said: str) -> str | None:
     """Return the cell of a matrix with one cell, such as `[[5]]`; None for other text."""
-    rows = _rows(said, _Layout([1], CELL, BETWEEN))
+    rows = _rows(said, _BoardLayout([1], CELL, BETWEEN))
     return rows[0][0] if rows is not None and [len(row) for row in rows] == [1] else None
 
 
@@ -96,7 +96,7 @@ def _signs(board: str) -> tuple[list[str], list[tuple[int, str]]]:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _BoardLayout:
     """The form of an expected board: the number of cells in each row, and the patterns of a cell and between cells."""
 
     lengths: list[int]
@@ -105,7 +105,7 @@ class _Layout:
 
 
 @lru_cache(maxsize=1)
-def _layout(right: str) -> _Layout | None:
+def _layout(right: str) -> _BoardLayout | None:
     """Return the layout of an expected board; None for an answer that is no board.
 
     The cache holds one board, because the answers of a group are scored one after the other.
@@ -116,10 +116,10 @@ def _layout(right: str) -> _Layout | None:
         return None
     is_short = all(len(cell) == 1 for row in rows for cell in row)
     between = BETWEEN_COMPARED if re.search("[<>\u2227\u2228]", right) else BETWEEN
-    return _Layout([len(row) for row in rows], SHORT_CELL if is_short else CELL, between)
+    return _BoardLayout([len(row) for row in rows], SHORT_CELL if is_short else CELL, between)
 
 
-def _rows(said: str, expected: _Layout) -> list[list[str]] | None:
+def _rows(said: str, expected: _BoardLayout) -> list[list[str]] | None:
     """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix.
 
     None for other text, and for a sign beside the board, as in `-[[1, 2], [3, 4]]`.
