@@ -21,7 +21,7 @@ from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
-from ..commands.evaluate import check_score, evaluate_each, name_settings
+from ..commands.evaluate import check_score, evaluate_each, name_settings, preview
 from ..commands.log import redact, start_log, usable_as_secrets
 from ..commands.options import OptionParser, option_parser, program
 from ..commands.running import run_on_thread
@@ -31,14 +31,14 @@ from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
+from ..records import Problem
 from ..results import EvaluationResult
 from ..runtime.terminal import print_json
-from ..session import check_selection
+from ..session import Session, check_selection
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
 from .environment import CommandEnvironment, EnvironmentClass
-from .evaluations import preview
 from .inference.servers import complete_servers, needs_tokenizer
 from .launch import Launch, build_launch, server_class
 from .modes.evaluate import Evaluate
@@ -120,7 +120,8 @@ def run_once(
     logger.info("%s", launch.describe(), extra={"detail": True})
     with errors_for_user(names, secrets):
         if "dry-run" in options:
-            print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
+            session = Session[Problem](launch.config, checkout=find_checkout(FOLDER))
+            print(asyncio.run(preview(session, launch.config)))
             return None
         asyncio.run(check_settings(launch, mode))
         if asyncio.run(_is_finished(launch, mode)):

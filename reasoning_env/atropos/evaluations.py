@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
-from ..evaluations.folder import MadeWith, Results, find_earlier, open_folder
-from ..evaluations.plan import EvaluationPlan
-from ..evaluations.protocol import describe, identify, limit_sampling, own_limit
-from ..evaluations.run import Evaluation, Evaluator, metrics
+from ..evaluations.folder import Results, find_earlier
+from ..evaluations.opening import EvaluatedModel, open_evaluation
+from ..evaluations.run import Evaluation, metrics
 from ..evaluations.scores import EvaluationScores, scores_of
 from ..inference.failures import address
-from ..records import Sampling, Split
+from ..records import Split
 from ..results import EvaluationResult
 from ..session import Session
 from .config import ReasoningGymEnvConfig
@@ -75,39 +73,28 @@ class ModelEvaluations:
             ReasoningEnvError: The folder cannot be written.
         """
         self._evaluation = None
-        plan = self._session.eval_plan
-        remarks = list(plan.remarks)
-        sampling = self._steps.sampling(Split.EVAL)
-        if plan.preset is not None or self._config.eval_max_completion_tokens is not None:
-            contexts = await asyncio.gather(*map(context_length, self._inference.servers))
-            sampling, shorter = limit_sampling(self._config, plan, sampling, [*contexts, own_limit(self._config)])
-            remarks += shorter
-        made_with = self._made_with(sampling, step)
-        folder = await asyncio.to_thread(
-            open_folder,
-            Path(self._config.data_dir_to_save_evals or "evals"),
-            made_with,
-            problems=len(plan.tasks) * plan.samples_per_task,
-            remarks=remarks,
+        evaluation = self._evaluation = await open_evaluation(
+            self._session,
+            self._model(),
+            self._config,
+            self._steps.sampling(Split.EVAL),
+            step=step,
             resume=resume,
+            version=__version__,
         )
-        categories = {task.name: task.category for task in self._session.library.tasks}
-        base_url = made_with["server"]["base_url"]
-        announced = f"{made_with['model']} at {base_url}: {describe(self._session, sampling)}"
-        if announced != self._announced:  # during training, each evaluation asks the same
-            logger.info("%s", announced)
-            self._announced = announced
-        evaluation = self._evaluation = Evaluation(self._evaluator(plan, sampling), folder, plan.preset, categories)
+        if evaluation.announcement != self._announced:  # during training, each evaluation asks the same
+            self._announced = evaluation.announcement
+            logger.info("%s", self._announced)
         self.under_way = True
         try:
-            await evaluation.run(self._session.evaluation_set, bar=bar)
+            await evaluation.run(bar=bar)
         finally:
             self.under_way = False
             # After Ctrl-C too.
             results = await evaluation.conclude()
-            self.last = EvaluationResult(results, folder.path)
+            self.last = EvaluationResult(results, evaluation.folder)
         if self._finished is None and self.resumed_step is not None:
-            self._finished = await asyncio.to_thread(find_earlier, folder.path, results, self.resumed_step)
+            self._finished = await asyncio.to_thread(find_earlier, evaluation.folder, results, self.resumed_step)
         scores = scores_of(results, self._finished)
         if scores is not None:
             self.scores.append(scores)
@@ -122,43 +109,17 @@ class ModelEvaluations:
         """Return a line on the finished problems of the last evaluation, and its folder; empty before its begin."""
         return "" if self._evaluation is None else self._evaluation.describe()
 
-    def _evaluator(self, plan: EvaluationPlan, sampling: Sampling) -> Evaluator:
-        return Evaluator(
-            judge=self._session.judge,
-            plain_scorer=None if plan.preset is None else self._session.pool,
+    def _model(self) -> EvaluatedModel:
+        """Return the model that the servers have. Its name is that of the first server's settings."""
+        server = self._server_config
+        is_chat = self._inference.reply_kind is ReplyKind.CHAT
+        return EvaluatedModel(
+            str(getattr(server, "model_name", None)),
+            server_type=CHAT if is_chat else getattr(server, "server_type", "unknown"),
+            base_url=address(self._inference.servers[0]),
             completer=self._inference,
             make_prompt=self._steps.prompt,
-            sampling=sampling,
-            settings=self._config,
-            thinking=self._session.thinking,
-            repeats=plan.repeats,
-            workers=self._config.max_eval_workers,
+            context_lengths=lambda: asyncio.gather(*map(context_length, self._inference.servers)),
             timeouts=self._steps.timeouts(),
             note_dropped=self._steps.drop,
         )
-
-    def _made_with(self, sampling: Sampling, step: int | None) -> MadeWith:
-        """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it."""
-        server = self._server_config
-        is_chat = self._inference.reply_kind is ReplyKind.CHAT
-        return identify(
-            self._session,
-            sampling,
-            model=str(getattr(server, "model_name", None)),
-            server_type=CHAT if is_chat else getattr(server, "server_type", "unknown"),
-            base_url=address(self._inference.servers[0]),
-            step=step,
-            version=__version__,
-        )
-
-
-async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
-    """Return a line on what an evaluation would send; asks no server, although a server's context may be shorter."""
-    session = Session(config, checkout=checkout)
-    try:
-        await session.start()
-        sampling = Sampling(config.eval_temperature, config.eval_top_p, config.max_token_length, Split.EVAL.value)
-        sampling, _ = limit_sampling(config, session.eval_plan, sampling, [own_limit(config)])
-        return describe(session, sampling)
-    finally:
-        await session.close()

@@ -6,7 +6,6 @@ folders are the same, so that one resumes what the other began.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
-from ..evaluations.folder import Results, open_folder
-from ..evaluations.protocol import describe, identify, limit_sampling, own_limit
-from ..evaluations.run import Evaluation, Evaluator
+from ..evaluations.folder import DEFAULT_FOLDER, Results
+from ..evaluations.opening import EvaluatedModel, open_evaluation
+from ..evaluations.protocol import LimitedSettings, describe, limit_sampling, own_limit
 from ..evaluations.table import print_results
 from ..inference.addresses import PATIENCE_S, check_url, wait_for_address
 from ..inference.chat import PlainChat
@@ -102,7 +101,8 @@ def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_ex
             print(_as_yaml(request), end="")
             return 0
         if "dry-run" in options:
-            print(run_to_end(lambda: _preview(request.settings, find_checkout(folder))))
+            session = Session[Problem](request.settings, checkout=find_checkout(folder))
+            print(run_to_end(lambda: preview(session, request.settings)))
             return 0
         key = read_key(request.server.api_key, for_chat=True)
         secrets = _secrets(key)
@@ -312,10 +312,14 @@ def _as_yaml(request: Request) -> str:
 # ------------------------------------------------------------------ an evaluation
 
 
-async def _preview(settings: HostedSettings, checkout: Path | None) -> str:
-    """Return a line on what an evaluation would send; asks no server."""
-    async with Session(settings, checkout=checkout) as session:
-        sampling, _ = limit_sampling(settings, session.eval_plan, _sampling(settings), [own_limit(settings)])
+async def preview(session: Session[Any], settings: LimitedSettings) -> str:
+    """Return a line on what an evaluation would send; asks no server, although a server's context may be shorter.
+
+    The session, of the same settings, is started and closed here.
+    """
+    async with session:
+        sampling = _sampling(session.settings, settings.max_token_length)
+        sampling, _ = limit_sampling(session.settings, session.eval_plan, sampling, [own_limit(settings)])
         return describe(session, sampling)
 
 
@@ -347,7 +351,7 @@ class _HostedEvaluation:
     async def evaluate(self, model: str | None) -> EvaluationResult:
         """Start the workers, check the server, evaluate the problems that are not done, and return the results."""
         settings = self._settings
-        check_writable(Path(settings.data_dir_to_save_evals or "evals"), "data_dir_to_save_evals")
+        check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
         patience_s = settings.startup_timeout_s or PATIENCE_S
         async with Session(settings, checkout=self._checkout) as session:
             url = self._server.base_url
@@ -361,58 +365,36 @@ class _HostedEvaluation:
         self, session: Session[Problem], client: HostedModel, patience_s: float
     ) -> EvaluationResult:
         settings = self._settings
-        plan = session.eval_plan
-        sampling = _sampling(settings)
-        remarks = list(plan.remarks)
-        if plan.preset is not None or settings.eval_max_completion_tokens is not None:
-            limits = [await client.context_length(), own_limit(settings)]
-            sampling, shorter = limit_sampling(settings, plan, sampling, limits)
-            remarks += shorter
-        made_with = identify(
-            session,
-            sampling,
-            model=client.model,
-            server_type="chat",
-            base_url=client.server.base_url,
-            step=None,
-            version=__version__,
-        )
-        folder = await asyncio.to_thread(
-            open_folder,
-            Path(settings.data_dir_to_save_evals or "evals"),
-            made_with,
-            problems=len(plan.tasks) * plan.samples_per_task,
-            remarks=remarks,
-            resume=True,
-        )
-        logger.info("%s at %s: %s", client.model, made_with["server"]["base_url"], describe(session, sampling))
         chat = PlainChat(settings.thinking)
+
+        async def context_lengths() -> list[int | None]:
+            return [await client.context_length()]
 
         def note_dropped(problem: Problem, reason: DropReason, error: Exception) -> None:
             session.metrics.record_dropped(reason)
             logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, describe_failure(error))
 
-        evaluator = Evaluator(
-            judge=session.judge,
-            plain_scorer=None if plan.preset is None else session.pool,
+        model = EvaluatedModel(
+            client.model,
+            server_type="chat",
+            base_url=client.server.base_url,
             completer=client,
             make_prompt=lambda problem: chat.prompt(session.messages(problem)),
-            sampling=sampling,
-            settings=settings,
-            thinking=session.thinking,
-            repeats=plan.repeats,
-            workers=settings.max_eval_workers,
+            context_lengths=context_lengths,
             timeouts=Timeouts(settings.worker_timeout if settings.worker_timeout > 0 else None, patience_s),
             note_dropped=note_dropped,
         )
-        categories = {task.name: task.category for task in session.library.tasks}
-        evaluation = Evaluation(evaluator, folder, plan.preset, categories)
+        sampling = _sampling(settings, settings.max_token_length)
+        evaluation = await open_evaluation(
+            session, model, settings, sampling, step=None, resume=True, version=__version__
+        )
+        logger.info("%s", evaluation.announcement)
         try:
-            await evaluation.run(session.evaluation_set)
+            await evaluation.run()
         finally:  # after Ctrl-C too
             self.results = await evaluation.conclude()
             self.last_line = evaluation.describe()
-        return EvaluationResult(self.results, folder.path)
+        return EvaluationResult(self.results, evaluation.folder)
 
     def _options(self) -> dict[str, Any]:
         """Return what every request carries beside prompt and sampling."""
@@ -420,5 +402,5 @@ class _HostedEvaluation:
         return {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
 
 
-def _sampling(settings: HostedSettings) -> Sampling:
-    return Sampling(settings.eval_temperature, settings.eval_top_p, settings.max_token_length, Split.EVAL.value)
+def _sampling(settings: ReasoningSettings, token_limit: int) -> Sampling:
+    return Sampling(settings.eval_temperature, settings.eval_top_p, token_limit, Split.EVAL.value)

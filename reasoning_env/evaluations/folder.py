@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 RESULTS = "results.json"
 SAMPLES = "samples.jsonl"
 FORMAT = 1
+DEFAULT_FOLDER = "evals"
+"""Folder of evaluations for which no setting names a folder."""
 
 
 class MadeWith(TypedDict):

@@ -23,7 +23,7 @@ NO_LIMIT = 2**24
 """A limit of tokens above any server's: then a preset's budget is the only limit."""
 
 
-class EvaluationSession(Protocol):
+class DescribedSession(Protocol):
     """The facts of a started `Session` that describe an evaluation."""
 
     settings: ReasoningSettings
@@ -75,7 +75,7 @@ def limit_sampling(
     return replace(sampling, token_limit=limit, max_completion_tokens=most), remarks
 
 
-def describe(session: EvaluationSession, sampling: Sampling) -> str:
+def describe(session: DescribedSession, sampling: Sampling) -> str:
     """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
@@ -97,7 +97,7 @@ def describe(session: EvaluationSession, sampling: Sampling) -> str:
 
 
 def identify(
-    session: EvaluationSession,
+    session: DescribedSession,
     sampling: Sampling,
     *,
     model: str,

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from ..dumps.format import DumpedGroup, encode_group
@@ -158,12 +159,24 @@ class Evaluator:
 
 
 class Evaluation:
-    """Evaluates the problems of a set that `folder` lacks; `categories` are the library's, by task."""
+    """Evaluates the problems of a set that `folder` lacks.
+
+    `categories` are the library's, by task. `announcement` says in a line what the model is asked for.
+    """
 
     def __init__(
-        self, evaluator: Evaluator, folder: EvaluationFolder, preset: Preset | None, categories: Mapping[str, str]
+        self,
+        evaluator: Evaluator,
+        problems: EvaluationSet,
+        folder: EvaluationFolder,
+        preset: Preset | None,
+        *,
+        categories: Mapping[str, str],
+        announcement: str,
     ) -> None:
+        self.announcement = announcement
         self._evaluator = evaluator
+        self._set = problems
         self._folder = folder
         self._preset = preset
         self._categories = categories
@@ -175,7 +188,12 @@ class Evaluation:
         """How many problems the set has; before the end, how many it should have."""
         self._not_made: Counter[str] = Counter()
 
-    async def run(self, problems: EvaluationSet, *, bar: bool = True) -> None:
+    @property
+    def folder(self) -> Path:
+        """Folder of the results."""
+        return self._folder.path
+
+    async def run(self, *, bar: bool = True) -> None:
         """Evaluate the problems that are not done; with `bar`, a progress bar is shown on a terminal.
 
         A dropped problem is written after all problems were tried, so that a start after an interruption tries it
@@ -185,7 +203,7 @@ class Evaluation:
         - ReasoningEnvError: the folder cannot be written
         """
         done = dict(self._folder.samples)
-        self._problems = len(problems.tasks) * problems.samples_per_task
+        self._problems = len(self._set.tasks) * self._set.samples_per_task
         for sample in done.values():
             self._add(sample)
         with progress_bar("evaluation", self._problems, done=len(done), shown=bar) as advance:
@@ -197,7 +215,7 @@ class Evaluation:
                     self._dropped.append(result)
                 advance(self._score_so_far())
 
-            await self._evaluator.run(problems.stream(done=done), keep)
+            await self._evaluator.run(self._set.stream(done=done), keep)
         if not self._scores.count:
             raise ServerError("no evaluation problem could be evaluated; the log above says why")
         for result in self._dropped:
@@ -205,7 +223,7 @@ class Evaluation:
         # Problems that could not be generated are not part of the set.
         self._finished = True
         self._problems = len(self._folder.samples)
-        self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))
+        self._not_made = Counter(dict.fromkeys(self._set.tasks, self._set.samples_per_task))
         self._not_made.subtract(task for task, _ in self._folder.samples)
 
     async def conclude(self) -> Results:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos import Evaluate, ReasoningGymEnvConfig, Serve
-from reasoning_env.atropos.evaluations import ModelEvaluations, preview
+from reasoning_env.atropos.evaluations import ModelEvaluations
+from reasoning_env.commands.evaluate import preview
 from reasoning_env.errors import ServerError
+from reasoning_env.session import Session
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
@@ -196,6 +198,5 @@ async def test_cost_is_logged_first(make_env: MakeEnv, tmp_path: Path, caplog: p
 
 async def test_preview_of_preset() -> None:
     config = ReasoningGymEnvConfig(eval_preset="rg-hard", num_eval_samples_per_task=5)
-    assert "500 problems of 100 tasks (rg-hard), 500 completions, at most 16.4 million tokens" in await preview(
-        config, None
-    )
+    line = await preview(Session(config), config)
+    assert "500 problems of 100 tasks (rg-hard), 500 completions, at most 16.4 million tokens" in line

@@ -9,6 +9,7 @@ from typing import Any
 
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
+from ...evaluations.folder import DEFAULT_FOLDER
 from ...evaluations.table import print_results
 from ...metrics.recorder import MetricsRecorder
 from ...results import EvaluationResult
@@ -35,7 +36,7 @@ class Evaluate(Mode):
         return {"use_wandb": False}  # the results are in a folder, and need no account
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
-        check_writable(Path(config.data_dir_to_save_evals or "evals"), "env.data_dir_to_save_evals")
+        check_writable(Path(config.data_dir_to_save_evals or DEFAULT_FOLDER), "env.data_dir_to_save_evals")
 
     async def fit_to_servers(
         self, config: ReasoningGymEnvConfig, servers: list[APIServerConfig], typed: Collection[str]
