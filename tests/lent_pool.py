@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
-from unittest.mock import AsyncMock, Mock
 
+from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 
+class LentPool(WorkerPool):
+    """A pool that starts once, and that no session ends: `closings` counts how often sessions closed the pool."""
+
+    closings = 0
+    _info: LibraryInfo | None = None
+
+    async def start(self, *, workers: int | None = None) -> LibraryInfo:
+        if self._info is None:
+            self._info = await super().start(workers=workers)
+        return self._info
+
+    async def close(self) -> None:
+        self.closings += 1
+
+    async def end(self) -> None:
+        await super().close()
+
+
 @asynccontextmanager
-async def lent_pool() -> AsyncIterator[Any]:
-    """A running pool with one worker of each role. `start` and `close` of a session have no effect on the pool."""
-    pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
-    library, close = await pool.start(), pool.close
-    pool.start, pool.grow, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()
+async def lent_pool() -> AsyncIterator[LentPool]:
+    """A running pool with one worker of each role."""
+    pool = LentPool(PoolSettings(generators=1, verifiers=1))
+    await pool.start()
     try:
         yield pool
     finally:
-        await close()
+        await pool.end()
