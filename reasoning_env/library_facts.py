@@ -113,8 +113,6 @@ class TaskFacts:
     """The key of the metadata that holds the chosen option; "" where the answer is the option itself."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
-    many_draws: str | None = None
-    """Why a served problem takes more than four draws, in the mean over the task's defaults and levels."""
 
 
 TRUE_OR_FALSE = ("true", "false")
@@ -376,7 +374,6 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "isomorphic_strings": TaskFacts(
         reads_as=AnswerForm.OPTION,
-        many_draws="short strings that are not isomorphic mostly differ in their numbers of letters",
         options=2,
         even_options=TRUE_OR_FALSE,
         few_questions=True,
@@ -465,7 +462,6 @@ FACTS: Mapping[str, TaskFacts] = {
     "manipulate_matrix": TaskFacts(single_cell=True),
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(
-        many_draws="a simple rule fills nearly all boards of four by four",
         few_questions=True,
         levels=(
             FieldLevels(
@@ -542,7 +538,6 @@ FACTS: Mapping[str, TaskFacts] = {
     "prime_factorization": TaskFacts(reads_as=AnswerForm.FACTORS, few_questions=True),
     "products": TaskFacts(few_questions=True),
     "propositional_logic": TaskFacts(
-        many_draws="most premises contradict each other or imply everything",
         few_questions=True,
         pays_for="a premise follows from itself",
         levels=(
@@ -573,7 +568,6 @@ FACTS: Mapping[str, TaskFacts] = {
         options=2,
         even_options=TRUE_OR_FALSE,
         pays_for=BOTH,
-        many_draws="a short note mostly lacks a letter altogether",
     ),
     "rearc": TaskFacts(single_cell=True),
     "rectangle_count": TaskFacts(
@@ -672,9 +666,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "string_insertion": TaskFacts(
-        few_questions=True, many_draws="short strings seldom contain a pattern that makes an insertion"
-    ),
+    "string_insertion": TaskFacts(few_questions=True),
     "string_manipulation": TaskFacts(),
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),

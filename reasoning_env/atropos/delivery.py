@@ -60,13 +60,12 @@ class DeliveryQueue:
         self._filled = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
         self._delivered = 0
-        self._dropped = 0
         self._dropping = OutageLog(logger)
         self._failing = OutageLog(logger)
 
     @property
     def stats(self) -> DeliveryStats:
-        return DeliveryStats(self._delivered, len(self._entries), self._dropped)
+        return DeliveryStats(self._delivered, len(self._entries))
 
     def start(self) -> None:
         """Begin to send; the session must have registered. Safe to call twice."""
@@ -156,7 +155,6 @@ class DeliveryQueue:
     def _drop(self, reason: str) -> None:
         """Drop the oldest group."""
         self._remove_oldest()
-        self._dropped += 1
         self._on_drop()
         self._dropping.note(f"scored groups are dropped: {reason}")
 

@@ -84,7 +84,6 @@ class Run:
         pool: WorkerPool | None = None,
     ) -> None:
         self.config = config
-        self.server_config = server_config
         self._testing = testing
         self.uuid = str(uuid.uuid4())
         self.chat = PlainChat(config.thinking) if tokenizer is None else make_chat_format(tokenizer, config)

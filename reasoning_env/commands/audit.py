@@ -45,10 +45,14 @@ from ..workers.pool import PoolSettings, WorkerPool
 from .audit_output import DEFAULT_OUTPUT, NEVER, check_outputs, finish
 from .audit_rows import audit_rows
 from .defect_examples import find_examples
-from .options import CommandParser, add_config_option, file_settings, program
+from .options import CommandParser, add_config_option, file_settings, program, share
+from .problem_options import split_names
 from .running import map_with_progress, run_to_end
 from .score_options import add_score_options, check_score_options
 from .watched_pools import watched_pools
+
+DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
+"""Audited levels; None stands for the library's defaults."""
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
@@ -111,13 +115,24 @@ def _commands(task: str, session: Session[Problem], options: argparse.Namespace)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _parser()
+    options = parser.parse_args(argv)
+    _check(parser, options)
+    return options
+
+
+def _parser() -> CommandParser:
     parser = CommandParser(
         prog=f"{program()} audit",
         description="Probe every task's rewards with right, nearly right and unreasoned answers.",
     )
-    parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
+    parser.add_argument("--tasks", type=_names, default=[], metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
     parser.add_argument(
-        "--levels", default=f"{DEFAULTS},0,0.25,0.5,0.75,1", metavar="LEVEL,LEVEL", help="default: %(default)s"
+        "--levels",
+        type=_levels,
+        default=DEFAULT_LEVELS,
+        metavar="LEVEL,LEVEL",
+        help=f"default: {_level_names(DEFAULT_LEVELS)}",
     )
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
@@ -165,7 +180,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="end with status 1 at a finding as severe as this, or more so (default: %(default)s)",
     )
     add_config_option(parser)
-    options = parser.parse_args(argv)
+    return parser
+
+
+def _check(parser: CommandParser, options: argparse.Namespace) -> None:
+    """End the program with an error if options contradict each other or are out of their ranges."""
     check_score_options(parser, options)
     of_tasks = ("tasks", "task_modules", "checkout", "plain", "config", "items", "levels")
     given = [f"--{name.replace('_', '-')}" for name in of_tasks if getattr(options, name) != parser.get_default(name)]
@@ -173,18 +192,28 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--score does not go with {', '.join(given)}: it audits no task")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         parser.error("--items must be between 1 and 10000 and --seed at least 0")
-    try:
-        options.levels = [None if level.strip() == DEFAULTS else float(level) for level in options.levels.split(",")]
-    except ValueError:
-        options.levels = [-1.0]
-    if not all(level is None or 0.0 <= level <= 1.0 for level in options.levels):
-        parser.error(f"--levels must be numbers from 0 to 1, or {DEFAULTS}")
     if options.defects is None and options.saved and (options.html is None or len(options.saved) > 1):
         parser.error("--from FILE needs --html FILE, the page to write, and names one file")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
         parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
-    options.tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
-    return options
+
+
+def _names(text: str) -> list[str]:
+    """Read names joined by commas."""
+    return split_names([text])
+
+
+def _levels(text: str) -> Sequence[float | None]:
+    """Read levels joined by commas; None stands for the library's defaults."""
+    try:
+        return [None if level.strip() == DEFAULTS else share(level) for level in text.split(",")]
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"must be numbers from 0 to 1, or {DEFAULTS}; got {text!r}") from None
+
+
+def _level_names(levels: Sequence[float | None]) -> str:
+    """Return levels as `--levels` takes them."""
+    return ",".join(DEFAULTS if level is None else f"{level:g}" for level in levels)
 
 
 def _write_defects(page: Path, saved: Sequence[Path]) -> int:
@@ -276,7 +305,7 @@ def _level_finding(setting: Setting, options: argparse.Namespace) -> Finding:
 def _rerun(task: str, options: argparse.Namespace) -> str:
     """Return the command that audits a task again."""
     words = ["audit", "--tasks", task, "--seed", str(options.seed), "--items", str(options.items)]
-    words += ["--levels", ",".join(DEFAULTS if level is None else f"{level:g}" for level in options.levels)]
+    words += ["--levels", _level_names(options.levels)]
     return f"{program()} {shlex.join([*words, *_places(options)])}"
 
 

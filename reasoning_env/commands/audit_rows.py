@@ -14,7 +14,7 @@ from ..reports.audit import result_of
 from ..reports.contract_checks import ContractCheck, WatchedPools
 from ..reports.findings import Commands, Finding, function_commands, merge
 from ..reports.probe_findings import findings_of
-from ..reports.scored_rows import GOLD, QUESTION_COLUMNS, AnswerForm, RowWorkers, choose_form, row_problems
+from ..reports.scored_rows import GOLD, QUESTION_COLUMNS, CompletionForm, RowWorkers, choose_form, row_problems
 from ..reports.verifier_probes import Setting, TaskAudit, audit_task
 from ..score_judge import ScoreJudge
 from ..storage.reading import describe
@@ -51,7 +51,7 @@ def audit_rows(options: argparse.Namespace) -> int:
 
 async def _audit(
     judge: ScoreJudge, problems: list[Problem], options: argparse.Namespace
-) -> tuple[TaskAudit, list[Finding], AnswerForm]:
+) -> tuple[TaskAudit, list[Finding], CompletionForm]:
     async with judge:
         form = await choose_form(judge.pool, problems)
         setting = Setting(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
@@ -69,7 +69,7 @@ async def _audit(
         return replace(audit, problems=()), checked, form
 
 
-def _commands(options: argparse.Namespace, form: AnswerForm) -> Commands:
+def _commands(options: argparse.Namespace, form: CompletionForm) -> Commands:
     """Return commands that call the function itself; commands of this program, where the rows are no JSON lines."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []

@@ -325,7 +325,7 @@ def option_parser(
         parser.word_option = "openai.model_name"
         parser.add_argument("--dry-run", action="store_true", dest="dry-run")
         parser.add_argument("--json", action="store_true")
-        parser.add_argument("--fail-under", type=_share, dest="fail-under")
+        parser.add_argument("--fail-under", type=share, dest="fail-under")
     tone = parser.add_mutually_exclusive_group()
     tone.add_argument("--quiet", action="store_true")
     tone.add_argument("-v", "--verbose", action="store_true")
@@ -340,7 +340,7 @@ def option_parser(
     return parser
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
     """Read a number from 0 to 1."""
     with contextlib.suppress(ValueError):
         if 0.0 <= float(text) <= 1.0:

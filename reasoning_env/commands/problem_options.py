@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from ..errors import ConfigError
 from ..records import Problem
 from ..session import Session
 from ..settings import parse_mapping
+from .options import share
 
 NUMBER_OF_SEEDS = 2**32
 """Number of seeds of the library, which start at 0."""
@@ -20,7 +20,7 @@ NUMBER_OF_SEEDS = 2**32
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a problem of a task."""
     parser.add_argument("--seed", type=seed, default=42, metavar="N", help="the library's seed (default: %(default)s)")
-    parser.add_argument("--level", type=level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
+    parser.add_argument("--level", type=share, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
     parser.add_argument(
         "--params",
         type=mapping,
@@ -40,14 +40,6 @@ def seed(text: str) -> int:
     if not text.isdecimal() or int(text) >= NUMBER_OF_SEEDS:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {NUMBER_OF_SEEDS - 1}; got {text!r}")
     return int(text)
-
-
-def level(text: str) -> float:
-    """Parse --level. Raises ArgumentTypeError."""
-    with contextlib.suppress(ValueError):
-        if 0.0 <= float(text) <= 1.0:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
 
 
 def mapping(text: str) -> Mapping[str, Any]:

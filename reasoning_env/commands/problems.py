@@ -36,8 +36,8 @@ from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, at_least_one, file_settings, program, shard
-from .problem_options import level, mapping, seed, split_names
+from .options import CommandParser, add_config_option, at_least_one, file_settings, program, shard, share
+from .problem_options import mapping, seed, split_names
 from .running import run_to_end
 from .tasks import read_chat_format
 
@@ -141,7 +141,7 @@ def _levels(text: str) -> list[Level]:
     if text.strip() == "random":
         return ["random"]
     try:
-        levels: list[Level] = [level(part.strip()) for part in text.split(",")]
+        levels: list[Level] = [share(part.strip()) for part in text.split(",")]
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
             f"must be levels from 0 to 1, joined by commas, or random; got {text!r}"

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 class StreamStats:
     """Counts of the stream: problems ready to be handed out, failures, rejected problems by cause (`flawed`).
 
-    `repeated` counts by task the questions that this process has handed out before.
+    `repeated` counts by task the questions that this process has handed out before, `clamped` the problems of another
+    level than the drawn one.
     """
 
     ready: int
@@ -18,6 +19,7 @@ class StreamStats:
     flawed: Mapping[str, int]
     quarantined: tuple[str, ...]
     repeated: Mapping[str, int] = field(default_factory=dict)
+    clamped: int = 0
 
 
 @dataclass
@@ -32,6 +34,7 @@ class PoolStats:
     """Groups that were not scored, because their answers exceeded the group's budget of processor time."""
     workers_replaced: int = 0
     fork_servers_started: int = 0
+    """Fork servers, from which workers are forked: more than one if one was replaced."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,10 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class DeliveryStats:
-    """Counts of delivered, waiting and dropped groups."""
+    """Counts of delivered and waiting groups."""
 
     delivered: int
     waiting: int
-    dropped: int
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def service_metrics(
     metrics: dict[str, float] = {
         "workers/queued_jobs": queued_jobs,
         "workers/replaced": pool.workers_replaced,
+        "workers/fork_servers": pool.fork_servers_started,
         "workers/timeouts": pool.timeouts,
         "workers/crashes": pool.crashes,
         "workers/protocol_faults": pool.protocol_faults,
@@ -90,6 +93,7 @@ def service_metrics(
         metrics |= {f"problems/flawed/{cause}": count for cause, count in stream.flawed.items()}
         metrics["problems/repeated"] = sum(stream.repeated.values())
         metrics |= {f"problems/repeated/{task}": count for task, count in stream.repeated.items()}
+        metrics["problems/clamped"] = stream.clamped
         metrics["problems/quarantined_tasks"] = len(stream.quarantined)
     if dumps is not None:
         metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups

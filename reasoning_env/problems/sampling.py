@@ -74,7 +74,7 @@ class TaskSampler:
         """Return the next attempt at a position, with the same task and parameters, at a level that is not excluded."""
         attempt = spec.attempt + 1
         level = spec.level
-        if level is not None and _step(level) >= self._ceilings.get(spec.task, math.inf):
+        if level is not None and nearest_level(level) >= self._ceilings.get(spec.task, math.inf):
             level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
         seed = train_seed(*self._stream, spec.index, attempt)
         request = replace(spec.request, seed=seed, level=level, as_is=False)
@@ -149,7 +149,7 @@ def evaluation_spec(
     return ProblemSpec(request, Split.EVAL, sample, attempt)
 
 
-def _step(level: float) -> float:
+def nearest_level(level: float) -> float:
     """Return the nearest level for which workers have parameters."""
     return math.floor(level / LEVEL_STEP + 0.5) * LEVEL_STEP
 

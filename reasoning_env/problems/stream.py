@@ -26,7 +26,7 @@ from ..runtime.retries import pauses
 from .giving_up import MAX_REJECTED, MIN_UNFIT
 from .references import Reference, hash_question
 from .repeats import RepeatCounter
-from .sampling import TaskSampler
+from .sampling import TaskSampler, nearest_level
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +138,7 @@ class ProblemStream(Generic[T]):
         self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
         self._failures = 0
         self._flawed: Counter[str] = Counter()
+        self._clamped: Counter[str] = Counter()
         self._repeats = RepeatCounter()
 
     def start(self) -> None:
@@ -211,6 +212,7 @@ class ProblemStream(Generic[T]):
             flawed=dict(self._flawed),
             quarantined=tuple(self._quarantined),
             repeated=self._repeats.repeated,
+            clamped=self._clamped.total(),
         )
 
     def _count_repeat(self, problem: Problem) -> None:
@@ -253,6 +255,7 @@ class ProblemStream(Generic[T]):
                 problem = await generate_in_the_end(self._generator, spec, self._deadline_s)
                 self._check_restored(position, problem)
                 self._flawed.update(problem.flawed)
+                self._count_clamped(spec, problem)
                 prepared = await self._prepare(problem)
                 self._record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
                 if not isinstance(prepared, Rejection):
@@ -277,6 +280,19 @@ class ProblemStream(Generic[T]):
             message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
             logger.warning("%s; another problem is drawn", message)
             raise GenerationError(message)
+
+    def _count_clamped(self, spec: ProblemSpec, problem: Problem) -> None:
+        """Count a problem of another level than the drawn one: its task has no parameters at the drawn level."""
+        if spec.level is None or problem.level is None or problem.level == nearest_level(spec.level):
+            return
+        self._clamped[spec.task] += 1
+        if self._clamped[spec.task] == 1:
+            logger.warning(
+                "%s has no problems of level %g with its parameters (task_params); level %g, the nearest, is served",
+                spec.task,
+                nearest_level(spec.level),
+                problem.level,
+            )
 
     def _record_fit(self, problem: Problem, *, fits: bool) -> None:
         """Exclude a level if most of its problems do not fit. The lowest level stays."""

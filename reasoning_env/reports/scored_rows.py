@@ -30,7 +30,7 @@ QUESTION_COLUMNS = ("question", "prompt", "problem", "query", "input", "messages
 
 
 @dataclass(frozen=True)
-class AnswerForm:
+class CompletionForm:
     """How a completion states its answer."""
 
     before: str = ""
@@ -44,14 +44,14 @@ class AnswerForm:
 
 
 FORMS = (
-    AnswerForm(),
-    AnswerForm("<answer>", "</answer>"),
-    AnswerForm("\\boxed{", "}"),
-    AnswerForm("#### "),
-    AnswerForm("The answer is ", "."),
-    AnswerForm("Answer: "),
-    AnswerForm("<think>So it is.</think>\n<answer>", "</answer>"),
-    AnswerForm("<think>So it is.</think>\n\\boxed{", "}"),
+    CompletionForm(),
+    CompletionForm("<answer>", "</answer>"),
+    CompletionForm("\\boxed{", "}"),
+    CompletionForm("#### "),
+    CompletionForm("The answer is ", "."),
+    CompletionForm("Answer: "),
+    CompletionForm("<think>So it is.</think>\n<answer>", "</answer>"),
+    CompletionForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
 """The forms that are tried. The first of equally good forms is taken."""
 
@@ -65,7 +65,7 @@ class Pool(Protocol):
 class RowWorkers:
     """Hands out rows as problems, in order, and scores answers in a form."""
 
-    def __init__(self, pool: Pool, problems: Sequence[Problem], form: AnswerForm) -> None:
+    def __init__(self, pool: Pool, problems: Sequence[Problem], form: CompletionForm) -> None:
         self._pool = pool
         self._problems = problems
         self._form = form
@@ -138,7 +138,7 @@ def _question(row: Mapping[str, Any]) -> str:
     return ""
 
 
-async def choose_form(pool: Pool, problems: Sequence[Problem]) -> AnswerForm:
+async def choose_form(pool: Pool, problems: Sequence[Problem]) -> CompletionForm:
     """Return the form in which the right answers earn most.
 
     Raises ConfigError where the function cannot be called with the row.

@@ -33,13 +33,12 @@ SET_BY_US = ("seed", "size")
 class Resolved:
     """Parameters of a task, as JSON can hold them. Callers share the record and must not change it.
 
-    `level` is the difficulty of the parameters: a multiple of 1 / STEPS; None if the task has no levels. `clamped`
-    tells that the requested level does not work, and `level` is the nearest level that does.
+    `level` is the difficulty of the parameters: a multiple of 1 / STEPS, and the nearest to the requested level that
+    works; None if the task has no levels.
     """
 
     params: Mapping[str, Any]
     level: float | None
-    clamped: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ class DifficultyMap:
             except Exception as error:  # configs raise anything for values they do not expect
                 refusal = refusal or error
             else:
-                return Resolved(params, level, clamped=candidate != step)
+                return Resolved(params, level)
         assert refusal is not None
         raise ValueError(f"{task}: no level works with {overrides_json} ({_named(refusal)})") from refusal
 

@@ -162,7 +162,7 @@ FILES = [
     ("report torn.jsonl -o /proc/nothing/page.html", "no groups of rollouts can be read in torn.jsonl"),
     ("rescore missing", "missing cannot be read: No such file or directory"),
     ("audit --items 0", "--items must be between 1 and 10000 and --seed at least 0"),
-    ("audit --levels 9", "--levels must be numbers from 0 to 1, or defaults"),
+    ("audit --levels 9", "--levels: must be numbers from 0 to 1, or defaults; got '9'"),
     ("demo --skill 7", "--skill"),
     ("problems --count 4 --out /proc/a.jsonl", "--out: /proc cannot be written to"),
     ("problems --count 4 --out a.jsonl --format verll", "--format: must be one of 'rows', 'verl'; got 'verll'"),

@@ -24,11 +24,16 @@ RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
 STREAM = StreamStats(
-    ready=5, failures=4, flawed={"easy": 2, "copied": 1}, quarantined=("maze", "sudoku"), repeated={"maze": 6}
+    ready=5,
+    failures=4,
+    flawed={"easy": 2, "copied": 1},
+    quarantined=("maze", "sudoku"),
+    repeated={"maze": 6},
+    clamped=9,
 )
-POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5)
+POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5, fork_servers_started=12)
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
-DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1)
+DELIVERY = DeliveryStats(delivered=8, waiting=5)
 
 
 def recorded(*groups: Group) -> MetricsRecorder:
@@ -119,7 +124,15 @@ def named(parts: dict[str, dict[str, int]]) -> dict[str, int]:
 
 
 def test_service_metrics() -> None:
-    workers = {"queued_jobs": 11, "replaced": 3, "timeouts": 2, "crashes": 1, "protocol_faults": 7, "over_budget": 5}
+    workers = {
+        "queued_jobs": 11,
+        "replaced": 3,
+        "fork_servers": 12,
+        "timeouts": 2,
+        "crashes": 1,
+        "protocol_faults": 7,
+        "over_budget": 5,
+    }
     others = {
         "problems": {
             "ready": 5,
@@ -129,6 +142,7 @@ def test_service_metrics() -> None:
             "flawed/copied": 1,
             "repeated": 6,
             "repeated/maze": 6,
+            "clamped": 9,
             "quarantined_tasks": 2,
         },
         "dumps": {"written": 9, "waiting": 2, "dropped": 4},

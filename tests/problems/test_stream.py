@@ -139,6 +139,20 @@ async def test_repeated_questions_are_told(make_stream: MakeStream, caplog: pyte
     assert [record.args for record in caplog.records if "came before" in record.msg] == [(70.0, "a", "a")]
 
 
+async def test_served_level_is_another(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+    """Levels that workers round are served as they were drawn; level 1 has no parameters."""
+    drawn = itertools.cycle([0.49, 1.0])
+
+    class Leveled(Sampler):
+        def draw(self, index: int, attempt: int) -> ProblemSpec:
+            return super().draw(index, attempt).with_request(level=next(drawn))
+
+    stream = make_stream(FakeWorkers(lambda spec: replace(at_once(spec), level=0.5)), Leveled(["a"]), depth=1)
+    await take(stream, 6)
+    assert stream.stats.clamped == 3
+    assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
+
+
 async def test_depth_of_prefetching(
     make_stream: MakeStream,
 ) -> None:

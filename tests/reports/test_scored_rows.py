@@ -10,11 +10,11 @@ import pytest
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.records import Problem, Reason, Verdict
-from reasoning_env.reports.scored_rows import FORMS, MAX_ROWS, AnswerForm, RowWorkers, choose_form, row_problems
+from reasoning_env.reports.scored_rows import FORMS, MAX_ROWS, CompletionForm, RowWorkers, choose_form, row_problems
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec
 
-BOX = AnswerForm("\\boxed{", "}")
+BOX = CompletionForm("\\boxed{", "}")
 
 
 def _problems(*rows: Mapping[str, Any]) -> list[Problem]:
@@ -45,7 +45,7 @@ def test_many_rows() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("form", FORMS)
-async def test_form_is_found(form: AnswerForm) -> None:
+async def test_form_is_found(form: CompletionForm) -> None:
     def verify(problem: Problem, completion: str) -> Verdict:
         return Verdict(float(completion == form.completion(problem.answer or "")), Reason.SCORED, completion)
 

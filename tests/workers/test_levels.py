@@ -137,7 +137,6 @@ def test_level_is_the_nearest_step(level: float) -> None:
     assert resolved.level is not None
     assert abs(resolved.level - level) <= 0.5 / STEPS
     assert resolved.level in LEVELS
-    assert not resolved.clamped
 
 
 @pytest.mark.parametrize("level", [-0.01, 1.01, float("nan")])
@@ -149,14 +148,13 @@ def test_level_out_of_range(level: float) -> None:
 @pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
 def test_refused_level_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
     resolved = difficulty_of(scalar("width", levels)).parameters("made_up", asked)
-    assert (resolved.params, resolved.level, resolved.clamped) == ({"width": width}, step / STEPS, True)
+    assert (resolved.params, resolved.level) == ({"width": width}, step / STEPS)
 
 
 def test_level_gives_way_to_overrides() -> None:
     resolved = difficulty_of(spread([1, 9])).parameters("made_up", 0.0, {"low": 5})
     assert resolved.params == {"low": 5, "high": 5}
     assert resolved.level == 7 / STEPS
-    assert resolved.clamped
 
 
 def test_impossible_overrides() -> None:
@@ -168,7 +166,7 @@ def test_task_without_curriculum() -> None:
     difficulty = DifficultyMap({"made_up": Config}, {})
     assert not difficulty.adjustable("made_up")
     resolved = difficulty.parameters("made_up", 0.5, {"width": 2})
-    assert (resolved.params, resolved.level, resolved.clamped) == ({"width": 2}, None, False)
+    assert (resolved.params, resolved.level) == ({"width": 2}, None)
 
 
 def test_curriculum_is_not_changed() -> None:
@@ -233,7 +231,8 @@ def test_easiest_and_hardest_differ(difficulty: DifficultyMap) -> None:
 
 def test_no_level_is_clamped(difficulty: DifficultyMap) -> None:
     """Refused values are replaced attribute by attribute, so that no level is lost."""
-    assert [(task, level) for task in TASKS for level in LEVELS if difficulty.parameters(task, level).clamped] == []
+    resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}
+    assert resolved == {(task, level): level for task, level in resolved}
 
 
 def test_levels_are_monotonic(difficulty: DifficultyMap) -> None:
