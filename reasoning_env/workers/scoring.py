@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 REQUEST_CHARACTERS = 1 << 17
 """Characters of the answers in a request to a worker. The event loop encodes a request at once, and a group of a
 stranger may have 16 MB of answers."""
+MAX_OWN_ENDS = 2
+"""Workers that an answer ends by itself before the answer scores 0: the first may have been at fault."""
+MAX_FAULTS = 2
+"""Infrastructure errors at an answer before its group is dropped."""
 
 
 @dataclass
@@ -104,44 +108,27 @@ class BatchScorer:
 
     def _judge_failure(self, batch: AnswerBatch, trouble: _Trouble, error: Exception, end: WorkerEnd) -> None:
         """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
-        task = batch.problem.task
-        if isinstance(error, DeadlineExceeded):
-            self._time_out(batch)
-        elif isinstance(error, Asleep):
-            trouble.own_ends += 1
-            if trouble.own_ends == 2:
-                self._time_out(batch)
-        elif isinstance(error, ScoringError):
-            trouble.faults += 1
-            if trouble.faults == 2 or isinstance(error, _Hopeless):
-                raise error
-        elif isinstance(error, ProtocolFault):
+        if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
-            trouble.own_ends += 1
-            if trouble.own_ends == 2:
-                self._blame(batch, Reason.CRASH)
-        elif end.from_outside:
-            trouble.kills += 1
-            if trouble.kills == MAX_KILLS:
-                raise ScoringError(f"{task}: each of {MAX_KILLS} verifiers {end}")
-        elif isinstance(error, _DiedBuilding):
-            trouble.faults += 1
-            if trouble.faults == 2:
-                raise ScoringError(f"{task}: a verifier {end} while it built the task")
+        reason = _blame(error, end)
+        if reason is None:
+            lasting = _count_fault(trouble, batch.problem.task, error, end)
+            if lasting is not None:
+                raise lasting
+            return
+        trouble.own_ends += 1
+        if isinstance(error, DeadlineExceeded) or trouble.own_ends == MAX_OWN_ENDS:
+            self._score_zero(batch, reason)
+
+    def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
+        """Score the present answer 0, and go on with the next answer."""
+        scoring_s = 0.0
+        if reason is Reason.TIMEOUT:
+            self._stats.timeouts += 1
+            scoring_s = self._settings.scoring_deadline_s
         else:
-            trouble.own_ends += 1
-            if trouble.own_ends == 2:
-                self._blame(batch, Reason.OUT_OF_MEMORY if end.out_of_memory else Reason.CRASH)
-
-    def _time_out(self, batch: AnswerBatch) -> None:
-        """Score the present answer 0: it takes too much processor time, or two workers slept over it."""
-        self._stats.timeouts += 1
-        batch.verdicts.append(Verdict(0.0, Reason.TIMEOUT, batch.left[0], self._settings.scoring_deadline_s))
-
-    def _blame(self, batch: AnswerBatch, reason: Reason) -> None:
-        """Score the present answer 0: two workers ended by what it does."""
-        self._stats.crashes += 1
-        batch.verdicts.append(Verdict(0.0, reason, batch.left[0]))
+            self._stats.crashes += 1
+        batch.verdicts.append(Verdict(0.0, reason, batch.left[0], scoring_s))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score answers that are left, and add the verdicts.
@@ -212,6 +199,32 @@ class BatchScorer:
         message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
         logger.warning("%s; the group is dropped, see scoring_budget_s", message)
         raise _Hopeless(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
+
+
+def _blame(error: Exception, end: WorkerEnd) -> Reason | None:
+    """Return the reason of a score of 0 if the answer is to blame for a failure; None for an infrastructure error."""
+    match error:
+        case DeadlineExceeded() | Asleep():
+            return Reason.TIMEOUT
+        case ProtocolFault():
+            return Reason.CRASH
+        case WorkerDied() if not end.from_outside and not isinstance(error, _DiedBuilding):
+            return Reason.OUT_OF_MEMORY if end.out_of_memory else Reason.CRASH
+        case _:
+            return None
+
+
+def _count_fault(trouble: _Trouble, task: str, error: Exception, end: WorkerEnd) -> ScoringError | None:
+    """Count an infrastructure error, and return the error to raise if another try will not help."""
+    if isinstance(error, ScoringError):
+        trouble.faults += 1
+        return error if isinstance(error, _Hopeless) or trouble.faults == MAX_FAULTS else None
+    if end.from_outside:
+        trouble.kills += 1
+        return ScoringError(f"{task}: each of {MAX_KILLS} verifiers {end}") if trouble.kills == MAX_KILLS else None
+    trouble.faults += 1
+    died_again = trouble.faults == MAX_FAULTS
+    return ScoringError(f"{task}: a verifier {end} while it built the task") if died_again else None
 
 
 def _first_answers(answers: Sequence[str]) -> Sequence[str]:
