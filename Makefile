@@ -24,8 +24,8 @@ help:
 	@echo "make test-slow   whole runs with real kills, attacks, every task, the page in a browser"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
-	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, RLVE-Gym, reasoning-core and others' audits, each in an environment of its own (20 GB)"
-	@echo "make integrations-vllm   the tests against a real vLLM on the CPU, in an environment of its own (4 GB)"
+	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, RLVE-Gym, reasoning-core, others' audits and the trainers of docs/trainers.md, each in an environment of its own (28 GB)"
+	@echo "make integrations-vllm   the tests against a real vLLM on the CPU and with Mistral's tokenizers, in an environment of its own (4 GB)"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
 	@echo "make docs    the documentation as a site in build/site, its links checked"
 	@echo "make clean   delete .venv, build results and caches"
@@ -65,6 +65,7 @@ EXTRAS_inspect   = atropos,inspect
 EXTRAS_rlve      = rlve
 EXTRAS_reasoning-core = reasoning-core
 EXTRAS_audit-tools = audit-tools
+EXTRAS_shown-trainers = shown-trainers
 TESTS_trl       = test_trl.py test_ray.py test_ray_data.py test_chat_templates.py
 TESTS_verl      = test_verl.py
 TESTS_verifiers = test_verifiers.py
@@ -72,7 +73,8 @@ TESTS_inspect   = test_inspect.py
 TESTS_rlve      = test_rlve.py
 TESTS_reasoning-core = test_reasoning_core.py
 TESTS_audit-tools = test_audit_tools.py
-ADAPTERS        = trl verl verifiers inspect rlve reasoning-core audit-tools
+TESTS_shown-trainers = test_snippets.py
+ADAPTERS        = trl verl verifiers inspect rlve reasoning-core audit-tools shown-trainers
 
 integrations: $(ADAPTERS:%=integrations-%)
 
@@ -89,7 +91,8 @@ $(ADAPTERS:%=.venv-%/installed): .venv-%/installed: pyproject.toml requirements-
 
 # vLLM wants other releases than constraints.txt pins.
 integrations-vllm: .venv-vllm/installed
-	.venv-vllm/bin/python -m pytest -p no:xdist tests/integrations/test_vllm.py $(ARGS)
+	.venv-vllm/bin/python -m pytest -p no:xdist tests/integrations/test_vllm.py \
+	    tests/integrations/test_mistral_tokenizers.py $(ARGS)
 
 .venv-vllm/installed: tests/integrations/environments/install_vllm.py requirements-dev.txt requirements.txt | .venv/created
 	@echo "Installing vLLM for CPUs into .venv-vllm (some minutes)"
