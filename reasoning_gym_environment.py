@@ -113,6 +113,7 @@ class ReasoningGymEnv(BaseEnv):
             mode=atropos.Imported(),
             trainer_limit=lambda: self.max_token_len,
             step=lambda: None if self._registration is None else self.curr_step,
+            collect_state=lambda: {"data": self._checkpoint_data, "registration": self.env_id},
             server_config=server_configs[0] if isinstance(server_configs, list) else server_configs,
             testing=testing,
             pool=pool,
@@ -243,7 +244,7 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
-        await self._run.start(collect_state=lambda: {"data": self._checkpoint_data, "registration": self.env_id})
+        await self._run.start()
 
     @property
     def worker_pids(self) -> tuple[int, ...]:

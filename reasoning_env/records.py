@@ -97,12 +97,12 @@ class LibraryInfo:
     adjustable: frozenset[str]
     system_prompt: str = ""
 
+    releases: Mapping[str, str] = field(default_factory=dict)
+    tried: frozenset[str] = frozenset()
+
     def __repr__(self) -> str:
         """Return a line without the names of the tasks."""
         return f"<reasoning-gym {self.version} in {self.path!r}, with {len(self.tasks)} tasks>"
-
-    releases: Mapping[str, str] = field(default_factory=dict)
-    tried: frozenset[str] = frozenset()
 
     @property
     def modules(self) -> Mapping[str, str]:

@@ -61,7 +61,8 @@ def scores(verdicts: Any) -> list[float]:
     [
         ({"taks": ["gcd"]}, "taks: there is no such setting; did you mean tasks?"),
         ({"juge_url": "x"}, "juge_url: there is no such setting; did you mean judge_url?"),
-        ({"temperature": 3}, "temperature: must be at most 2; got 3"),
+        ({"eval_temperature": 3}, "eval_temperature: must be at most 2; got 3"),
+        ({"temperature": 1.0}, "temperature: there is no such setting; did you mean eval_temperature?"),
         ({"complexity_level": 7}, "complexity_level: must be at most 1; got 7"),
         ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
         ({"group_size": 0}, "group_size: must be at least 1; got 0"),

@@ -66,8 +66,8 @@ async def env(tmp_path: Path) -> AsyncIterator[Any]:
 async def test_group_enters_published_lines(env: Any) -> None:
     """Compare the traced files and their lines with the numbers that docs/architecture.md publishes, within a tenth.
 
-    A change that breaks this test does not raise the numbers: it finds a shorter way, or a commit of its own says why
-    the way became longer. If the way became shorter, the page publishes the new numbers.
+    The numbers are a ceiling: no change raises them. A change that breaks this test finds a shorter way. If the way
+    became shorter, the page publishes the lower numbers.
     """
     with Trace() as trace:
         item = await env.get_next_item()

@@ -122,6 +122,20 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
         description="End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no.",
         json_schema_extra={"decides": ["answers"]},
     )
+    temperature: float = Field(
+        default=1.0,
+        ge=0.0,
+        le=2.0,
+        description="Sampling temperature in training.",
+        json_schema_extra={"decides": ["answers"]},
+    )
+    top_p: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1.0,
+        description="Nucleus sampling threshold in training.",
+        json_schema_extra={"decides": ["answers"]},
+    )
     mask_too_long_completions: bool = Field(
         default=True,
         description="Give rollouts that ran out of tokens the override `set_advantage_to_zero`.",

@@ -59,6 +59,7 @@ class Run:
         mode: What runs the environment.
         trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
         step: Returns the trainer's step; None while there is no trainer.
+        collect_state: Returns BaseEnv's part of a checkpoint.
         server_config: Settings of the first inference server.
         testing: Look for no inference server at the start.
         pool: Worker processes to use; by default the session starts its own.
@@ -79,6 +80,7 @@ class Run:
         mode: Mode,
         trainer_limit: Callable[[], int],
         step: Callable[[], int | None],
+        collect_state: Callable[[], Mapping[str, Any]],
         server_config: ServerBaseline | None = None,
         testing: bool = False,
         pool: WorkerPool | None = None,
@@ -117,7 +119,7 @@ class Run:
         self.evaluations = ModelEvaluations(config, self.session, self.inference, self.steps, server_config)
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._collect_state: Callable[[], Mapping[str, Any]] = dict
+        self._collect_state = collect_state
 
     @property
     def mode(self) -> Mode:
@@ -135,11 +137,10 @@ class Run:
 
     # ---- beginning and end
 
-    async def start(self, *, collect_state: Callable[[], Mapping[str, Any]]) -> None:
+    async def start(self) -> None:
         """Start the workers and, unless this is a test, make sure that an inference server answers.
 
-        `collect_state` returns BaseEnv's part of a checkpoint. Raises ConfigError, ServerError or WorkerError, each
-        with its remedy; after an error no process is left.
+        Raises ConfigError, ServerError or WorkerError, each with its remedy; after an error no process is left.
         """
         await self.session.start()
         try:
@@ -148,7 +149,7 @@ class Run:
                 startup_timeout_s = self.mode.startup_timeout_s(self.config)
                 await check_servers(self.servers, startup_timeout_s, self.inference.options)
                 await check_tokenizer(self.servers, self.chat)
-                log_reply_kind(self.servers, for_training=self.mode.for_training)
+                log_reply_kind(self.servers, has_trainer=self.mode.has_trainer)
         except BaseException:
             await self.session.close()
             raise
@@ -156,7 +157,6 @@ class Run:
         self.checkpoints = CheckpointStore(
             made_with, accept_changes=self.config.resume_with_changes, check_state=read_state
         )
-        self._collect_state = collect_state
         self._background += map(asyncio.create_task, [self._tell_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:
             calm_garbage_collector()

@@ -289,7 +289,8 @@ def _read_server(file: Sections, options: Mapping[str, Any]) -> tuple[ServerSett
     known = {name: value for name, value in of_file.items() if name in ServerSettings.model_fields}
     if known.get("server_type") not in (None, "auto", "chat"):
         known["server_type"] = "chat"  # a type for training: chat completions of the same server do for an evaluation
-    from_options = {name.removeprefix("openai."): value for name, value in options.items() if "openai." in name}
+    section = "openai."
+    from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
     variable = os.environ.get("OPENAI_BASE_URL")
     from_variable = {"base_url": variable} if variable else {}
     server = make_settings(ServerSettings, {**from_variable, **known, **from_options}, "openai.")

@@ -9,14 +9,13 @@ import json
 import math
 import os
 import ssl
-import textwrap
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
 from ..errors import RefusedError, ServerError
-from ..records import Prompt, Timeouts
+from ..records import Timeouts
 
 MAX_REQUEST_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
@@ -73,13 +72,14 @@ class Failure:
     """A failed request in plain words.
 
     - `description`: one line with the kind of the error and its message.
+    - `kind`: what the failure says about the next request.
     - `remedy`: what a user can do.
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
     """
 
     description: str
-    meaning: FailureKind
+    kind: FailureKind
     remedy: Remedy
     status: int | None
     timed_out: bool = False
@@ -133,7 +133,7 @@ class History:
         """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
         others_succeeded = successes > self.successes
         beside_successes = self.failures_beside_successes
-        if others_succeeded and failure.meaning is not FailureKind.BUSY:
+        if others_succeeded and failure.kind is not FailureKind.BUSY:
             beside_successes += 1
         return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
 
@@ -175,7 +175,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
     said = failure.description
     if failure.timed_out and history.others_succeeded:
         return Drop(TimeoutError(f"no reply in time while other requests succeeded ({said})"))
-    if failure.meaning is FailureKind.REFUSED:
+    if failure.kind is FailureKind.REFUSED:
         message = f"the inference server refuses requests ({said})"
         if history.successes == 0 and math.isfinite(limits.outage_s):
             return End(RefusedError(message, remedy=str(failure.remedy)))
@@ -215,7 +215,8 @@ def _find_bad_reply(cause: BaseException) -> _BadReply | None:
     """
     if isinstance(cause, json.JSONDecodeError):
         return NO_WHOLE_JSON
-    if type(cause).__name__ == "ContentTypeError" or (isinstance(cause, AttributeError) and "'str'" in str(cause)):
+    is_text = isinstance(cause, AttributeError) and isinstance(cause.obj, str)
+    if type(cause).__name__ == "ContentTypeError" or is_text:
         return NO_JSON
     if isinstance(cause, (TypeError, IndexError, KeyError, AttributeError)):
         return NO_COMPLETION
@@ -269,15 +270,6 @@ def _explain_status(status: int | None) -> tuple[FailureKind, Remedy]:
         case _:
             settings = ("openai.server_type", "openai.model_name", "openai.api_key")
             return FailureKind.UNUSABLE, Remedy(settings=settings)
-
-
-def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
-    """Return why a stand-in for a server has no reply to a prompt."""
-    name = type(asked).__name__
-    if not hasattr(asked, method):
-        return f"env.server ({name}) cannot be asked for completions: it needs a method {method}"
-    words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
-    return f"{method} of {name} has no reply to the prompt that begins {words!r}"
 
 
 def describe_failure(error: BaseException) -> str:

@@ -159,21 +159,21 @@ class HostedModel:
         """
         failure = explain_failure(error)
         where = self.server.base_url
-        if failure.meaning is FailureKind.BUSY and is_quota(error):
+        if failure.kind is FailureKind.BUSY and is_quota(error):
             raise ServerError(
                 f"the inference server at {where} refuses: the quota of this key is used up ({failure.description})",
                 remedy="check your plan with its provider, or {openai.api_key}",
             ) from error
-        if failure.status is not None and failure.meaning in (FailureKind.ABSENT, FailureKind.BUSY):
+        if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
             return describe_status(error), True
-        if failure.meaning is FailureKind.ABSENT:
+        if failure.kind is FailureKind.ABSENT:
             await check_scheme(where)
             silent = isinstance(error, TimeoutError)
             return "it accepts requests and does not reply" if silent else failure.description, False
         if "output limit" in str(error):
             return None, True  # the model thinks before it answers, and a single token is too few for that
         remedy = failure.remedy.without("openai.server_type")
-        fault = "refuses" if failure.meaning is FailureKind.REFUSED and failure.status != 404 else "does not answer"
+        fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
         raise ServerError(
             f"the inference server at {where} cannot be used: it {fault} POST /v1{ENDPOINT} ({failure.description})",
             remedy=str(remedy),

@@ -69,8 +69,14 @@ class RunScores:
         """The evaluation's preset, settings and versions by name; empty without results."""
         if self.results is None:
             return {}
-        versions = {f"version of {name}": version for name, version in self.results["versions"].items()}
-        return {"preset": self.results["preset"], **self.results["settings"], **versions}
+        return {"preset": self.results["preset"], **self.results["settings"], **self.versions}
+
+    @property
+    def versions(self) -> dict[str, object]:
+        """Versions of the library and its modules, of this package and of Python; empty without results."""
+        if self.results is None:
+            return {}
+        return {f"version of {name}": version for name, version in self.results["versions"].items()}
 
     def can_be_compared(self, other: RunScores) -> bool:
         """Tell whether all lines have references, and some problem is in both evaluations."""
@@ -247,7 +253,8 @@ def _explain(first: RunScores, second: RunScores) -> str:
         name
         for name in differing
         if name in ("preset", "tasks")
-        or name.startswith("version of")
+        or name in first.versions
+        or name in second.versions
         or (name in fields and decides(fields[name], "problems"))
     ]
     descriptions = [

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..records import Reason
 from ..verifiers.partial_credit import FORM_SCORE
+from ..verifiers.shortcuts import LAYOUTS
 from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding, Severity
 from .question_checks import MANY
 from .verifier_probes import (
@@ -67,7 +68,7 @@ def defect_of(probe: str) -> Defect:
         return Defect.GIVES_ANSWER_AWAY
     if probe in CONSTANTS or probe in (Probe.BEST_CONSTANT, Probe.NEIGHBOUR, Probe.ALL_OPTIONS):
         return Defect.CONSTANT_PAID
-    if probe.endswith(" for every number"):
+    if probe in LAYOUTS:
         return Defect.LAYOUT_PAID
     if role_of(probe) is PolicyRole.SHORTCUT:
         return Defect.COPY_PAID

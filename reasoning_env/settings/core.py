@@ -179,20 +179,6 @@ class ReasoningSettings(BaseModel):
         "formats that the tokenizer or its chat template knows.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
-    temperature: float = Field(
-        default=1.0,
-        ge=0.0,
-        le=2.0,
-        description="Sampling temperature in training.",
-        json_schema_extra={"decides": ["answers"]},
-    )
-    top_p: float = Field(
-        default=1.0,
-        gt=0.0,
-        le=1.0,
-        description="Nucleus sampling threshold in training.",
-        json_schema_extra={"decides": ["answers"]},
-    )
     min_completion_tokens: int = Field(
         default=64,
         ge=1,

@@ -62,7 +62,7 @@ class _EnvironmentState:
     """What a state holds of the environment, beside the state of the session."""
 
     made_with: Mapping[str, Any]
-    registration: Count | None = None
+    registration: Count
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -131,7 +131,7 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
     latest = _read_if_sound(folder / LATEST, check_state)
     if latest is not None and latest.step > step:
         latest = None
-    restarted_alone = latest is not None and registration > _saved_registration(latest)
+    restarted_alone = latest is not None and registration > latest.state["registration"]
     if not restarted_alone:
         checkpoint = _read_step(folder, step, check_state)
         if checkpoint is not None:
@@ -145,12 +145,6 @@ def find_checkpoint(folder: Path, step: int, registration: int, check_state: Che
         if checkpoint is not None:
             return checkpoint
     return None
-
-
-def _saved_registration(checkpoint: Checkpoint) -> int:
-    """Return the registration's number at the save; older checkpoints hold the first one, as their folder's name."""
-    registration = checkpoint.state.get("registration")
-    return int(checkpoint.path.parent.name if registration is None else registration)
 
 
 def _read_step(folder: Path, step: int, check_state: CheckState) -> Checkpoint | None:

@@ -16,7 +16,7 @@ from ..settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_set
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
 TYPING_MISTAKE = 0.85
-"""Likeness to a setting's name from which another name is a typing mistake. Atropos' names reach 0.78."""
+"""Likeness to a setting's name from which another name is a typing mistake. The adapter's names reach 0.81."""
 
 
 def _as_list(value: object) -> object:

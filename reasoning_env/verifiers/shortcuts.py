@@ -121,11 +121,15 @@ def _board(question: str) -> tuple[str, str]:
     return (text, blank) if len(text) <= MAX_BOARD else ("", "")
 
 
+LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}
+"""The texts that stand for every number of an answer, by name."""
+
+
 def layouts(answer: str) -> dict[str, str]:
     """Return an answer with other numbers, by name; {} if it is mostly words, or has letters before digits."""
     if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
         return {}
-    return {f"{text} for every number": NUMBER.sub(text, answer) for text in ("0", "1", "2", "5", "12", "nan")}
+    return {name: NUMBER.sub(text, answer) for name, text in LAYOUTS.items()}
 
 
 def last_grid(text: str) -> list[str]:

@@ -27,6 +27,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
         mode=Imported(),
         trainer_limit=lambda: trainer_limit,
         step=lambda: 1,
+        collect_state=lambda: {"own": 1},
     )
 
 
@@ -73,7 +74,6 @@ def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     run: Any = make_run(tokenizer)
     run.checkpoints = Mock(busy=False, folder=Path("folder"))
     run.session = Mock(state=dict)
-    run._collect_state = lambda: {"own": 1}
     monkeypatch.setattr(run, "progress_line", str)
     return run
 

@@ -88,7 +88,7 @@ async def test_no_token_ends_the_start(server_type: str, nothing: Any) -> None:
         (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
         (HTTPError(401), "http://one/v1", r"openai\.api_key$"),
         (HTTPError(400), "http://one/v1", r"refuses completion of Server .*openai\.model_name.*openai\.server_type"),
-        (AttributeError("'str' object has no attribute 'choices'"), "http://one/v1", r"openai\.base_url"),
+        (AttributeError("no attribute 'choices'", obj="<html>"), "http://one/v1", r"openai\.base_url"),
     ],
 )
 async def test_refusal_names_the_likely_setting(error: Exception, base_url: str, remedy: str) -> None:
@@ -138,7 +138,7 @@ async def test_used_up_quota_ends_the_start() -> None:
     [
         (TypeError("'NoneType' object is not subscriptable"), "its reply holds no completion"),
         (IndexError("list index out of range"), "its reply holds no completion"),
-        (AttributeError("'str' object has no attribute 'choices'"), "its reply is no JSON"),
+        (AttributeError("no attribute 'choices'", obj="<html>"), "its reply is no JSON"),
     ],
 )
 async def test_unreadable_reply_in_plain_words(error: Exception, words: str) -> None:

@@ -89,7 +89,7 @@ async def test_training_tells_changes(
         server.policy = policy
         if resumed and step == 20:
             run = env._run
-            run.evaluations = ModelEvaluations(env.config, run.session, run.inference, run.steps, run.server_config)
+            run.evaluations = ModelEvaluations(env.config, run.session, run.inference, run.steps, server.config("vllm"))
             run.evaluations.resumed_step = 15
         await env.evaluate()
     told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]

@@ -46,7 +46,7 @@ async def test_useless_server_ends_the_start(make_env: MakeEnv, server: Inferenc
 
 
 @pytest.mark.parametrize(
-    ("kind", "for_training", "level", "said"),
+    ("kind", "has_trainer", "level", "said"),
     [
         ("auto", True, "INFO", "tokens and log-probabilities as sampled"),
         ("openai", False, "INFO", "text only"),
@@ -54,11 +54,11 @@ async def test_useless_server_ends_the_start(make_env: MakeEnv, server: Inferenc
     ],
 )
 async def test_start_logs_the_reply_kind(
-    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, for_training: bool, level: str, said: str
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, has_trainer: bool, level: str, said: str
 ) -> None:
     env = await make_env(kind)
     caplog.clear()
-    log_reply_kind(env._run.servers, for_training=for_training)
+    log_reply_kind(env._run.servers, has_trainer=has_trainer)
     [record] = caplog.records
     assert record.levelname == level
     assert re.search(said, record.getMessage())

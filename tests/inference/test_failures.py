@@ -45,7 +45,7 @@ class HTTPError(Exception):
     ids=repr,
 )
 def test_meaning_of_a_failure(error: Exception, meaning: FailureKind) -> None:
-    assert explain_failure(error).meaning is meaning
+    assert explain_failure(error).kind is meaning
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_meaning_of_a_failure(error: Exception, meaning: FailureKind) -> None:
         (HTTPError(401), "api_key"),
         (HTTPError(400), "max_token_length"),
         (HTTPError(404), "model_name"),
-        (AttributeError("'str' object has no attribute 'choices'"), "base_url"),
+        (AttributeError("no attribute 'choices'", obj="<html>"), "base_url"),
     ],
     ids=repr,
 )

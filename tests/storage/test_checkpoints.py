@@ -32,7 +32,12 @@ from reasoning_env.storage.checkpoints import (
 )
 from tests.waiting import PATIENCE_S, wait_until
 
-STATE = {"stream": {"next_index": 9, "positions": ["position"]}, "sampler": {"signals": {"é\ud800": 0.1}}}
+SAVED_REGISTRATION = 2
+STATE = {
+    "stream": {"next_index": 9, "positions": ["position"]},
+    "sampler": {"signals": {"é\ud800": 0.1}},
+    "registration": SAVED_REGISTRATION,
+}
 MADE_WITH = {"seed": 1, "tasks": ["gcd", "lcm"], "complexity_mode": "fixed"}
 NAME = "reasoning_gym"
 CHILD = f"""
@@ -179,7 +184,6 @@ def test_no_checkpoint_of_this_version(tmp_path: Path, content: bytes | None, na
 
 # ---------------------------------------------------------------------------- which file
 
-SAVED_REGISTRATION = 2
 TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
 """Numbers of registrations, which have begun anew, or count on from SAVED_REGISTRATION."""
 
@@ -209,20 +213,10 @@ def test_find_checkpoint(
     for step in steps:
         write(tmp_path, step)
     if latest is not None:
-        write(tmp_path, latest, LATEST, {**STATE, "registration": SAVED_REGISTRATION})
+        write(tmp_path, latest, LATEST)
     for registration, name in ((RESTARTED_ALONE, alone), (TRAINER_RESTARTED, with_trainer)):
         checkpoint = find_checkpoint(tmp_path, asked, registration)
         assert (checkpoint and checkpoint.path.name) == name
-
-
-@pytest.mark.parametrize(("registration", "found"), [(4, "step-5.json"), (5, LATEST)])
-def test_state_without_registration(tmp_path: Path, registration: int, found: str) -> None:
-    folder = tmp_path / "4"
-    folder.mkdir()
-    for name in ("step-5.json", LATEST):
-        write(folder, 5, name)
-    checkpoint = find_checkpoint(folder, 5, registration)
-    assert checkpoint is not None and checkpoint.path.name == found
 
 
 def test_damaged_files_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -358,7 +352,7 @@ def test_kill_during_a_save(start: Start, tmp_path: Path) -> None:
 store = take(step=10**9, registration=1)
 found = store.load()
 for number in itertools.count(found.state["number"] + 1 if found else 1):
-    state = {"number": number, "ballast": [number] * 50_000}
+    state = {"number": number, "ballast": [number] * 50_000, "registration": 1}
     store.save(number // 3, state, latest=number % 3 > 0)
     while store.busy:
         time.sleep(0.001)

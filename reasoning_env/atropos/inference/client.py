@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, rollout_from_message
-from ...inference.failures import MAX_REQUEST_FAILURES, address, explain_no_reply
+from ...inference.failures import MAX_REQUEST_FAILURES, address
 from ...inference.outages import PatientRequests
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
@@ -219,7 +220,7 @@ class InferenceClient:
         asked = self._manager_or_stand_in()
         reply = await getattr(asked, kind.method)(**arguments) if hasattr(asked, kind.method) else None
         if reply is None:
-            raise ServerError(explain_no_reply(asked, kind.method, asked_for))
+            raise ServerError(_explain_no_reply(asked, kind.method, asked_for))
         return reply
 
     def _manager_or_stand_in(self) -> object:
@@ -254,3 +255,12 @@ class InferenceClient:
         """Whether every reply of tokens is read here, whichever server gives it, so that arrays can be asked for."""
         is_manager = isinstance(self._manager(), ServerManager)
         return is_manager and all(isinstance(server, TokenRequests) for server in self.servers)
+
+
+def _explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
+    """Return why a stand-in for a server has no reply to a prompt."""
+    name = type(asked).__name__
+    if not hasattr(asked, method):
+        return f"env.server ({name}) cannot be asked for completions: it needs a method {method}"
+    words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
+    return f"{method} of {name} has no reply to the prompt that begins {words!r}"

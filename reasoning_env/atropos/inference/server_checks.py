@@ -180,20 +180,20 @@ async def _explain(server: APIServer, server_type: ServerType, error: Exception)
         ConfigError: the server speaks http, and its URL says https, or the other way round.
     """
     failure = explain_failure(error)
-    if failure.meaning is FailureKind.BUSY and is_quota(error):
+    if failure.kind is FailureKind.BUSY and is_quota(error):
         raise ServerError(
             f"the inference server at {address(server)} refuses: the quota of this key is used up "
             f"({failure.description})",
             remedy="check your plan with its provider, or {openai.api_key}",
         ) from error
-    if failure.status is not None and failure.meaning in (FailureKind.ABSENT, FailureKind.BUSY):
+    if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
         return Absence(describe_status(error), answers=True)
-    if failure.meaning is FailureKind.ABSENT:
+    if failure.kind is FailureKind.ABSENT:
         await check_scheme(address(server))
         return Absence(failure.description)
     if server_type.reply_kind is ReplyKind.CHAT and "output limit" in str(error):
         return None  # the model thinks before it answers, and a single token is too few for that
-    fault = "refuses" if failure.meaning is FailureKind.REFUSED and failure.status != 404 else "does not answer"
+    fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
     raise ServerError(
         f"the inference server at {address(server)} cannot be used: it {fault} "
         f"{server_type.endpoint} ({failure.description})",
@@ -217,11 +217,11 @@ def _remedy(server: APIServer, server_type: ServerType, failure: Failure) -> str
     )
 
 
-def log_reply_kind(servers: Sequence[object], *, for_training: bool) -> None:
-    """Log the kind of the servers' replies; with `for_training`, a warning if a trainer gets no log-probabilities."""
+def log_reply_kind(servers: Sequence[object], *, has_trainer: bool) -> None:
+    """Log the kind of the servers' replies; with `has_trainer`, a warning if the trainer gets no log-probabilities."""
     summary = describe_replies(servers)
     kind = shared_reply_kind(servers)
-    if for_training and kind is not None and kind.for_training is Training.WITHOUT_LOGPROBS:
+    if has_trainer and kind is not None and kind.for_training is Training.WITHOUT_LOGPROBS:
         logger.warning(
             "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
             "openai.server_type to auto",

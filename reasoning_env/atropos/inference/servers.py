@@ -294,7 +294,7 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
             failure = explain_failure(error)
             if failure.status in (401, 403):
                 raise
-            if failure.meaning in (FailureKind.ABSENT, FailureKind.BUSY):
+            if failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
                 if failure.status is None:
                     raise
                 passing = error

@@ -52,7 +52,7 @@ class Mode:
     name: str
     packs_lists = False
     """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
-    for_training = False
+    has_trainer = False
     """Whether a trainer gets the groups: then a server that gives text without tokens deserves a warning."""
     waits_first = True
     """Whether the servers must answer before the environment is built: a user waits for the command."""

@@ -38,7 +38,7 @@ class Serve(Mode):
     name = "serve"
     waits_first = False
     shows_panel = True
-    for_training = True
+    has_trainer = True
 
     def __init__(self) -> None:
         self._evaluations: Evaluations | None = None
