@@ -44,7 +44,7 @@ import aiohttp
 from benchmarks._usage import Sampler, Usage, growth
 from reasoning_env import Problem, ReasoningSettings, Session
 from reasoning_env.errors import ReasoningEnvError
-from reasoning_env.judging.client import TOKEN, JudgeClient
+from reasoning_env.judging.client import TOKEN_VARIABLE, JudgeClient
 from reasoning_gym_testing.process_table import descendants, is_alive, survivors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -382,7 +382,12 @@ def serving(log: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0"]
     with log.open("w") as errors:
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, TOKEN: SECRET}
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, TOKEN_VARIABLE: SECRET},
         )
     try:
         assert process.stdout is not None
@@ -404,7 +409,7 @@ def attack_on_request(
 
     Replies with the counts of answers and of faults since the start.
     """
-    os.environ[TOKEN] = SECRET
+    os.environ[TOKEN_VARIABLE] = SECRET
     huge_bodies()
     bomb_body()
     attackers = Attackers(port, problems, random.Random(seed), slowness)
@@ -437,7 +442,7 @@ async def attack(
     process: subprocess.Popen[str], port: int, seconds: float, seed: int, slowness: float
 ) -> dict[str, Any]:
     """Run the honest clients alone and beside everything else, by turns; return what was found."""
-    os.environ[TOKEN] = SECRET
+    os.environ[TOKEN_VARIABLE] = SECRET
     url = f"http://127.0.0.1:{port}"
     problems = await make_problems()
     client = JudgeClient(url, TIMEOUT_S)

@@ -24,7 +24,7 @@ from .records import Problem, ProblemRequest, ProblemSpec, Row, Split, Verdict
 from .runtime.text import short
 from .settings import check_whole_number
 from .sources.modules import absolute_entry
-from .sources.score_function import TASK, ScoreFunction
+from .sources.score_function import SCORE_TASK, ScoreFunction
 from .workers.pool import PoolSettings, WorkerPool
 
 MAX_DEADLINE_S = 3600.0
@@ -109,7 +109,7 @@ class ScoreJudge:
         """
         texts = read_completions(completions)
         entry = check_row(row).encode("utf-8", "surrogatepass")
-        spec = ProblemSpec(ProblemRequest(TASK, 0), Split.TRAIN, 0)
+        spec = ProblemSpec(ProblemRequest(SCORE_TASK, 0), Split.TRAIN, 0)
         return await self.pool.score(Problem(spec, "", None, "{}", entry), texts)
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -185,6 +186,30 @@ def test_recipes_name_existing_files() -> None:
     assert len(files) >= 20
     assert [name for name in files if not (ROOT / name).exists() and not (ROOT / "reasoning_env" / name).exists()] == []
     assert all((ROOT / name).parent.is_dir() for name in named if "NAME" in name)
+
+
+def test_public_names_have_one_meaning() -> None:
+    """No two modules define a public constant or class of one name; workers' fast generators follow the library's."""
+    places: dict[str, list[str]] = {}
+    for path in sources("reasoning_env"):
+        if path.parent.name == "faster":
+            continue
+        for name in defined_names(path):
+            places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def defined_names(path: Path) -> Iterator[str]:
+    """Yield the public constants, type aliases and classes that a module defines."""
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case _:
+                continue
+        yield from (name for name in names if not name.startswith("_") and name not in ("T", "R", "logger"))
 
 
 def test_learn_uses_public_names() -> None:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.judging.client import TOKEN
+from reasoning_env.judging.client import TOKEN_VARIABLE
 from reasoning_env.session import Session
 
 from .dockerfile import (
@@ -296,7 +296,7 @@ def try_judge(seccomp: Path | None) -> int:
     root = FOLDER / "judge"
     problems = asyncio.run(_problems())
     words = [*container.entrypoint, *container.command]
-    command = enter("judge", words, environment={TOKEN: "secret"}, seccomp=seccomp)
+    command = enter("judge", words, environment={TOKEN_VARIABLE: "secret"}, seccomp=seccomp)
     begin = time.monotonic()
     judge = subprocess.Popen(command)
     findings: list[str] = []

@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 
 from reasoning_env.atropos.cli import describe_settings
-from reasoning_env.commands.settings import FILE, encode_page
+from reasoning_env.commands.settings import SETTINGS_FILE, encode_page
 from reasoning_gym_environment import ReasoningGymEnv
 
 
 def main() -> None:
     """Write the file."""
     argparse.ArgumentParser(prog="settings_page", description=__doc__).parse_args()
-    FILE.write_text(encode_page(describe_settings(ReasoningGymEnv)))
+    SETTINGS_FILE.write_text(encode_page(describe_settings(ReasoningGymEnv)))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ ASCII_BARS = "_.:-=+*#"
 
 
 @dataclass(frozen=True)
-class HowFar:
+class RunProgress:
     """How far a run is from its end: `done` of `total`; `text` says so in words."""
 
     done: int
@@ -52,7 +52,7 @@ class Status:
     - `scores` are the scores of the last evaluation.
     """
 
-    how_far: HowFar | None
+    how_far: RunProgress | None
     progress: Mapping[str, object]
     tasks: Mapping[str, TaskTotals]
     total: TaskTotals
@@ -104,7 +104,7 @@ class Panel:
         shown = {name: totals for name, totals in tasks.items() if totals.groups}
         if not shown or rows < 4:
             return []
-        columns = [column for column in COLUMNS if any(column.cell(totals, screen) for totals in shown.values())]
+        columns = [column for column in PANEL_COLUMNS if any(column.cell(totals, screen) for totals in shown.values())]
         widest = max(cell_len(visible(name, WIDEST_NAME)) for name in shown)
         layout = _lay_out(columns, len(shown), widest, screen, rows - 2)
         all_fit = layout.capacity >= len(shown)
@@ -115,7 +115,7 @@ class Panel:
         lines = [PanelLine(""), *layout.lines([(name, shown[name]) for name in names], screen)]
         if not all_fit:
             which = f"tasks {self._first + 1} to {self._first + len(names)} of {len(shown)}"
-            lines.append(PanelLine(f"{which}, {ORDERS[self._sort]}; another page every {TURN_S:.0f} s"))
+            lines.append(PanelLine(f"{which}, {PANEL_ORDERS[self._sort]}; another page every {TURN_S:.0f} s"))
         return lines
 
     def _turn(self, tasks: Mapping[str, TaskTotals], capacity: int) -> None:
@@ -147,7 +147,7 @@ class TimeLeft:
         self._changed: tuple[float, int] | None = None
         """When `done` changed last, and its value then."""
 
-    def note(self, how_far: HowFar, now_s: float) -> float | None:
+    def note(self, how_far: RunProgress, now_s: float) -> float | None:
         """Return the seconds that are left; None while nothing was done in this run.
 
         Between two changes of `done` the estimate counts down, for as long as one change takes on average.
@@ -254,7 +254,7 @@ def sparkline(means: Sequence[float], unicode: bool = True) -> str:
 # ------------------------------------------------------------------ the table of tasks
 
 
-ORDERS: Mapping[PanelSort, str] = {
+PANEL_ORDERS: Mapping[PanelSort, str] = {
     "score": "the lowest score first",
     "change": "the largest change first",
     "signal": "the least signal first",
@@ -302,7 +302,7 @@ def _trend(totals: TaskTotals, screen: Screen) -> str:
     return sparkline(totals.trend.means(), screen.unicode)
 
 
-COLUMNS: Sequence[Column] = (
+PANEL_COLUMNS: Sequence[Column] = (
     Column("GROUPS", 6, 0, lambda totals, screen: str(totals.groups)),
     Column("MEAN", 5, 3, lambda totals, screen: _number(totals.score.mean)),
     Column("LAST 20", 7, 0, lambda totals, screen: _number(totals.recent_score)),
@@ -314,7 +314,7 @@ COLUMNS: Sequence[Column] = (
     Column("NO ANSWER", 9, 7, lambda totals, screen: _number(totals.recent_unanswered)),
 )
 """The figures of a task; LAST 20 and all columns after TREND are means over its last 20 groups."""
-ESSENTIAL = [column for column in COLUMNS if column.rank <= 1]
+ESSENTIAL = [column for column in PANEL_COLUMNS if column.rank <= 1]
 """The columns that each of several blocks must have room for."""
 
 

@@ -17,14 +17,14 @@ from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE, FACTS
 from ..problems.selection import select_tasks
 from ..records import Problem
-from ..reports.audit import DEFAULTS, Report, Result, read_report, result_of
+from ..reports.audit import DEFAULTS, AuditOutcome, Report, read_report, result_of
 from ..reports.contract_checks import ContractCheck
 from ..reports.defects import defects_page, read_runs, runs_of
 from ..reports.findings import (
     MEANINGS,
-    Commands,
     Defect,
     Finding,
+    Reproduction,
     Severity,
     library_commands,
     merge,
@@ -35,7 +35,7 @@ from ..reports.html.page import write_page
 from ..reports.probe_findings import findings_of
 from ..reports.question_checks import same_problems
 from ..reports.scored_rows import GOLD
-from ..reports.verifier_probes import ROUNDS, Setting, TaskAudit, audit_task
+from ..reports.verifier_probes import ROUNDS, AuditTarget, TaskAudit, audit_task
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.files import replace_file
@@ -95,7 +95,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
     known = left_out
     if not options.plain:  # training has no part in the library as it is
-        known |= {audit.task for audit in audits if results[audit.name] is Result.GIVES_AWAY}
+        known |= {audit.task for audit in audits if results[audit.name] is AuditOutcome.GIVES_AWAY}
     findings = merge(
         [
             *(one for audit in audits for one in findings_of(audit, _commands(audit.task, session, options), known)),
@@ -105,7 +105,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     return finish(audits, results, findings, library, options, scores=scores)
 
 
-def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Commands:
+def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:
     """Return what makes the commands that show a finding again."""
     again = _rerun(task, options)
     if options.plain and task not in session.library.releases and session.settings.checkout is None:
@@ -263,7 +263,7 @@ async def _audit(
     attacked: set[str] = set()
     async with session, watched_pools(workers) as pools:
 
-        async def audit(setting: Setting) -> TaskAudit:
+        async def audit(setting: AuditTarget) -> TaskAudit:
             is_first = setting.task not in attacked
             attacked.add(setting.task)
             audited = await audit_task(session.pool, setting, options.items)
@@ -279,7 +279,7 @@ async def _audit(
 
         names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks
         settings_to_audit = [
-            Setting(task, level, session.plan.all_params.get(task, {}), options.seed, as_is=options.plain)
+            AuditTarget(task, level, session.plan.all_params.get(task, {}), options.seed, as_is=options.plain)
             for task in names
             if options.tasks or task != COMPOSITE
             for level in options.levels
@@ -293,7 +293,7 @@ async def _audit(
     return audits, checked
 
 
-def _level_finding(setting: Setting, options: argparse.Namespace) -> Finding:
+def _level_finding(setting: AuditTarget, options: argparse.Namespace) -> Finding:
     defect = Defect.LEVEL_CHANGES_NOTHING
     detail = "the lowest and the highest level make the same problems for the same seeds"
     severity = MEANINGS[defect].severity

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..records import LibraryInfo
-from ..reports.audit import DEFAULTS, Result, findings_line, make_report, outcome_line
+from ..reports.audit import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line
 from ..reports.findings import Finding, Severity, is_at_least, worst_first
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
@@ -49,7 +49,7 @@ def _output_file(text: str) -> Path:
 
 def finish(
     audits: Sequence[TaskAudit],
-    results: Mapping[str, Result],
+    results: Mapping[str, AuditOutcome],
     findings: Sequence[Finding],
     library: LibraryInfo,
     options: argparse.Namespace,
@@ -98,7 +98,7 @@ def _print_findings(findings: Sequence[Finding]) -> None:
             print(f"  again     {visible(finding.command)}")
 
 
-def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:
+def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, AuditOutcome]) -> None:
     rows = [_row(audit, results[audit.name]) for audit in audits]
     texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
     print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
@@ -109,7 +109,7 @@ ESCAPED: answers at which the verifier failed
 gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
 
 
-def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
+def _row(audit: TaskAudit, result: AuditOutcome) -> dict[str, str]:
     """Return the cells of a row, by heading."""
     worst = audit.worst
 

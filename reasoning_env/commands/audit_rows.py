@@ -12,10 +12,10 @@ from ..errors import ConfigError, WorkerError
 from ..records import LibraryInfo, Problem
 from ..reports.audit import result_of
 from ..reports.contract_checks import ContractCheck, WatchedPools
-from ..reports.findings import Commands, Finding, function_commands, merge
+from ..reports.findings import Finding, Reproduction, function_commands, merge
 from ..reports.probe_findings import findings_of
 from ..reports.scored_rows import GOLD, QUESTION_COLUMNS, CompletionForm, RowWorkers, choose_form, row_problems
-from ..reports.verifier_probes import Setting, TaskAudit, audit_task
+from ..reports.verifier_probes import AuditTarget, TaskAudit, audit_task
 from ..score_judge import ScoreJudge
 from ..storage.reading import describe
 from .audit_output import finish
@@ -54,7 +54,7 @@ async def _audit(
 ) -> tuple[TaskAudit, list[Finding], CompletionForm]:
     async with judge:
         form = await choose_form(judge.pool, problems)
-        setting = Setting(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
+        setting = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
         audit = await audit_task(RowWorkers(judge.pool, problems, form), setting, len(problems), rounds=())
         async with watched_pools(judge.settings) as pools:
 
@@ -69,11 +69,11 @@ async def _audit(
         return replace(audit, problems=()), checked, form
 
 
-def _commands(options: argparse.Namespace, form: CompletionForm) -> Commands:
+def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction:
     """Return commands that call the function itself; commands of this program, where the rows are no JSON lines."""
     words = ["audit", "--score", options.score, "--rows", str(options.rows)]
     words += ["--gold", options.gold] if options.gold else []
     again = f"{program()} {shlex.join([*words, *score_words(options)])}"
     if options.rows.suffix != JSON_LINES:
-        return Commands(lambda _problem, _answer: again, again)
+        return Reproduction(lambda _problem, _answer: again, again)
     return function_commands(options.score, str(options.rows), form.before, form.after, again)

@@ -20,7 +20,7 @@ from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER, Results
 from ..evaluations.opening import EvaluatedModel, open_evaluation
-from ..evaluations.protocol import LimitedSettings, describe, limit_sampling, own_limit
+from ..evaluations.protocol import EvaluationSettings, describe, limit_sampling, own_limit
 from ..evaluations.table import print_results
 from ..inference.addresses import PATIENCE_S, check_url, wait_for_address
 from ..inference.chat import PlainChat
@@ -313,7 +313,7 @@ def _as_yaml(request: Request) -> str:
 # ------------------------------------------------------------------ an evaluation
 
 
-async def preview(session: Session[Any], settings: LimitedSettings) -> str:
+async def preview(session: Session[Any], settings: EvaluationSettings) -> str:
     """Return a line on what an evaluation would send; asks no server, although a server's context may be shorter.
 
     The session, of the same settings, is started and closed here.

@@ -21,7 +21,7 @@ from typing import Any
 from aiohttp import web
 
 from ..errors import ConfigError
-from ..judging.client import TOKEN, judge_token
+from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer, RowJudge
 from ..records import Problem
@@ -62,7 +62,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
         raise ConfigError(
             f"{options.host} can be reached from other machines, which need a token",
             setting="--host",
-            remedy=f"set the variable {TOKEN}",
+            remedy=f"set the variable {TOKEN_VARIABLE}",
         )
     values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTION_NAMES.items()}
     given = {name: value for name, value in values.items() if value is not None}
@@ -96,7 +96,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=f"address to listen at; one beyond this machine needs a token in the variable {TOKEN}",
+        help=f"address to listen at; one beyond this machine needs a token in the variable {TOKEN_VARIABLE}",
     )
     parser.add_argument("--port", type=int, default=8400, help="0 takes a free port (default: %(default)s)")
     parser.add_argument(

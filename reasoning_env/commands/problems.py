@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import __version__
 from ..data.problems import (
-    COLUMNS,
+    PROBLEM_COLUMNS,
     Level,
     ProblemForm,
     ProblemRow,
@@ -206,7 +206,7 @@ async def write_problems(
             return finished
         store = RowStore(out, made_with)
         try:
-            types = dict(COLUMNS[how.form])
+            types = dict(PROBLEM_COLUMNS[how.form])
             if chat is not None and how.form is ProblemForm.ROWS:
                 types["tokens"] = "tokens"
             if how.evaluation:

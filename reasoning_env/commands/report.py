@@ -16,7 +16,7 @@ from ..runtime.terminal import status_line
 from ..runtime.text import counted
 from .options import CommandParser, program
 
-DEFAULT_OUTPUT = Path("report.html")
+DEFAULT_PAGE = Path("report.html")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -28,7 +28,7 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     options = _parse(argv, default_folder)
     output: Path = options.output
     if output.is_dir():
-        output = output / DEFAULT_OUTPUT
+        output = output / DEFAULT_PAGE
     if options.follow is not None:
         return _follow(options.paths, output, program, options.sample_mb, every_s=options.follow)
     runs = find_runs(options.paths)
@@ -102,7 +102,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
         metavar="PATH",
         help=f"folders of dumps or evaluations, files of groups; each path is a run (default: {default_folder})",
     )
-    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, help="default: %(default)s")
+    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_PAGE, help="default: %(default)s")
     parser.add_argument(
         "--sample-mb",
         type=float,

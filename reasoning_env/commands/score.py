@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..metrics.outcomes import outcome
 from ..problems.selection import select_tasks
-from ..prompts.thinking import AUTO, NAMES
+from ..prompts.thinking import AUTO_FORMAT, NAMES
 from ..records import Problem, Verdict
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
@@ -74,7 +74,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add_problem_options(parser)
     parser.add_argument("--plain", action="store_true", help="the library's own score, not that of training")
     parser.add_argument(
-        "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO}, or the file's)"
+        "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO_FORMAT}, or the file's)"
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_config_option(parser)

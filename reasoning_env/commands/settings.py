@@ -18,7 +18,7 @@ from ..errors import ConfigError, did_you_mean
 from ..runtime.terminal import Table, print_json
 from .options import SHORT, SHORT_IN, settings_parser
 
-FILE = Path(__file__).with_name("settings.json")
+SETTINGS_FILE = Path(__file__).with_name("settings.json")
 
 SettingRow = tuple[str, str, str, str]
 """Name, default, range and meaning."""
@@ -64,7 +64,7 @@ def settings_command(argv: Sequence[str], program: str, page: SettingsPage | Non
 
 def read_page() -> SettingsPage:
     """Return the content of `settings.json`."""
-    page: SettingsPage = json.loads(FILE.read_text())
+    page: SettingsPage = json.loads(SETTINGS_FILE.read_text())
     return page
 
 

@@ -17,7 +17,7 @@ from ..library_facts import COMPOSITE, FACTS, MANY_QUESTIONS, QUESTION_LEVELS, Q
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import Messages
-from ..prompts.thinking import AUTO, NAMES
+from ..prompts.thinking import AUTO_FORMAT, NAMES
 from ..records import Problem, TaskInfo
 from ..runtime.terminal import Table, print_json
 from ..runtime.text import visible
@@ -42,7 +42,7 @@ VALUE_CHARACTERS = 40
 PARAMETER_COLUMNS = {"PARAMETER": "", "DEFAULT": "", "LEVEL 0": "", "LEVEL 0.5": "", "LEVEL 1": ""}
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
-COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
+TASK_COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
 """Levels of the samples that are shown beside the sample at the library's defaults."""
 SEED_STRIDE = 1000
@@ -120,7 +120,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="MAPPING",
         help="options of the chat template, as in training: '{enable_thinking: false}'",
     )
-    parser.add_argument("--thinking", choices=NAMES, help=f"as in training (default: {AUTO}, or the file's)")
+    parser.add_argument("--thinking", choices=NAMES, help=f"as in training (default: {AUTO_FORMAT}, or the file's)")
     parser.add_argument(
         "--samples",
         type=int,
@@ -257,7 +257,7 @@ def _shorten(text: str) -> str:
 def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_json: bool) -> None:
     counts = Counter(sample.task.category for sample in samples)
     categories = dict(sorted(counts.items()))
-    table = Table(COLUMNS, [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples])
+    table = Table(TASK_COLUMNS, [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples])
     if as_json:
         print_json({"categories": categories, "tasks": [_describe(session, sample, None) for sample in samples]})
         return

@@ -10,7 +10,7 @@ from typing import Any
 from ..dumps.reader import model_of, stream_groups
 from .tables import Malformed, read_rows, write_rows
 
-COLUMNS = {
+GROUP_COLUMNS = {
     "reference": "text",
     "task": "text",
     "level": "number",
@@ -35,7 +35,7 @@ COLUMNS = {
 
 def write_groups(lines: Path, out: Path) -> None:
     """Write the groups of a file of lines as Parquet, whole or not at all. Raises OSError and DumpFormatError."""
-    write_rows(out, lambda: _rows(lines), COLUMNS)
+    write_rows(out, lambda: _rows(lines), GROUP_COLUMNS)
 
 
 def _rows(lines: Path) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,7 @@ class ProblemForm(StrEnum):
     """The form of a row."""
 
     ROWS = "rows"
-    """All facts of the problem, as `COLUMNS` names them."""
+    """All facts of the problem, as `PROBLEM_COLUMNS` names them."""
     VERL = "verl"
     """The columns that verl and SkyRL read; `reward_model` has the problem's reference."""
 
@@ -301,7 +301,7 @@ async def problems(
 
 
 def describe_row(session: Session[Any], row: ProblemRow, form: ProblemForm = ProblemForm.ROWS) -> dict[str, Any]:
-    """Return the columns of a row, as `COLUMNS` names them for the form."""
+    """Return the columns of a row, as `PROBLEM_COLUMNS` names them for the form."""
     return describe_problem(session, row.position, row.problem, form)
 
 
@@ -330,7 +330,7 @@ def describe_problem(session: Session[Any], position: int, problem: Problem, for
 
 DATA_SOURCE = "reasoning_gym"
 """verl's name of the source of the rows."""
-COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
+PROBLEM_COLUMNS: Mapping[ProblemForm, Mapping[str, str]] = {
     ProblemForm.ROWS: {
         "index": "count",
         "reference": "text",

@@ -51,7 +51,7 @@ _FACTS = {
     "model": "text",
     "params": "text",
 }
-COLUMNS: Mapping[TrainingForm, Mapping[str, str]] = {
+TRAINING_COLUMNS: Mapping[TrainingForm, Mapping[str, str]] = {
     TrainingForm.MESSAGES: {"messages": "messages", "score": "number", "reason": "text", "answer": "text", **_FACTS},
     TrainingForm.PAIRS: {
         "prompt": "messages",
@@ -93,7 +93,7 @@ def keep_rows(
         counts = _fill(files, store, form, selection)
         card = {"rows": len(store), **counts, "command": command, "made_with": made_with}
         write_card(out, card)
-        write_rows(out, lambda: (row for _, row in store.rows()), COLUMNS[form])
+        write_rows(out, lambda: (row for _, row in store.rows()), TRAINING_COLUMNS[form])
     finally:
         store.remove()
     return card

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..runtime.text import visible
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9")
+SERIES_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9")
 """Colours of the series, which colour-blind readers can tell apart."""
 WIDTH = 680
 PLOT_WIDTH = 400
@@ -63,7 +63,7 @@ def interval_chart(series: Mapping[str, Mapping[str, ChartedMean]]) -> Chart:
             if name not in estimates:
                 continue
             estimate = estimates[name]
-            colour = COLOURS[number % len(COLOURS)]
+            colour = SERIES_COLOURS[number % len(SERIES_COLOURS)]
             y = middle + 6 * (number - (len(series) - 1) / 2)
             low, mean, high = (round(PLOT_WIDTH * end, 1) for end in (estimate.low, estimate.mean, estimate.high))
             parts.append(f'<path d="M{low} {y:.1f}H{high}" stroke="{colour}" stroke-width="2"/>')
@@ -84,7 +84,7 @@ def course_chart(series: Mapping[str, Sequence[float]]) -> Chart:
     parts.append(_text(0, PLOT_HEIGHT + 14, "1", anchor="start"))
     parts.append(_text(PLOT_WIDTH, PLOT_HEIGHT + 14, str(longest), anchor="end"))
     for number, (name, values) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = SERIES_COLOURS[number % len(SERIES_COLOURS)]
         step = PLOT_WIDTH / max(longest - 1, 1)
         points = " ".join(f"{step * at:.1f},{PLOT_HEIGHT * (1 - value):.1f}" for at, value in enumerate(values))
         title = f"<title>{_safe(name, 200)}</title>"
@@ -108,7 +108,7 @@ def _document(parts: Sequence[str], height: float, names: Sequence[str]) -> Char
     if len(names) > 1:
         for number, name in enumerate(names):
             y = height + 38 + 18 * number
-            legend.append(f'<circle cx="6" cy="{y}" r="4" fill="{COLOURS[number % len(COLOURS)]}"/>')
+            legend.append(f'<circle cx="6" cy="{y}" r="4" fill="{SERIES_COLOURS[number % len(SERIES_COLOURS)]}"/>')
             legend.append(_text(18, y, name, anchor="start", most=60))
     whole = height + 40 + (18 * len(names) if legend else 0)
     left = WIDTH - PLOT_WIDTH - 40

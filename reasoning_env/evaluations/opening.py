@@ -6,31 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from ..records import DropReason, Problem, Prompt, Sampling, Timeouts, Verdict
-from ..rewards import AnswerScorer
+from ..records import DropReason, Problem, Prompt, Sampling, Timeouts
 from .folder import DEFAULT_FOLDER, open_folder
-from .problem_set import EvaluationSet
-from .protocol import DescribedSession, LimitedSettings, describe, identify, limit_sampling, own_limit
+from .protocol import EvaluatingSession, EvaluationSettings, describe, identify, limit_sampling, own_limit
 from .run import Completer, Evaluation, Evaluator
-
-
-class EvaluatingSession(DescribedSession, Protocol):
-    """A started `Session`, as an evaluation uses it."""
-
-    @property
-    def evaluation_set(self) -> EvaluationSet: ...
-    @property
-    def pool(self) -> AnswerScorer: ...
-    async def judge(self, problem: Problem, completions: Sequence[str], /) -> Sequence[Verdict]: ...
-
-
-class EvaluationSettings(LimitedSettings, Protocol):
-    """The settings of an evaluation that the core does not have."""
-
-    data_dir_to_save_evals: str | None
-    max_eval_workers: int
 
 
 @dataclass(frozen=True)

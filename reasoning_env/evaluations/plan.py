@@ -12,7 +12,7 @@ from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
 from ..records import LibraryInfo
 from ..settings import ReasoningSettings, fingerprint
-from .presets import FIRST_SEED, SIZE, Preset, PresetSet, load_preset
+from .presets import FIRST_SEED, PRESET_SIZE, Preset, PresetSet, load_preset
 from .problem_set import EvaluationSet
 
 
@@ -102,10 +102,10 @@ def plan_evaluation(
             setting="eval_preset",
             remedy="select others, or take the preset out",
         )
-    samples = settings.num_eval_samples_per_task or SIZE
-    if samples > SIZE:
+    samples = settings.num_eval_samples_per_task or PRESET_SIZE
+    if samples > PRESET_SIZE:
         raise ConfigError(
-            f"{preset.name} has {SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
+            f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
         )
     plan = EvaluationPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
@@ -145,8 +145,8 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: Evaluation
         yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
     if settings.eval_top_p != 0.95:
         yield f"top_p is {settings.eval_top_p:g}; the published runs have 0.95"
-    if plan.samples_per_task != SIZE:
-        yield f"{plan.samples_per_task} problems a task; the published scores are means over {SIZE}"
+    if plan.samples_per_task != PRESET_SIZE:
+        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
         yield f"this library lacks {', '.join(sorted(missing))}"

@@ -29,7 +29,7 @@ from .summary import SummaryRow
 
 logger = logging.getLogger(__name__)
 
-SIZE = 50
+PRESET_SIZE = 50
 """Problems of a task in the published sets."""
 FIRST_SEED = 45
 """Seed of a task's first problem in the published sets."""
@@ -148,7 +148,7 @@ class PresetSet(EvaluationSet):
         params = self._params.get(task, {})
         if facts(task).built_for_each_seed:
             request = ProblemRequest(
-                task, FIRST_SEED, params, as_is=True, item=number, dataset_size=SIZE, as_published=True
+                task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
             )
         else:
             request = ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)

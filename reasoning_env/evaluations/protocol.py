@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from ..prompts.thinking import Thinking
-from ..records import LibraryInfo, Sampling, Split
+from ..records import LibraryInfo, Problem, Sampling, Split, Verdict
+from ..rewards import AnswerScorer
 from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from .folder import MadeWith
 from .plan import EvaluationPlan
 from .presets import MAX_COMPLETION_TOKENS
+from .problem_set import EvaluationSet
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +25,8 @@ NO_LIMIT = 2**24
 """A limit of tokens above any server's: then a preset's budget is the only limit."""
 
 
-class DescribedSession(Protocol):
-    """The facts of a started `Session` that describe an evaluation."""
+class EvaluatingSession(Protocol):
+    """A started `Session`, as an evaluation uses it."""
 
     settings: ReasoningSettings
     thinking: Thinking
@@ -32,20 +34,28 @@ class DescribedSession(Protocol):
     @property
     def eval_plan(self) -> EvaluationPlan: ...
     @property
+    def evaluation_set(self) -> EvaluationSet: ...
+    @property
     def library(self) -> LibraryInfo: ...
+    @property
+    def pool(self) -> AnswerScorer: ...
     def system_prompt(self, split: Split = ...) -> str: ...
+    async def judge(self, problem: Problem, completions: Sequence[str], /) -> Sequence[Verdict]: ...
 
 
-class LimitedSettings(Protocol):
-    """Settings with a limit of tokens for prompt and completion together."""
+class EvaluationSettings(Protocol):
+    """The settings of an evaluation that the core does not have."""
 
     max_token_length: int
+    """Most tokens of prompt and completion together."""
+    max_eval_workers: int
+    data_dir_to_save_evals: str | None
 
     @property
     def model_fields_set(self) -> set[str]: ...
 
 
-def own_limit(settings: LimitedSettings) -> int | None:
+def own_limit(settings: EvaluationSettings) -> int | None:
     """Return `max_token_length` if the user set it, also to its default; None if the user did not."""
     return settings.max_token_length if "max_token_length" in settings.model_fields_set else None
 
@@ -75,7 +85,7 @@ def limit_sampling(
     return replace(sampling, token_limit=limit, max_completion_tokens=most), remarks
 
 
-def describe(session: DescribedSession, sampling: Sampling) -> str:
+def describe(session: EvaluatingSession, sampling: Sampling) -> str:
     """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
@@ -97,7 +107,7 @@ def describe(session: DescribedSession, sampling: Sampling) -> str:
 
 
 def identify(
-    session: DescribedSession,
+    session: EvaluatingSession,
     sampling: Sampling,
     *,
     model: str,

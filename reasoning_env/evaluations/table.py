@@ -19,7 +19,7 @@ COMPARABLE = "COMPARABLE TASKS"
 MOST = 20
 """Tasks that fit a screen."""
 UNKNOWN = "-"
-TASK = "TASK"
+TASK_HEADING = "TASK"
 RIGHT_INTERVAL = "RIGHT 95 %"
 TOKENS = "TOKENS"
 NOT_RIGHT = "NOT RIGHT"
@@ -38,7 +38,7 @@ def print_results(results: Results) -> None:
         if _room(columns) < 20:  # too narrow for the reasons in the last column
             columns.pop(dispensable, None)
     columns[NOT_RIGHT] = [_not_right(row, _room(columns)) for _, row in rows]
-    numbers = [name for name in columns if name not in (TASK, NOT_RIGHT)]
+    numbers = [name for name in columns if name not in (TASK_HEADING, NOT_RIGHT)]
     print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
     print("""
 SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: mean tokens of a completion
@@ -92,7 +92,7 @@ def _columns(rows: Sequence[tuple[str, SummaryRow]], repeats: int) -> dict[str, 
     """Return the cells of each column but the last, by its heading."""
     figures = [row for _, row in rows]
     columns = {
-        TASK: [name for name, _ in rows],
+        TASK_HEADING: [name for name, _ in rows],
         "N": [str(row["problems"]) for row in figures],
         "SCORE": [_number(row.get("mean_score")) for row in figures],
         "95 %": [_interval(row.get("mean_score_interval")) for row in figures],
@@ -141,7 +141,7 @@ def _print_published(results: Results, overall: SummaryRow, published: Mapping[s
     ]
     columns = [headings[model] for model in shown]
     print()
-    print_table([TASK, "YOURS", *columns], cells, numbers=["YOURS", *columns])
+    print_table([TASK_HEADING, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
 YOURS: the library's own score (plain verifier, last answer), as published
 {COMPARABLE}: the tasks with the published questions and scoring; published models are sorted by this score

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow
 import ray.data
 
-from ..data.problems import COLUMNS, ProblemForm, Wanted, problems
+from ..data.problems import PROBLEM_COLUMNS, ProblemForm, Wanted, problems
 from ..data.tables import BLOCK, arrow_schema
 from ..data.verdicts import ADDED, SEVERAL, SINGLE, verdicts
 from ..records import Problem
@@ -55,7 +55,7 @@ class MakeProblems(_JudgingActor):
 
     async def __call__(self, batch: pyarrow.Table) -> AsyncIterator[pyarrow.Table]:
         session = await self._started()
-        schema = arrow_schema(COLUMNS[self._form])
+        schema = arrow_schema(PROBLEM_COLUMNS[self._form])
         for part in batch["part"].to_pylist():
             block: list[dict[str, Any]] = []
             async for row in problems(session, replace(self._wanted, part=part), form=self._form):
@@ -94,7 +94,12 @@ def _plain(value: Any) -> Any:
 
 
 def problem_rows(
-    settings: ReasoningSettings, wanted: Wanted, *, parts: int, form: ProblemForm = ProblemForm.ROWS, **options: Any
+    settings: ReasoningSettings,
+    wanted: Wanted,
+    *,
+    parts: int,
+    form: ProblemForm = ProblemForm.ROWS,
+    **options: Any,
 ) -> ray.data.Dataset:
     """Return a data set with the rows of `problems`, made in so many parts. `options` are those of `map_batches`.
 

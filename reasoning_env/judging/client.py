@@ -21,7 +21,7 @@ from ..runtime.retries import pauses
 if TYPE_CHECKING:
     import aiohttp
 
-TOKEN = "REASONING_JUDGE_TOKEN"
+TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
 NOT_GENERATED_KIND = "not_generated"
 """The `kind` of a refusal for a problem that cannot be generated, though its reference is sound."""
 _JSON = {"Content-Type": "application/json"}
@@ -80,7 +80,7 @@ class JudgeClient:
         if self._http is not None:
             await self._http.close()
 
-    async def _ask(self, body: bytes) -> _Reply:
+    async def _ask(self, body: bytes) -> _JudgeReply:
         import aiohttp
 
         if self._http is None:
@@ -92,9 +92,9 @@ class JudgeClient:
             content: object = None
             with contextlib.suppress(ValueError, RecursionError):
                 content = await reply.json(content_type=None)
-            return _Reply(reply.status, reply.headers.get("Retry-After"), content)
+            return _JudgeReply(reply.status, reply.headers.get("Retry-After"), content)
 
-    def _verdicts(self, reply: _Reply, count: int) -> list[Verdict]:
+    def _verdicts(self, reply: _JudgeReply, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
         if reply.status == 413 or reply.kind == NOT_GENERATED_KIND:  # of this group alone: other groups may be judged
             raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
@@ -111,7 +111,7 @@ class JudgeClient:
         return verdicts
 
 
-class _Reply:
+class _JudgeReply:
     """A reply; `content` is any JSON value, or None for a body that is not JSON."""
 
     def __init__(self, status: int, retry_after: str | None, content: object) -> None:
@@ -153,7 +153,7 @@ def _read_verdict(row: Any) -> Verdict:
 
 def judge_token() -> str | None:
     """Return the token of server and clients, from the environment; None without one. Raises ConfigError."""
-    token = os.environ.get(TOKEN) or None
+    token = os.environ.get(TOKEN_VARIABLE) or None
     if token is not None:
         check_token(token)
     return token
@@ -164,6 +164,6 @@ def check_token(token: str) -> None:
     if token != token.strip() or not token.isprintable():
         raise ConfigError(
             "the token has blanks or line ends at its ends, or control characters, which HTTP does not carry",
-            setting=TOKEN,
+            setting=TOKEN_VARIABLE,
             remedy="remove them; $(cat FILE) in a shell leaves out the line end of a file",
         )

@@ -66,7 +66,7 @@ async def check_own_tasks(
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """What came of a task. A `sandbox_fault` counts where nothing else is wrong: outside, its cause may be plainer."""
 
     fault: str | None = None
@@ -74,22 +74,22 @@ class Tried:
     is_repeatable: bool = True
 
 
-async def _try(task: str, params: Mapping[str, Any], workers: Workers) -> Tried:
+async def _try(task: str, params: Mapping[str, Any], workers: Workers) -> TrialResult:
     spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
     try:
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=CPU_S) for _ in range(2)]
         is_repeatable = again.question == problem.question
         if problem.answer is None:
-            return Tried(is_repeatable=is_repeatable)
+            return TrialResult(is_repeatable=is_repeatable)
         [verdict] = await workers.score(problem, [problem.answer])
     except (GenerationError, ScoringError) as error:
-        return Tried(str(error))
+        return TrialResult(str(error))
     if verdict.reason is Reason.SCORED:
-        return Tried(is_repeatable=is_repeatable)
+        return TrialResult(is_repeatable=is_repeatable)
     fault = f"{task}: its verifier fails at its own answer in the sandbox ({verdict.reason})"
     if verdict.reason is not Reason.VERIFIER_ERROR:
-        return Tried(fault)
-    return Tried(
+        return TrialResult(fault)
+    return TrialResult(
         sandbox_fault=f"{fault}, where it may read no file but the packages that Python imports, write none, and start "
         "no process",
         is_repeatable=is_repeatable,

@@ -25,7 +25,7 @@ from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 MAX_LENGTH = 65_536
 """Most characters of a reference. A composite of all tasks, the longest that the library needs, takes 2,800."""
-MAX_DEPTH = 32
+MAX_PARAMS_DEPTH = 32
 """How deep parameters may be nested. Those of a composite have three levels, and four with a list in them."""
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -61,7 +61,7 @@ def maker(release: str) -> str:
 
 def _read_params(text: str) -> dict[str, Any]:
     """Return the parameters of a reference. Raises ValueError."""
-    too_deep = f"parameters are nested at most {MAX_DEPTH} levels deep"
+    too_deep = f"parameters are nested at most {MAX_PARAMS_DEPTH} levels deep"
     try:
         params = json.loads(text)
     except RecursionError:
@@ -69,7 +69,7 @@ def _read_params(text: str) -> dict[str, Any]:
     if not isinstance(params, dict):
         raise ValueError("parameters are a JSON object")
     level: list[Any] = [params]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_PARAMS_DEPTH):
         containers = [value for value in level if isinstance(value, dict | list)]
         level = [item for value in containers for item in (value.values() if isinstance(value, dict) else value)]
     if any(isinstance(value, dict | list) for value in level):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..records import Prompt
 from .chat_templates import probe_template
 from .messages import Messages, Tokenizer
-from .thinking import AUTO, choose_thinking
+from .thinking import AUTO_FORMAT, choose_thinking
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class ChatFormat:
         *,
         template: str | None = None,
         template_options: Mapping[str, Any] | None = None,
-        thinking: str = AUTO,
+        thinking: str = AUTO_FORMAT,
     ) -> None:
         probed = probe_template(tokenizer, name, template, template_options or {})
         vocabulary = tokenizer.get_vocab()

@@ -32,7 +32,7 @@ PROBE_QUESTION = "probe-of-the-question"
 PROBE_REPLY = "probe-of-the-reply"
 SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
 USER = {"role": "user", "content": PROBE_QUESTION}
-REPLY = {"role": "assistant", "content": PROBE_REPLY}
+PROBE_TURN = {"role": "assistant", "content": PROBE_REPLY}
 """The turns of the probe. None of their texts is part of another, so that each can be counted in a prompt."""
 
 
@@ -159,8 +159,8 @@ def _find_fault_of_end(layout: ChatLayout, prompt: str) -> str | None:
     """
     try:
         ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
-        replied = layout.render((SYSTEM, USER, REPLY), add_generation_prompt=False)
-        asked_again = layout.render((SYSTEM, USER, REPLY, USER), add_generation_prompt=False)
+        replied = layout.render((SYSTEM, USER, PROBE_TURN), add_generation_prompt=False)
+        asked_again = layout.render((SYSTEM, USER, PROBE_TURN, USER), add_generation_prompt=False)
     except Exception:  # some templates take no replies; the question alone was checked before
         return None
     before, reply, after = replied.partition(PROBE_REPLY)
@@ -193,9 +193,9 @@ def _find_ending(layout: ChatLayout) -> list[int]:
     if layout.formats_itself:
         return fallback
     try:
-        tail = layout.render((USER, REPLY), add_generation_prompt=False).rpartition(PROBE_REPLY)[2]
+        tail = layout.render((USER, PROBE_TURN), add_generation_prompt=False).rpartition(PROBE_REPLY)[2]
         if not tail.strip():
-            next_turn = layout.render((USER, REPLY, USER), add_generation_prompt=False)
+            next_turn = layout.render((USER, PROBE_TURN, USER), add_generation_prompt=False)
             tail = next_turn.rpartition(PROBE_REPLY)[2].lstrip()
     except Exception:  # some templates take no replies
         return fallback

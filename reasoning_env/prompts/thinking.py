@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-AUTO = "auto"
+AUTO_FORMAT = "auto"
 NONE = "none"
 
 
@@ -65,7 +65,7 @@ FORMATS = (
     _tags("reasoning", "reasoning"),
 )
 """The known formats. docs/models.md quotes how each family of models writes."""
-NAMES = (AUTO, NONE, *(thinking_format.name for thinking_format in FORMATS))
+NAMES = (AUTO_FORMAT, NONE, *(thinking_format.name for thinking_format in FORMATS))
 
 
 class Thinking:
@@ -100,7 +100,7 @@ TAGS = Thinking(FORMATS[:1])
 
 def choose_thinking(setting: str, known: Collection[ThinkingFormat] = ()) -> Thinking:
     """Return the formats of the setting `thinking`; `auto` takes `<think>` and the formats `known` to the model."""
-    if setting != AUTO:
+    if setting != AUTO_FORMAT:
         return named_thinking([setting])
     names = {"think", *(thinking_format.name for thinking_format in known)}
     return named_thinking(names)

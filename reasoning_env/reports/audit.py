@@ -21,7 +21,7 @@ DEFAULTS = "defaults"
 """The name, among levels, of the library's own parameters."""
 
 
-class Result(StrEnum):
+class AuditOutcome(StrEnum):
     """The result of a task at a level."""
 
     PASSES = "passes"
@@ -104,27 +104,27 @@ def read_report(path: Path) -> Report:
     return report
 
 
-def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> Result:
+def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
     """Return the result of a task at a level. Tasks of `left_out` are known to fail, and training leaves them out."""
     if not audit.items:
-        return Result.NOT_PROBED
+        return AuditOutcome.NOT_PROBED
     if audit.faults:
         is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
-        return Result.GIVES_AWAY if is_known or audit.task in left_out else Result.FAILS
-    return Result.PASSES
+        return AuditOutcome.GIVES_AWAY if is_known or audit.task in left_out else AuditOutcome.FAILS
+    return AuditOutcome.PASSES
 
 
-def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result], *, fails: bool) -> str:
+def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, AuditOutcome], *, fails: bool) -> str:
     """Return one line: whether the audit `fails`, and the tasks over their bound with the worst fault of each."""
     outcome = "failed" if fails else "passed"
-    over = [audit for audit in audits if results[audit.name] is Result.FAILS]
+    over = [audit for audit in audits if results[audit.name] is AuditOutcome.FAILS]
     if over:
         return f"audit {outcome}: {'; '.join(map(_describe_faults, over))}"
     counts = Counter(results.values())
-    passed = f"{counts[Result.PASSES]} of {len(audits)} tasks and levels"
+    passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
     told = f"{passed} pay a policy without reasoning no more than the bound"
-    if counts[Result.GIVES_AWAY]:
-        told += f", and {counts[Result.GIVES_AWAY]} give the answer away"
+    if counts[AuditOutcome.GIVES_AWAY]:
+        told += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
     return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
 
 
@@ -146,7 +146,7 @@ def findings_line(findings: Sequence[Finding]) -> str:
 
 def make_report(
     audits: Sequence[TaskAudit],
-    results: Mapping[str, Result],
+    results: Mapping[str, AuditOutcome],
     library: LibraryInfo,
     findings: Sequence[Finding] = (),
     *,
@@ -159,7 +159,7 @@ def make_report(
         "seed": seed,
         "library": {"version": library.version, "path": library.path},
         "modules": dict(library.modules),
-        "failed": [name for name, result in results.items() if result is Result.FAILS],
+        "failed": [name for name, result in results.items() if result is AuditOutcome.FAILS],
         "findings": [finding_row(finding) for finding in worst_first(findings)],
         "audits": [
             {

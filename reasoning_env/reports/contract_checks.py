@@ -18,17 +18,17 @@ from ..problems.references import Reference
 from ..records import Problem, Verdict
 from ..verifiers.shortcuts import last_grid
 from ..workers.watch import CANARY, EXECUTED, Watched
-from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding
+from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduction
 from .probe_findings import DEFECTS_OF_REASONS, GOLD_SCORE
 from .question_checks import Remark, contradictions, giveaways
-from .verifier_probes import CELL, GENERATION_CPU_S, ProbedAnswer, Setting, perturb, reference_answer
+from .verifier_probes import ANSWER_CELL, GENERATION_CPU_S, AuditTarget, ProbedAnswer, perturb, reference_answer
 
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
 
 One, two and four find the same over reasoning-gym, RLVE-Gym and the planted defects. A random tie needs luck on one.
 """
-ROUNDING = 1e-6
+SCORE_ROUNDING = 1e-6
 """Scores that differ by no more are equal."""
 CANARIES: Mapping[str, str] = {
     "a name": CANARY,
@@ -78,8 +78,8 @@ class ContractCheck:
     """
 
     pools: WatchedPools
-    setting: Setting
-    commands: Commands
+    setting: AuditTarget
+    commands: Reproduction
     makes_problems: bool = True
     is_isolated: bool = False
 
@@ -169,7 +169,7 @@ class ContractCheck:
         if raw is not None and not 0.0 <= raw <= 1.0:
             detail = f"the verifier returns {raw:g}"
             yield self._finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer, raw)
-        if raw is not None and again is not None and abs(raw - again) > ROUNDING:
+        if raw is not None and again is not None and abs(raw - again) > SCORE_ROUNDING:
             detail = f"two equal calls return {raw:g} and {again:g}"
             yield self._finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
 
@@ -181,7 +181,7 @@ class ContractCheck:
             return
         for answer, verdict in verdicts.items():
             raw = _raw(verdict)
-            if raw is not None and raw > right + ROUNDING:
+            if raw is not None and raw > right + SCORE_ROUNDING:
                 detail = f"another answer earns {raw:g}, the right one {right:g}"
                 yield self._finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
         before = right
@@ -191,7 +191,7 @@ class ContractCheck:
                 return
             if raw <= 0.0:  # the cells may break a rule of the form, such as that of a permutation
                 continue
-            if raw > before + ROUNDING:
+            if raw > before + SCORE_ROUNDING:
                 detail = f"step {count + 1} of wrong cells earns {raw:g}, the step before, with fewer, {before:g}"
                 yield self._finding(Defect.CREDIT_NOT_MONOTONE, detail, problem, answer, raw, before)
             before = raw
@@ -202,18 +202,18 @@ class ContractCheck:
             answer: raw
             for answer, verdict in verdicts.items()
             if (raw := _raw(verdict)) is not None
-            and abs(raw - (verdict.parts or {}).get(Watched.AGAIN, raw)) <= ROUNDING
+            and abs(raw - (verdict.parts or {}).get(Watched.AGAIN, raw)) <= SCORE_ROUNDING
         }
         # In the other order: a verifier that remembers answers scores differently then.
         backward = [*reversed(steady.items())]
         others = await self.pools.other_hash_seed.score(problem, [answer for answer, _ in backward])
         for (answer, raw), verdict in zip(backward, others, strict=True):
             other = _raw(verdict)
-            if other is None or abs(other - raw) <= ROUNDING:
+            if other is None or abs(other - raw) <= SCORE_ROUNDING:
                 continue
             [like] = await (await self.pools.third()).score(problem, [answer])
             third = _raw(like)
-            if third is None or abs(third - raw) > ROUNDING:
+            if third is None or abs(third - raw) > SCORE_ROUNDING:
                 detail = f"two processes score {raw:g} and {other if third is None else third:g}"
                 return [self._finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, third)]
             if not self.is_isolated:
@@ -312,7 +312,7 @@ def wrong_cells(answer: str) -> list[str]:
     is_board = len(lines) >= 2 and len(last_grid(text)) == len(lines)
     if not is_board and not (text.startswith("[") and text.endswith("]")):
         return []
-    cells = [*CELL.finditer(answer)]
+    cells = [*ANSWER_CELL.finditer(answer)]
     contents = sorted({cell[0] for cell in cells})
     if len(contents) < 2:
         return []

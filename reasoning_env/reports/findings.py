@@ -233,7 +233,7 @@ Reproduce = Callable[[Problem, str], str]
 
 
 @dataclass(frozen=True)
-class Commands:
+class Reproduction:
     """What makes the commands that show findings again.
 
     `score` scores an answer as the audited rewards do, and `audit` repeats the audit of the task. The others are None
@@ -259,7 +259,7 @@ class Commands:
         return self.audit if make is None else make(problem, answer)
 
 
-def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any], audit: str) -> Commands:
+def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any], audit: str) -> Reproduction:
     """Return commands of this program, with the options under which the audit ran.
 
     `params` are the parameters that the user set for the task.
@@ -276,10 +276,10 @@ def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any]
             words += ["--params", json.dumps(dict(params), default=str)]
         return f"{program} {' '.join(map(shell_word, [*words, *options]))}"
 
-    return Commands(_short(score, audit), audit)
+    return Reproduction(_short(score, audit), audit)
 
 
-def library_commands(audit: str) -> Commands:
+def library_commands(audit: str) -> Reproduction:
     """Return commands of the library alone, for problems as the library makes them."""
 
     def score(problem: Problem, answer: str) -> str:
@@ -293,10 +293,10 @@ def library_commands(audit: str) -> Commands:
         line = _python(problem, "print(d[0])")
         return f"for s in 0 1; do PYTHONHASHSEED=$s {line}; done"
 
-    return Commands(_short(score, audit), audit, _short(score, audit), _short(after_json, audit), two_hash_seeds)
+    return Reproduction(_short(score, audit), audit, _short(score, audit), _short(after_json, audit), two_hash_seeds)
 
 
-def function_commands(function: str, file: str, before: str, after: str, audit: str) -> Commands:
+def function_commands(function: str, file: str, before: str, after: str, audit: str) -> Reproduction:
     """Return commands that call a score function of the user, `MODULE:NAME`, with a row of a file of JSON lines.
 
     `before` and `after` stand around the answer in a completion.
@@ -311,7 +311,7 @@ def function_commands(function: str, file: str, before: str, after: str, audit: 
         code = f"import json; {found}; {row}; print(score({before + answer + after!r}, **row))"
         return f"python -c {shell_word(code)}"
 
-    return Commands(_short(score, audit), audit, _short(score, audit))
+    return Reproduction(_short(score, audit), audit, _short(score, audit))
 
 
 def _is_read(answer: str) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from ..records import Reason
 from ..verifiers.partial_credit import FORM_SCORE
 from ..verifiers.shortcuts import LAYOUTS
-from .findings import MAX_ANSWER, MEANINGS, Commands, Defect, Finding, Severity
+from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduction, Severity
 from .question_checks import MANY
 from .verifier_probes import (
-    CONSTANTS,
+    CONSTANT_ANSWERS,
     GARBAGE,
     HEDGES,
     REPETITIONS,
@@ -35,7 +35,7 @@ DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
 """The defect of each way in which an answer ends a worker. Errors are looked at again by the watch."""
 
 
-def findings_of(audit: TaskAudit, commands: Commands, left_out: Container[str] = ()) -> list[Finding]:
+def findings_of(audit: TaskAudit, commands: Reproduction, left_out: Container[str] = ()) -> list[Finding]:
     """Return the findings of a task at a level, one for each defect: the answer that shows the defect best.
 
     Where a task of `left_out`, which training leaves out, pays policies without reasoning, the severity is low.
@@ -66,7 +66,7 @@ def defect_of(probe: str) -> Defect:
         return Defect.REPETITION_PAID
     if probe == Probe.BEST_SPLIT:
         return Defect.GIVES_ANSWER_AWAY
-    if probe in CONSTANTS or probe in (Probe.BEST_CONSTANT, Probe.NEIGHBOUR, Probe.ALL_OPTIONS):
+    if probe in CONSTANT_ANSWERS or probe in (Probe.BEST_CONSTANT, Probe.NEIGHBOUR, Probe.ALL_OPTIONS):
         return Defect.CONSTANT_PAID
     if probe in LAYOUTS:
         return Defect.LAYOUT_PAID
@@ -75,7 +75,7 @@ def defect_of(probe: str) -> Defect:
     return Defect.WRONG_ABOVE_RIGHT if probe == Probe.PERTURBED else Defect.GOLD_NOT_PAID
 
 
-def _findings(audit: TaskAudit, commands: Commands) -> Iterator[Finding]:
+def _findings(audit: TaskAudit, commands: Reproduction) -> Iterator[Finding]:
     def finding(defect: Defect, example: ProbedAnswer | None, detail: str, severity: Severity | None = None) -> Finding:
         severity = severity or MEANINGS[defect].severity
         if example is None or example.verdict.answer is None:

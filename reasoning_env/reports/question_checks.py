@@ -31,7 +31,7 @@ INTEGER = re.compile(SAID + r"\b(?:a|an|one|single|as an?) (?:single )?(?:intege
 ONE_WORD = re.compile(SAID + r"\b(?:one|a single) word\b", re.IGNORECASE)
 UPPER = re.compile(SAID + r"\b(?:in|use|only|all) (?:upper ?case|capital letters)\b", re.IGNORECASE)
 LOWER = re.compile(SAID + r"\b(?:in|use|only|all) (?:lower ?case|small letters)\b", re.IGNORECASE)
-NUMBER = re.compile(r"-?\d+(?:\.(\d+))?")
+STATED_NUMBER = re.compile(r"-?\d+(?:\.(\d+))?")
 WHOLE = re.compile(r"[-+]?\d+")
 
 
@@ -86,7 +86,7 @@ def _decimals(answered: Sequence[tuple[Problem, str]]) -> Iterator[Remark]:
     used: defaultdict[int, list[tuple[Problem, int]]] = defaultdict(list)
     for problem, answer in answered:
         asked = DECIMALS.search(problem.question)
-        numbers = NUMBER.findall(answer)
+        numbers = STATED_NUMBER.findall(answer)
         if asked is not None and any(numbers):
             places = WORDS.get(asked[1].casefold()) or int(asked[1])
             used[places].append((problem, max(map(len, numbers))))

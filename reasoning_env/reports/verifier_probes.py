@@ -26,7 +26,7 @@ from ..problems.sampling import evaluation_spec
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..verifiers.options import option
 from ..verifiers.partial_credit import FORM_SCORE
-from ..verifiers.shortcuts import NUMBER, copies, filled_boards, fragments, layouts, turned_fills
+from ..verifiers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 
 GENERATION_CPU_S = 20.0
 """Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""
@@ -43,9 +43,9 @@ The count of `and` in `knights_knaves`, worth 0.42 over a bound of 0.40, earned 
 """
 LONG_BYTES = 20_000
 """Length of the longest probes: the default of `max_answer_bytes`, the longest answer that reaches a verifier."""
-CELL = re.compile(r"[^\s,\[\]()\"'|]+")
+ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
-CONSTANTS: Mapping[str, str] = {
+CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
     "a dot": ".",
     "a dash": "-",
@@ -266,7 +266,7 @@ class TaskAudit:
 
 
 @dataclass(frozen=True)
-class Setting:
+class AuditTarget:
     """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems.
 
     `as_is` takes problems as the library makes them, those too that would not be served. `between` stands between two
@@ -286,7 +286,7 @@ class Setting:
 
 
 async def audit_task(
-    workers: Workers, setting: Setting, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
+    workers: Workers, setting: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
     """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
 
@@ -309,7 +309,7 @@ async def audit_task(
     return replace(audit, failures=failures, problems=problems)
 
 
-async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
+async def _probe(workers: Workers, setting: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
     """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
 
     def is_probed(probe: str) -> bool:
@@ -441,7 +441,7 @@ def count_surface(question: str) -> list[float]:
     text = question.casefold()
     words = question.split()
     lines = question.strip().splitlines() or [""]
-    numbers = [*map(float, NUMBER.findall(question))] or [0.0]
+    numbers = [*map(float, SHOWN_NUMBER.findall(question))] or [0.0]
     sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]
     doubled = len(re.findall(r"(?=(\S)\s?\1)", question))  # two equal marks side by side
     marks = [text.count(sign.casefold()) for sign in signs]
@@ -499,7 +499,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
     """
     oracles = [reference_answer(problem) for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
-    shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANTS}
+    shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANT_ANSWERS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
         # The shortest text that names all options: some verifiers pay by the share of the text that is right.
         shared[Probe.ALL_OPTIONS] = " ".join(different)
@@ -553,7 +553,7 @@ def wrong_answers(answer: str) -> dict[str, str]:
     """
     text = answer.strip()
     wrong: dict[str, str] = {}
-    if NUMBER.fullmatch(text) and float(text):
+    if SHOWN_NUMBER.fullmatch(text) and float(text):
         wrong[Probe.OTHER_SIGN] = text[1:] if text[0] == "-" else f"-{text.removeprefix('+')}"
         digits = text.lstrip("+-")
         if digits.isdecimal() and len(digits) > 2:
@@ -573,7 +573,7 @@ def list_cells(text: str) -> list[re.Match[str]]:
     """Return the cells of a list in brackets, without lists in it; [] for another text or fewer than two cells."""
     if not (text.startswith("[") and text.endswith("]")) or text.count("[") > 1:
         return []
-    cells = [*CELL.finditer(text)]
+    cells = [*ANSWER_CELL.finditer(text)]
     return cells if len(cells) > 1 else []
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-PIECE_BYTES = 1 << 16
+TEXT_PIECE_BYTES = 1 << 16
 """Bytes of a text, or of blanks, that are read at a time."""
 
 _BLANKS = re.compile(rb"[ \t\n\r]*+")
@@ -66,7 +66,7 @@ class _JsonText:
         """Skip blanks, and return the next byte without reading it; empty at the end."""
         end = self._position
         while self._position == end:
-            end += PIECE_BYTES
+            end += TEXT_PIECE_BYTES
             blanks = _BLANKS.match(self._body, self._position, end)
             assert blanks is not None  # the pattern matches nothing too
             self._position = blanks.end()
@@ -152,7 +152,7 @@ class _JsonText:
 
     def _piece_end(self, start: int) -> int:
         """Return where a piece of text ends at the latest: after a whole character of UTF-8."""
-        end = start + PIECE_BYTES
+        end = start + TEXT_PIECE_BYTES
         if end >= len(self._body):
             return len(self._body)
         while end > start and self._body[end] & 0xC0 == 0x80:

@@ -18,11 +18,11 @@ from ..records import ProblemRequest
 from .contract import Answers, DetailedAnswers, Generated, Source, SourceTask
 from .modules import TaskModuleError, import_module, read_paths
 
-TASK = "score"
+SCORE_TASK = "score"
 """Stands for the task of a row, which has none."""
-MAX_PARTS = 32
+MAX_VERDICT_PARTS = 32
 """Further numbers of a verdict."""
-MAX_NAME = 60
+MAX_PART_NAME = 60
 """Characters of the name of a further number. The reply of a worker has room for MAX_PARTS such names in any script."""
 
 
@@ -142,11 +142,11 @@ def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
         number = as_number(value)
         if number is None or not math.isfinite(number):
             raise ScoreError(f"{_short(name)} of the mapping is {_short(value)}, which is no finite number")
-        if not isinstance(name, str) or len(name) > MAX_NAME:
-            raise ScoreError(f"the name {_short(name)} is no text of at most {MAX_NAME} characters")
+        if not isinstance(name, str) or len(name) > MAX_PART_NAME:
+            raise ScoreError(f"the name {_short(name)} is no text of at most {MAX_PART_NAME} characters")
         parts[name] = number
-    if len(parts) > MAX_PARTS:
-        raise ScoreError(f"the mapping has {len(parts)} numbers besides `score`, over {MAX_PARTS}")
+    if len(parts) > MAX_VERDICT_PARTS:
+        raise ScoreError(f"the mapping has {len(parts)} numbers besides `score`, over {MAX_VERDICT_PARTS}")
     return parts
 
 

@@ -25,7 +25,7 @@ from ..runtime.text import visible
 MAX_BYTES = 256 * 2**20
 """Longest line and longest JSON file that are read. The longest ordinary line has about 80 MB: `process` with 64
 completions of 32,000 tokens, each token with its mask and its log-probability."""
-MAX_DEPTH = 64
+MAX_JSON_DEPTH = 64
 """Deepest nesting of free JSON. Python writes and compares values of some hundred levels only."""
 
 KINDS = {
@@ -40,12 +40,12 @@ def _check_depth(value: Any) -> Any:
     if not isinstance(value, (dict, list)):
         return value
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_JSON_DEPTH):
         containers = [item for item in level if isinstance(item, (dict, list))]
         if not containers:
             return value
         level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
-    raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
+    raise ValueError(f"is nested more than {MAX_JSON_DEPTH} levels deep")
 
 
 # Neither `true` nor a number in quotes counts as a number.

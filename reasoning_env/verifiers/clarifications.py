@@ -154,7 +154,7 @@ FITTING_WORD = (
 MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so that the last column comes first"}
 DATES = "Dates are written month/day/year."
 SECONDS = "Leave out the seconds that remain."
-STEPS = "Each step goes up, down, left or right."
+GRID_STEPS = "Each step goes up, down, left or right."
 EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
 LIGHT = "A button that names a color can be pressed only while the light has that color."
 SEVERAL_PREMISES = (
@@ -227,8 +227,8 @@ CLARIFICATIONS: Mapping[str, Clarification] = {
     ),
     "maze": Clarification(
         "whether steps may be diagonal",
-        STEPS,
-        _replace("number of steps to reach the goal?", f"number of steps to reach the goal? {STEPS}"),
+        GRID_STEPS,
+        _replace("number of steps to reach the goal?", f"number of steps to reach the goal? {GRID_STEPS}"),
     ),
     "pool_matrix": Clarification(
         "whether incomplete regions at the edges count",

@@ -72,7 +72,7 @@ OTHER_CONTENT = re.compile(
     re.IGNORECASE,
 )
 """A denial, an alternative or a sign that makes another answer of the right one beside it. An arrow is no such sign."""
-NUMBERS = re.compile(r"[-+]?[\d.,]*\d")
+NUMBER_TEXT = re.compile(r"[-+]?[\d.,]*\d")
 
 
 def stands_beside_another(task: str, answer: str, entry: Entry) -> bool:
@@ -93,8 +93,8 @@ def says_otherwise(answer: str, right: str) -> bool:
     before, _, after = answer.partition(right)
     if OTHER_CONTENT.search(f"{before} {after}"):
         return True
-    if NUMBERS.fullmatch(right):
-        return any(_value(number) != _value(right) for number in NUMBERS.findall(answer))
+    if NUMBER_TEXT.fullmatch(right):
+        return any(_value(number) != _value(right) for number in NUMBER_TEXT.findall(answer))
     return re.search(r"\d", before + after) is not None
 
 
@@ -183,7 +183,7 @@ def _exact_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 ANGLE = re.compile(r"\s*([^\s\u00b0]+)\s*(?:\u00b0|\\circ|\^\\circ|degrees?)?\s*")
-POINT = re.compile(r"\s*(?P<bracket>\()?(?P<x>[^(),]+),(?P<y>[^(),]+)(?(bracket)\))\s*")
+PLANE_POINT = re.compile(r"\s*(?P<bracket>\()?(?P<x>[^(),]+),(?P<y>[^(),]+)(?(bracket)\))\s*")
 ANGLE_PLACES = 2
 """Decimals of an expected angle: the question asks for three, the library expects two."""
 PLACES = 3
@@ -200,8 +200,8 @@ def _exact_geometry(answer: str, entry: Entry, dataset: Dataset, score: float) -
             exact = Fraction(metadata["angle_ABC_degrees"])
             return angle is not None and _is_measured(angle[1], right.rstrip("\u00b0"), exact, ANGLE_PLACES)
         case "orthocenter":
-            point = POINT.fullmatch(answer)
-            expected = POINT.fullmatch(right)
+            point = PLANE_POINT.fullmatch(answer)
+            expected = PLANE_POINT.fullmatch(right)
             if point is None or expected is None:
                 return False
             terms = zip(point.group("x", "y"), expected.group("x", "y"), map(Fraction, metadata["ortho"]), strict=True)
@@ -467,7 +467,7 @@ def _exact_formula(answer: str, entry: Entry, dataset: Dataset, score: float) ->
 
 
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
-NAME = re.compile(r"[A-Za-z_]\w*")
+EXPRESSION_NAME = re.compile(r"[A-Za-z_]\w*")
 """A name in an expression: of a variable, or of a function, which has a parenthesis behind it."""
 PARENTHESIS = re.compile(r"\s*\(")
 
@@ -477,7 +477,8 @@ def _exact_integral(answer: str, entry: Entry, dataset: Dataset, score: float) -
     if score < 1.0:
         return False
     variable = str(entry["metadata"]["variable"])
-    names = {name[0] for name in NAME.finditer(answer) if not PARENTHESIS.match(answer, name.end())} - {variable}
+    found = EXPRESSION_NAME.finditer(answer)
+    names = {name[0] for name in found if not PARENTHESIS.match(answer, name.end())} - {variable}
     return all(CONSTANT.fullmatch(name) and name.casefold() != variable.casefold() for name in names)
 
 

@@ -21,16 +21,14 @@ from .entries import Entry
 from .grammars.expressions import evaluate_exactly, parse_expression
 from .grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
 from .moves import single_button_plans
-from .right_answers import moments
-from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, turned_fills
+from .right_answers import MAX_TERMS, moments
+from .shortcuts import SHOWN_NUMBER, copies, filled_boards, has_one_blank, last_grid, turned_fills
 from .unstable_programs import UNSTABLE_PROGRAMS, digest, shown_program
 
 MANY_CELLS = 16
 """Cells of the smallest answer in which equal cells are a flaw."""
 MAX_GUESSES = 0.2
 """The largest share of simple formulas that premises may imply, in [0, 1]."""
-MAX_TERMS = 10_000
-"""Numbers, operators and parentheses of an expression; the longest of `basic_arithmetic` has some hundred."""
 FACTORS = range(-3, 4)
 """Factors of the numbers in a rule that a reader of a sequence may find."""
 MARKS_OF_A_RECTANGLE = 80
@@ -145,7 +143,7 @@ def _ends_without_xor(entry: Entry) -> bool:
 
 def _names_one_number_twice(entry: Entry) -> bool:
     """Find questions whose first two numbers are equal, so that the solver need not choose between them."""
-    first, second = NUMBER.findall(str(entry["question"]))[:2]
+    first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
 
 
@@ -287,7 +285,7 @@ def _is_shortest(entry: Entry) -> bool:
 
 
 def _repeats_a_number(entry: Entry) -> bool:
-    return str(entry["answer"]) in NUMBER.findall(str(entry["question"]))
+    return str(entry["answer"]) in SHOWN_NUMBER.findall(str(entry["question"]))
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
@@ -295,7 +293,7 @@ def _obeys_another_rule(entry: Entry) -> bool:
 
     Such as -1, 1, 0, 1, 1, 2, where the sum of two numbers goes on with 3, and the library with 5: it squares first.
     """
-    shown = [int(number) for number in NUMBER.findall(str(entry["question"]))]
+    shown = [int(number) for number in SHOWN_NUMBER.findall(str(entry["question"]))]
     terms = list(zip(shown, shown[1:], shown[2:], strict=False))
     rules = [(p, q) for p in FACTORS for q in FACTORS if q and all(p * b + q * a == c for a, b, c in terms)]
     return len(terms) > 1 and any(p * shown[-1] + q * shown[-2] != int(entry["answer"]) for p, q in rules)
@@ -552,4 +550,4 @@ def same_content(text: str, answer: str) -> bool:
 
 def _cells(text: str) -> Iterator[object]:
     for match in re.finditer(r"[^\s,;|\[\](){}'\"]+", text):
-        yield float(match[0]) if NUMBER.fullmatch(match[0]) else match[0]
+        yield float(match[0]) if SHOWN_NUMBER.fullmatch(match[0]) else match[0]

@@ -11,13 +11,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-TOKEN = re.compile(
+LITERAL_TOKEN = re.compile(
     r"\s*(?:(?P<string>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.+-])"
     r"|(?P<name>[A-Za-z]+)|(?P<sign>[\[\](){},:]))",
     re.ASCII,
 )
 JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,200})(?:\.\d{1,200})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
-CONSTANTS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+NAMED_LITERALS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 OPENING = {"(": "[", "[": "[", "{": "{"}
 CLOSING = {")": "]", "]": "]", "}": "}"}
 
@@ -58,7 +58,7 @@ def _as_json(text: str) -> str:
     parts: list[str] = []
     position = 0
     while position < len(text):
-        match = TOKEN.match(text, position)
+        match = LITERAL_TOKEN.match(text, position)
         if match is None:
             raise LiteralError("expected brackets, numbers, quoted texts, True, False or None")
         position = match.end()
@@ -68,9 +68,9 @@ def _as_json(text: str) -> str:
             number = match["number"]
             parts.append(number if JSON_NUMBER.fullmatch(number) else json.dumps(number))
         elif match["name"]:
-            if match["name"] not in CONSTANTS:
+            if match["name"] not in NAMED_LITERALS:
                 raise LiteralError("a name has no value")
-            parts.append(CONSTANTS[match["name"]])
+            parts.append(NAMED_LITERALS[match["name"]])
         else:
             _add_sign(parts, match["sign"])
     return " ".join(parts)

@@ -11,7 +11,7 @@ from .entries import Dataset, Entry
 from .grammars.expressions import parse_list
 
 MAX_NUMBER_CHARACTERS = 100
-MAX_EXPONENT = 99
+MAX_FLOAT_EXPONENT = 99
 NEAR = 0.1
 """The relative error, as a share of the right number, from which an answer earns nothing."""
 
@@ -36,7 +36,7 @@ def correct_complex(answer: str, entry: Entry, dataset: Dataset, score: float) -
 def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
     # The verifier drops commas, and Python's numbers may have underscores.
     exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
-    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > MAX_EXPONENT):
+    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > MAX_FLOAT_EXPONENT):
         return 0.0
     return dataset.score_answer(answer, entry)
 

@@ -10,16 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-WORD = re.compile(r"[^\W\d_]+")
+SHOWN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+QUESTION_WORD = re.compile(r"[^\W\d_]+")
 COLON = re.compile(r":(?=\s|$)")
 """A colon before a blank or the end, so not the colon of a time of day."""
 BRACKETED = re.compile(r"\[[^\[\]]*\]")
 NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
-QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
+QUOTATION = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
 LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 WORDY = re.compile(r"[^\W\d_]{2,}")
-BLANKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
+BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 MAX_BOARD = 1000
 """Characters of the largest board that is filled."""
 
@@ -48,13 +48,13 @@ def copies(question: str) -> dict[str, str]:
 
 def quotations(question: str) -> list[str]:
     """Return the texts in quotes."""
-    return [double or single for double, single in QUOTED.findall(question)]
+    return [double or single for double, single in QUOTATION.findall(question)]
 
 
 def fragments(question: str) -> dict[str, str]:
     """Return single words, numbers and counts of a question, by name."""
-    numbers = NUMBER.findall(question)
-    words = WORD.findall(question)
+    numbers = SHOWN_NUMBER.findall(question)
+    words = QUESTION_WORD.findall(question)
     lines = question.strip().splitlines()
     parts = {
         "the first number": _first(numbers),
@@ -92,7 +92,7 @@ def turned_fills(question: str) -> dict[str, str]:
         return {}
     return {
         f"{name}, {direction}": _fill(board.split("\n"), blank, FILLS[name], order)
-        for direction, order in ORDERS.items()
+        for direction, order in FILL_ORDERS.items()
         for name in LEGAL
     }
 
@@ -114,10 +114,10 @@ def has_one_blank(question: str) -> bool:
 def _board(question: str) -> tuple[str, str]:
     """Return the board of a question and the mark of its blanks, which is "" without blanks."""
     board = [line for line in last_grid(question) if not WORDY.search(line)]
-    if not any(mark in line for line in board for mark in BLANKS):
+    if not any(mark in line for line in board for mark in BLANK_MARKS):
         board = _board_with_signs(question) or board
     text = "\n".join(board)
-    blank = next((mark for mark in BLANKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
+    blank = next((mark for mark in BLANK_MARKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
     return (text, blank) if len(text) <= MAX_BOARD else ("", "")
 
 
@@ -127,9 +127,10 @@ LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12
 
 def layouts(answer: str) -> dict[str, str]:
     """Return an answer with other numbers, by name; {} if it is mostly words, or has letters before digits."""
-    if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
+    words = re.findall(r"[^\W\d_]{2,}", answer)
+    if re.search(r"[A-Za-z]\d", answer) or len(SHOWN_NUMBER.findall(answer)) <= len(words):
         return {}
-    return {name: NUMBER.sub(text, answer) for name, text in LAYOUTS.items()}
+    return {name: SHOWN_NUMBER.sub(text, answer) for name, text in LAYOUTS.items()}
 
 
 def last_grid(text: str) -> list[str]:
@@ -157,7 +158,7 @@ def _board_with_signs(text: str) -> list[str]:
     """Return the lines without words around the last line with blanks; signs may stand between the rows."""
     lines = text.splitlines()
     plain = [bool(line) and not WORDY.search(line) for line in lines]
-    marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANKS[:2])]
+    marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANK_MARKS[:2])]
     if not marked:
         return []
     first = last = marked[-1]
@@ -204,11 +205,11 @@ FILLS: Mapping[str, Fill] = {
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
     "blanks filled with the most frequent cell": lambda row, column, box: (
-        _most_frequent([cell for cell in row if cell not in (*BLANKS, "0")]) or "1"
+        _most_frequent([cell for cell in row if cell not in (*BLANK_MARKS, "0")]) or "1"
     ),
 }
 LEGAL = ("blanks filled with what is legal", "blanks filled with the last that is legal")
-ORDERS: Mapping[str, Order] = {
+FILL_ORDERS: Mapping[str, Order] = {
     "from the end": lambda blanks: blanks[::-1],
     "from the right": lambda blanks: sorted(blanks, key=lambda blank: (blank[0], -blank[1])),
     "from below": lambda blanks: sorted(blanks, key=lambda blank: (-blank[0], blank[1])),

@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from reasoning_env.atropos.panel import TURN_S, HowFar, Panel, Status, TimeLeft, duration, rough_duration, sparkline
+from reasoning_env.atropos.panel import (
+    TURN_S,
+    Panel,
+    RunProgress,
+    Status,
+    TimeLeft,
+    duration,
+    rough_duration,
+    sparkline,
+)
 from reasoning_env.evaluations.scores import EvaluationScores, Score
 from reasoning_env.metrics.recorder import MetricsRecorder
 from reasoning_env.runtime.terminal import Screen
@@ -31,7 +40,7 @@ def status_of(names: Sequence[str], level: float | None = None) -> Status:
     for number, name in enumerate(names):
         rights = 4 - number * 4 // len(names)
         recorder.record_group(make_group([RIGHT] * rights + [WRONG] * (4 - rights), name, level=level))
-    return Status(HowFar(12, 200, "step 12 of 200"), recorder.progress(None), recorder.tasks, recorder.total)
+    return Status(RunProgress(12, 200, "step 12 of 200"), recorder.progress(None), recorder.tasks, recorder.total)
 
 
 def drawn(status: Status, columns: int, rows: int, sort: str = "score") -> list[str]:
@@ -138,11 +147,13 @@ def test_before_first_group() -> None:
 
 def test_time_left() -> None:
     left = TimeLeft()
-    assert left.note(HowFar(100, 200, ""), 0.0) is None
-    assert left.note(HowFar(110, 200, ""), 20.0) == 180.0
-    assert left.note(HowFar(110, 200, ""), 21.0) == 179.0
-    assert left.note(HowFar(110, 200, ""), 99.0) == 178.0, "an outage ends the count-down after the time of one group"
-    assert left.note(HowFar(200, 200, ""), 120.0) is None
+    assert left.note(RunProgress(100, 200, ""), 0.0) is None
+    assert left.note(RunProgress(110, 200, ""), 20.0) == 180.0
+    assert left.note(RunProgress(110, 200, ""), 21.0) == 179.0
+    assert left.note(RunProgress(110, 200, ""), 99.0) == 178.0, (
+        "an outage ends the count-down after the time of one group"
+    )
+    assert left.note(RunProgress(200, 200, ""), 120.0) is None
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_numbers_in_pieces_of_any_size(
 ) -> None:
     tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
     body = json.dumps(write(protocol, (tokens, values), ([5], [-0.5])), separators=separators).encode()
-    monkeypatch.setattr(replies, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(replies, "REPLY_PIECE_BYTES", piece_bytes)
     assert read(protocol, body) == [(tokens, values, "stop"), ([5], [-0.5], "stop")]
 
 
@@ -70,7 +70,7 @@ def test_numbers_in_pieces_of_any_size(
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
 def test_bad_number_in_a_later_piece(monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, value: object) -> None:
     body = json.dumps(write(protocol, ([5] * 100, [-0.5] * 99 + [value]))).encode()
-    monkeypatch.setattr(replies, "PIECE_BYTES", 100)
+    monkeypatch.setattr(replies, "REPLY_PIECE_BYTES", 100)
     with pytest.raises(ReplyError, match="log-probabilities"):
         read(protocol, body)
 

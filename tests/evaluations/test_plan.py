@@ -7,7 +7,7 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import EvaluationPlan, plan_evaluation
-from reasoning_env.evaluations.presets import FIRST_SEED, SIZE
+from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE
 from reasoning_env.settings import ReasoningSettings
 from tests.fake_workers import FakeWorkers
 from tests.records import make_library
@@ -89,7 +89,7 @@ def test_preset_excludes_training_parameters() -> None:
 def test_preset_follows_its_protocol() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
-    assert (found.samples_per_task, found.repeats) == (SIZE, 3)
+    assert (found.samples_per_task, found.repeats) == (PRESET_SIZE, 3)
     assert found.system_prompt == "The library's own."
     assert plan(eval_preset="rg-hard").repeats == 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.evaluations.presets import SIZE, PresetSet, load_preset
+from reasoning_env.evaluations.presets import PRESET_SIZE, PresetSet, load_preset
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import LibraryInfo, Problem
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
@@ -68,7 +68,7 @@ def _hash(value: Any) -> str:
     return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()
 
 
-async def make(pool: WorkerPool, preset: str, task: str, samples: int = SIZE) -> list[Problem]:
+async def make(pool: WorkerPool, preset: str, task: str, samples: int = PRESET_SIZE) -> list[Problem]:
     params = load_preset(preset).params
     return await PresetSet(pool, [task], params, samples_per_task=samples, deadline_s=60.0).problems()
 
@@ -101,12 +101,12 @@ async def test_library_prompt(library: Library) -> None:
     assert library[1].system_prompt.count("<answer>") == 1
 
 
-@pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, SIZE, 3)), 17)])
+@pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, PRESET_SIZE, 3)), 17)])
 async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
-    failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, deadline_s=1.0)
+    failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=PRESET_SIZE, deadline_s=1.0)
     assert len(await failing.problems()) == made
-    assert len(workers.specs) == (SIZE if made > 1 else made + MAX_FAILURES)
+    assert len(workers.specs) == (PRESET_SIZE if made > 1 else made + MAX_FAILURES)
 
 
 async def test_preset_question_of_vast_task_is_known() -> None:

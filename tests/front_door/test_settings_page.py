@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos.cli import describe_settings
-from reasoning_env.commands.settings import FILE, encode_page, settings_command
+from reasoning_env.commands.settings import SETTINGS_FILE, encode_page, settings_command
 from reasoning_gym_environment import ReasoningGymEnv
 
 
 def test_file_agrees_with_class() -> None:
-    assert FILE.read_text() == encode_page(describe_settings(ReasoningGymEnv)), "run `python -m tools.settings_page`"
+    assert SETTINGS_FILE.read_text() == encode_page(describe_settings(ReasoningGymEnv)), (
+        "run `python -m tools.settings_page`"
+    )
 
 
 @pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])

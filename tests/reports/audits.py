@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.reports.audit import Result
+from reasoning_env.reports.audit import AuditOutcome
 from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
 from tests.records import make_library, make_spec, problem_of
 
@@ -24,4 +24,4 @@ def audit_of(task: str, zero: float = 0.0, level: float | None = None) -> TaskAu
 GOOD = audit_of("gcd")
 BAD = audit_of("maze", 0.75, level=0.5)
 EMPTY = TaskAudit("jugs", None, 0, {}, failures=("jugs, seed 1: took over 20 s", "jugs, seed 2: took over 20 s"))
-RESULTS = {"gcd": Result.PASSES, "maze at 0.5": Result.FAILS, "jugs": Result.NOT_PROBED}
+RESULTS = {"gcd": AuditOutcome.PASSES, "maze at 0.5": AuditOutcome.FAILS, "jugs": AuditOutcome.NOT_PROBED}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reasoning_env.reports.audit import Result, make_report, outcome_line, result_of
+from reasoning_env.reports.audit import AuditOutcome, make_report, outcome_line, result_of
 from reasoning_env.reports.verifier_probes import Probe, TaskAudit
 from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS, audit_of, tally
 
@@ -14,14 +14,14 @@ from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS, audit_of, t
 @pytest.mark.parametrize(
     ("audit", "result"),
     [
-        (GOOD, Result.PASSES),
-        (BAD, Result.FAILS),
-        (EMPTY, Result.NOT_PROBED),
-        (audit_of("tsumego", 0.75), Result.GIVES_AWAY),
-        (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), Result.FAILS),
+        (GOOD, AuditOutcome.PASSES),
+        (BAD, AuditOutcome.FAILS),
+        (EMPTY, AuditOutcome.NOT_PROBED),
+        (audit_of("tsumego", 0.75), AuditOutcome.GIVES_AWAY),
+        (TaskAudit("tsumego", None, 4, {Probe.ORACLE: tally(*[0.5] * 4)}), AuditOutcome.FAILS),
     ],
 )
-def test_result_of_a_task(audit: TaskAudit, result: Result) -> None:
+def test_result_of_a_task(audit: TaskAudit, result: AuditOutcome) -> None:
     assert result_of(audit) is result
 
 
@@ -31,12 +31,14 @@ def test_failed_tasks_are_named() -> None:
 
 
 def test_passed_tasks_are_counted() -> None:
-    results = {"gcd": Result.PASSES, "jugs": Result.NOT_PROBED}
+    results = {"gcd": AuditOutcome.PASSES, "jugs": AuditOutcome.NOT_PROBED}
     assert outcome_line([GOOD, EMPTY], results, fails=False).startswith("audit passed: 1 of 2 tasks")
 
 
 def test_findings_fail_without_a_task_over_its_bound() -> None:
-    assert outcome_line([GOOD], {"gcd": Result.PASSES}, fails=True).startswith("audit failed: see the findings above")
+    assert outcome_line([GOOD], {"gcd": AuditOutcome.PASSES}, fails=True).startswith(
+        "audit failed: see the findings above"
+    )
 
 
 def test_report_has_every_number() -> None:

@@ -13,7 +13,7 @@ import pytest
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, with_negative_number, wrong_cells
 from reasoning_env.reports.findings import Defect, Finding, own_commands
-from reasoning_env.reports.verifier_probes import ProbedAnswer, Setting
+from reasoning_env.reports.verifier_probes import AuditTarget, ProbedAnswer
 from reasoning_env.workers.watch import Watched
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec, problem_of
@@ -56,7 +56,7 @@ async def _findings(
         return third or first
 
     pools = WatchedPools(first, other or first, start_third)
-    check = ContractCheck(pools, Setting("gcd"), own_commands("program", [], {}, "again"), **fields)
+    check = ContractCheck(pools, AuditTarget("gcd"), own_commands("program", [], {}, "again"), **fields)
     return await check.run([_problem(make_spec("gcd", seed=3), answer)], failed, attacks=attacks)
 
 

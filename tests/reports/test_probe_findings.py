@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.reports.findings import Commands, Defect, Severity
+from reasoning_env.reports.findings import Defect, Reproduction, Severity
 from reasoning_env.reports.probe_findings import defect_of, findings_of
 from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
 from tests.records import make_spec, problem_of
 from tests.reports.audits import BAD, EMPTY, GOOD
 
-COMMANDS = Commands(lambda _problem, answer: f"score {answer}", "the audit")
+COMMANDS = Reproduction(lambda _problem, answer: f"score {answer}", "the audit")
 
 
 def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskAudit:

@@ -14,13 +14,13 @@ from reasoning_env.errors import ScoringError
 from reasoning_env.problems.seeds import hash_int
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.reports.verifier_probes import (
-    CONSTANTS,
+    CONSTANT_ANSWERS,
     LONG_BYTES,
     WRONG_PROBES,
+    AuditTarget,
     PolicyRole,
     Probe,
     ProbeTally,
-    Setting,
     TaskAudit,
     audit_task,
     hedges,
@@ -191,7 +191,7 @@ def _pays_everything(problem: Problem, answer: str) -> Verdict:
 
 
 async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = None) -> TaskAudit:
-    return await audit_task(workers, Setting("gcd", level), items)
+    return await audit_task(workers, AuditTarget("gcd", level), items)
 
 
 async def test_exact_verifier() -> None:
@@ -203,7 +203,9 @@ async def test_exact_verifier() -> None:
 async def test_generous_verifier() -> None:
     audit = await _probe(FakeWorkers(_made, _pays_everything))
     assert (
-        set(audit.faults) == {kind for kind in audit.tallies if role_of(kind) is PolicyRole.SHORTCUT} > set(CONSTANTS)
+        set(audit.faults)
+        == {kind for kind in audit.tallies if role_of(kind) is PolicyRole.SHORTCUT}
+        > set(CONSTANT_ANSWERS)
     )
 
 
@@ -227,7 +229,7 @@ async def test_fault_is_confirmed_in_rounds(paid_until: int, items: int, at_faul
 
 async def test_known_fault_is_confirmed_once() -> None:
     workers = FakeWorkers(_made, _pays_everything)
-    assert (await audit_task(workers, Setting("tsumego"), 4)).items == 8
+    assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
 
 
 async def test_rejected_problems_are_counted() -> None:
@@ -326,6 +328,6 @@ async def test_learnt_split_is_tried_on_more_problems() -> None:
         option = "a" if many else "bcd"[hash_int("other", spec.index) % 3]
         return problem_of(spec, f"{spec.index} " + ("and and" if many else "and"), option)
 
-    audit = await audit_task(FakeWorkers(made), Setting("zebra_puzzles"), 5)
+    audit = await audit_task(FakeWorkers(made), AuditTarget("zebra_puzzles"), 5)
     assert audit.items == 160
     assert Probe.BEST_SPLIT in audit.faults

@@ -32,7 +32,7 @@ def as_utf8(value: Any, *, as_ascii: bool) -> bytes:
 
 @pytest.mark.parametrize("piece_bytes", [8, 16, 65536])
 def test_values_of_json(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
-    monkeypatch.setattr(json_reader, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(json_reader, "TEXT_PIECE_BYTES", piece_bytes)
     chance = random.Random(1)
     for _ in range(300):
         value = some_value(chance)
@@ -43,7 +43,7 @@ def test_values_of_json(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> No
 
 @pytest.mark.parametrize("piece_bytes", [8, 65536])
 def test_damaged_json_is_refused(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
-    monkeypatch.setattr(json_reader, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(json_reader, "TEXT_PIECE_BYTES", piece_bytes)
     chance = random.Random(2)
     for _ in range(1000):
         raw = bytearray(as_utf8(some_value(chance), as_ascii=chance.random() < 0.5))
@@ -73,7 +73,7 @@ def test_number_of_values() -> None:
 
 @pytest.mark.parametrize("blanks", [0, 7, 8, 9, 16, 33])
 def test_blanks_are_skipped(monkeypatch: pytest.MonkeyPatch, blanks: int) -> None:
-    monkeypatch.setattr(json_reader, "PIECE_BYTES", 8)
+    monkeypatch.setattr(json_reader, "TEXT_PIECE_BYTES", 8)
     space = b" " * blanks
     assert parse_bounded_json(space + b"[" + space + b"1" + space + b"]" + space, 2) == [1]
 

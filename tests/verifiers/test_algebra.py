@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from reasoning_env.verifiers.grammars import algebra
 from reasoning_env.verifiers.grammars.algebra import (
+    ABSOLUTE_VALUES,
     FUNCTIONS,
     MAX_CALLS,
-    MAX_EXPONENT,
-    MAX_NAME,
-    MAX_PARTS,
-    SIZE,
+    MAX_POWER,
+    MAX_SYMBOL_NAME,
+    MAX_TREE_PARTS,
     build,
     is_antiderivative,
     is_same_polynomial,
@@ -66,7 +66,7 @@ NO_FUNCTIONS = (
 
 
 def read(text: str) -> sympy.Expr:
-    return build(parse_expression(text, MAX_PARTS), exact_decimals=True)
+    return build(parse_expression(text, MAX_TREE_PARTS), exact_decimals=True)
 
 
 def is_half_a_square(text: str) -> bool:
@@ -108,7 +108,7 @@ def test_exact_decimals() -> None:
 
 NO_CALLS = [
     *(f"{name}({arguments})" for name in NO_FUNCTIONS for arguments in ("x", "x, x")),
-    *(f"{name}(1, 2)" for name in sorted(FUNCTIONS | SIZE - {"log"}) if name != "log"),
+    *(f"{name}(1, 2)" for name in sorted(FUNCTIONS | ABSOLUTE_VALUES - {"log"}) if name != "log"),
     "Subs(x, x, 1)",
     "Integral(x, (x, 0, 1))",
     "S('Integral(x, x)')",
@@ -168,9 +168,9 @@ def test_limit_of_general_powers() -> None:
 
 
 def test_number_of_names() -> None:
-    assert read("a" * MAX_NAME).is_Symbol
+    assert read("a" * MAX_SYMBOL_NAME).is_Symbol
     with pytest.raises(ExpressionError, match="not a variable"):
-        read("a" * (MAX_NAME + 1))
+        read("a" * (MAX_SYMBOL_NAME + 1))
 
 
 def test_infinite_or_undefined() -> None:
@@ -182,9 +182,9 @@ def test_infinite_or_undefined() -> None:
 @pytest.mark.parametrize("base", ["x", "(x + 1)", "(2*x)", "pi", "sin(x)"])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_powers_of_symbols(base: str, sign: str) -> None:
-    read(f"{base}**({sign}{MAX_EXPONENT})")
+    read(f"{base}**({sign}{MAX_POWER})")
     with pytest.raises(ExpressionError, match="too large"):
-        read(f"{base}**({sign}{MAX_EXPONENT + 1})")
+        read(f"{base}**({sign}{MAX_POWER + 1})")
 
 
 def test_powers_of_numbers() -> None:
@@ -383,7 +383,7 @@ def test_awkward_text(check: str, kind: str) -> None:
 
 
 LEAVES = st.sampled_from(["x", "y", "C", "pi", "E", "I", "0", "1", "2", "10", "200", "0.5", "1e-30", "1e30", "S"])
-NAMES = st.sampled_from([*sorted(FUNCTIONS | SIZE), "f", "Integral"])
+NAMES = st.sampled_from([*sorted(FUNCTIONS | ABSOLUTE_VALUES), "f", "Integral"])
 PAIRS = st.sampled_from(["log({}, {})", "Pow({}, {})", *(f"({{}}){sign}({{}})" for sign in ("+", "-", "*", "/", "**"))])
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from reasoning_env.verifiers.grammars.expressions import (
     MAX_BITS,
     MAX_DECIMAL_EXPONENT,
-    MAX_DEPTH,
     MAX_DIGITS,
     MAX_LIST_PARTS,
+    MAX_OPERAND_DEPTH,
     ExpressionError,
     evaluate_exactly,
     parse_expression,
@@ -104,9 +104,9 @@ def test_digits_on_any_line() -> None:
     ids=["signs", "powers", "calls"],
 )
 def test_nesting_limit(nested: Callable[[int], str]) -> None:
-    parse_expression(nested(MAX_DEPTH), MANY)
+    parse_expression(nested(MAX_OPERAND_DEPTH), MANY)
     with pytest.raises(ExpressionError, match="deep"):
-        parse_expression(nested(MAX_DEPTH + 1), MANY)
+        parse_expression(nested(MAX_OPERAND_DEPTH + 1), MANY)
 
 
 def test_chain_is_one_level() -> None:

@@ -35,12 +35,12 @@ Numbers = Generator[None, None, tuple[TokenIds, Logprobs]]
 """Reads a piece of a completion at each step, then returns token ids and log-probabilities."""
 
 _NUMBERS = b"0123456789+-.eE"
-BLANKS = b" \t\r\n"
+JSON_BLANKS = b" \t\r\n"
 _FLOATS = msgspec.json.Decoder(list[float])
 _NOT_FINITE = (b"NaN", b"Infinity")
 NO_IDS = msgspec.Raw(b"null")
 """The token ids of a protocol whose log-probabilities contain them."""
-PIECE_BYTES = 2**18
+REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 REPLY_STALL_S = 10.0
 """How long a reply that has begun may send nothing; servers send a whole group at once."""
@@ -199,7 +199,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
     """
     whole = bytes(raw)
     start = 0
-    while (end := whole.find(end_of_element, start + PIECE_BYTES)) >= 0:
+    while (end := whole.find(end_of_element, start + REPLY_PIECE_BYTES)) >= 0:
         comma = end + len(end_of_element) - 1
         yield (b"[" if start else b"") + whole[start:comma] + b"]"
         start = comma + 1
@@ -208,7 +208,7 @@ def in_pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[
 
 def check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
     """Raise ReplyError unless `raw` without its numbers is a list of `count` times `element`."""
-    layout = raw.translate(None, _NUMBERS + BLANKS)
+    layout = raw.translate(None, _NUMBERS + JSON_BLANKS)
     if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
             raise ReplyError("log-probabilities that are not finite")

@@ -26,7 +26,7 @@ from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
-from ..panel import HowFar
+from ..panel import RunProgress
 from ..run_api import RunApiSession
 from ..summary import print_tasks
 
@@ -119,7 +119,7 @@ class Mode:
         """Return what metrics and progress report of the delivery; None for nothing."""
         return None
 
-    def how_far(self) -> HowFar | None:
+    def how_far(self) -> RunProgress | None:
         """Return how far the run is from its end, for the panel; None without a known end."""
         return None
 

@@ -27,7 +27,7 @@ from ...runtime.turns import in_background
 from ...session import Session
 from ..config import ReasoningGymEnvConfig, made_with
 from ..environment import Environment, RolloutItem
-from ..panel import HowFar
+from ..panel import RunProgress
 from ..run import Run
 from .group_file import GroupFile, check_path, count_lines, encode_line
 from .mode import Mode
@@ -90,10 +90,10 @@ class Process(Mode):
     def keep(self, group: Group) -> None:
         self._scored[group.problem.spec.index] = group
 
-    def how_far(self) -> HowFar | None:
+    def how_far(self) -> RunProgress | None:
         if self._file is None:
             return None
-        return HowFar(self._file.lines, self._total, f"{self._file.lines:,} of {self._total:,} groups")
+        return RunProgress(self._file.lines, self._total, f"{self._file.lines:,} of {self._total:,} groups")
 
     @property
     def groups_path(self) -> Path | None:

@@ -22,7 +22,7 @@ from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..inference.servers import Training, names_of_types
-from ..panel import HowFar
+from ..panel import RunProgress
 from ..run import Run
 from ..run_api import RunApiSession
 from ..summary import print_evaluations
@@ -56,11 +56,11 @@ class Serve(Mode):
         """Tell whether a group was packed: its problem stays in flight until the group is delivered."""
         return packed is not None
 
-    def how_far(self) -> HowFar | None:
+    def how_far(self) -> RunProgress | None:
         if self._env is None or self._env.config.total_steps < 1:
             return None
         step, steps = self._env.curr_step, self._env.config.total_steps
-        return HowFar(step, steps, f"step {step:,} of {steps:,}")
+        return RunProgress(step, steps, f"step {step:,} of {steps:,}")
 
     def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
         return queue.stats

@@ -62,7 +62,7 @@ class CategoryRow(Means):
     tasks: int
 
 
-class Cell(TypedDict):
+class HeatCell(TypedDict):
     """The groups of a task in a tenth of the scale of levels; -1 stands for the library's defaults."""
 
     task: int
@@ -117,7 +117,7 @@ class RunFigures(ShownRow):
     """Unweighted means over tasks."""
     by_task: list[TaskRow]
     categories: list[CategoryRow]
-    cells: list[Cell]
+    cells: list[HeatCell]
     time: TimelineData
     scores: list[int]
     """Rollouts by score, in steps of a twentieth."""

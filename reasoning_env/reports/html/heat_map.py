@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from ..audit import AuditedTask, Report, Result
+from ..audit import AuditedTask, AuditOutcome, Report
 from ..findings import FindingRow
 
 OWN_STYLE = """
@@ -60,7 +60,7 @@ def heat_map_page(report: Report) -> str:
     style = "\n".join([(files(__package__) / "assets" / "style.css").read_text(encoding="utf-8"), OWN_STYLE, _shades()])
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     failed: Sequence[str] = report["failed"]
-    giving_away = sum(audit["result"] == Result.GIVES_AWAY for audit in cells.values())
+    giving_away = sum(audit["result"] == AuditOutcome.GIVES_AWAY for audit in cells.values())
     outcome = f"{len(failed)} fail: {', '.join(failed)}" if failed else "none fails"
     if giving_away:
         outcome += f"; {giving_away} are known to give answers away"
@@ -157,7 +157,7 @@ def _cell(audit: AuditedTask | None) -> str:
     worst = audit["worst"]
     mean = audit["kinds"][worst]["mean"] if worst is not None else 0.0
     shade = min(10, round(10 * _share_of_bound(audit)))
-    mark = {Result.FAILS.value: " over", Result.GIVES_AWAY.value: " away"}.get(audit["result"], "")
+    mark = {AuditOutcome.FAILS.value: " over", AuditOutcome.GIVES_AWAY.value: " away"}.get(audit["result"], "")
     faults = "".join(f"; {fault}" for fault in audit["faults"])
     title = f"{audit['task']} at {_level(audit)}: {worst or 'none earns anything'}, {audit['items']} problems{faults}"
     return f'<td class="used{shade}{mark}" title="{escape(title)}">{mean:.2f}<small>{audit["bound"]:.2f}</small></td>'

@@ -15,7 +15,7 @@ from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 Key = tuple[int, str]
 """A run, by its number, and a task."""
-Messages = tuple[Mapping[str, str], ...]
+SampleMessages = tuple[Mapping[str, str], ...]
 
 
 @dataclass
@@ -113,7 +113,7 @@ def _draw(group: DumpedGroup) -> float:
     return int.from_bytes(digest) / 2**64
 
 
-def encode_rollout(rollout: DumpedRollout, prompt: Messages) -> dict[str, object]:
+def encode_rollout(rollout: DumpedRollout, prompt: SampleMessages) -> dict[str, object]:
     """Return the page's record of a rollout; its messages only where they differ from the group's prompt."""
     *before, completion = rollout.conversation
     text, cut = _shorten(completion["content"])
@@ -139,7 +139,7 @@ def encode_rollout(rollout: DumpedRollout, prompt: Messages) -> dict[str, object
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def encode_messages(messages: Messages) -> list[list[str]]:
+def encode_messages(messages: SampleMessages) -> list[list[str]]:
     return [[message["role"], _shorten(message["content"])[0]] for message in messages]
 
 

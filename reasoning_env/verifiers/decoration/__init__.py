@@ -32,12 +32,12 @@ from .quotes import (
 )
 from .signs import (
     ATTRIBUTES,
+    HTML_TAGS,
     LANGUAGES,
     LATEX_COMMANDS,
     MINUS_BEFORE_NUMBER,
     SIZES,
     SWITCHES,
-    TAGS,
     plain_characters,
     without_doubled_backslashes,
     without_html_signs,
@@ -151,7 +151,7 @@ DECORATIONS: Mapping[str, Decoration] = {
     "parentheses": Decoration(without_parentheses, "(16)", "16"),
     "HTML": Decoration(
         around(
-            rf"(?s)<(?P<tag>{TAGS}){ATTRIBUTES}\s?>"
+            rf"(?s)<(?P<tag>{HTML_TAGS}){ATTRIBUTES}\s?>"
             r"(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"
         ),
         "<b>16</b>",

@@ -29,13 +29,13 @@ def around(pattern: str, *, has_braces: bool = False, keeps_blanks: bool = False
     return take_off
 
 
-QUOTED = re.compile(r"(?P<escape>\\.)|\"(?:[^\"\\\n]|\\.)*\"")
+QUOTED_TEXT = re.compile(r"(?P<escape>\\.)|\"(?:[^\"\\\n]|\\.)*\"")
 """A text in quotes. Escapes outside of quotes match too, so that a quote which is never closed costs linear time."""
 
 
 def _has_closed_braces(text: str) -> bool:
     """Tell whether each brace is closed, whether or not braces in quotes count: both `{a}` and `{"}"}` are closed."""
-    return are_closed(text, "{", "}") or are_closed(QUOTED.sub(r"\g<escape>", text), "{", "}")
+    return are_closed(text, "{", "}") or are_closed(QUOTED_TEXT.sub(r"\g<escape>", text), "{", "}")
 
 
 def are_nested(text: str) -> bool:

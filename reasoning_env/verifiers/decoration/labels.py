@@ -6,11 +6,11 @@ import re
 
 from .quotes import is_literal, without_quotes_around_json
 
-NAME = re.compile(
+LABEL_NAME = re.compile(
     r"(?P<variable>[A-Za-z](?:_\d{1,2}|\([A-Za-z]\))?)\s?:?=(?!=)|(?P<word>[A-Za-z]\w{0,20})\s?=(?!=)", re.ASCII
 )
-LIST = re.compile(r"[\[({\\$]|(?:np\.|numpy\.)?(?:array|matrix)\(")
-NUMBER = re.compile(r"[-+.\d]")
+LIST_START = re.compile(r"[\[({\\$]|(?:np\.|numpy\.)?(?:array|matrix)\(")
+NUMBER_START = re.compile(r"[-+.\d]")
 LOGIC = re.compile(
     r"[\u00ac\u2227\u2228\u2192\u2194]|\\(?:l?neg|lnot|land|lor|wedge|vee|to|iff|rightarrow|leftrightarrow)"
 )
@@ -35,14 +35,14 @@ def without_name(text: str) -> str | None:
     `x`, `y` and `z` may also have a word or a formula of logic as their value. None for names of other words than
     PARTS_OF_NAMES; for a formula of logic, whose equals sign is an operator; and where several variables have values.
     """
-    match = NAME.match(text)
+    match = LABEL_NAME.match(text)
     if match is None:
         return None
     value = text[match.end() :].strip()
     word = match["word"]
     if word and (
         not PARTS_OF_NAMES.issuperset(word.casefold().split("_"))
-        or not (LIST.match(value) or (word.islower() and NUMBER.match(value)))
+        or not (LIST_START.match(value) or (word.islower() and NUMBER_START.match(value)))
     ):
         return None
     if "=" in value and value[0] not in "[{":

@@ -46,15 +46,15 @@ def without_quotation(text: str) -> str | None:
 
 MARKED = ("> **", "> `")
 """The beginnings of a quotation of one line."""
-RULE = re.compile(r"-{3,}|\*{3,}")
+MARKDOWN_RULE = re.compile(r"-{3,}|\*{3,}")
 """A rule of Markdown. A line of underscores may be a row of a board."""
 
 
 def without_rules(text: str) -> str | None:
     """Return a text without the rules before its first and after its last line."""
     lines = text.split("\n")
-    first = 1 if RULE.fullmatch(lines[0]) else 0
-    last = len(lines) - 1 if RULE.fullmatch(lines[-1]) else len(lines)
+    first = 1 if MARKDOWN_RULE.fullmatch(lines[0]) else 0
+    last = len(lines) - 1 if MARKDOWN_RULE.fullmatch(lines[-1]) else len(lines)
     return "\n".join(lines[first:last]).strip("\n")
 
 

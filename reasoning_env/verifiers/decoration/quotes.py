@@ -87,10 +87,12 @@ def without_call(text: str) -> str | None:
     return inner if are_closed(inner, "(", ")") and CALLS[match["name"]].match(inner) else None
 
 
-DECIMAL = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+DECIMAL_PATTERN = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 CALLS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("int", "Integer", "int32", "int64"), re.compile(r"([\"']?)[-+]?\d+\1$")),
-    **dict.fromkeys(("float", "float32", "float64", "Decimal", "Float", "num"), re.compile(rf"([\"']?){DECIMAL}\1$")),
+    **dict.fromkeys(
+        ("float", "float32", "float64", "Decimal", "Float", "num"), re.compile(rf"([\"']?){DECIMAL_PATTERN}\1$")
+    ),
     **dict.fromkeys(("bool", "bool_"), re.compile(r"(?:True|False)$")),
     **dict.fromkeys(("list", "tuple"), re.compile(r"(?s)[\[(].*[\])]$")),
     **dict.fromkeys(("tensor",), re.compile(r"(?s)\[.*\]$")),

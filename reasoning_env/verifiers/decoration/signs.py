@@ -120,15 +120,15 @@ def without_doubled_backslashes(text: str) -> str | None:
     return text.replace("\\\\", "\\") if DOUBLED_BACKSLASH.match(text) else None
 
 
-COLOURS = (
+COLOUR_WORDS = (
     "red|blue|green|black|gray|grey|orange|purple|brown|cyan|magenta|teal|violet|pink|yellow|lime|olive|navy|maroon|gold"
     "|darkgreen|darkblue|darkred|lightgreen|lightblue|lightgray|lightyellow|ForestGreen|RoyalBlue"
 )
 """Names of colours, without white, which hides a text."""
-BOX_OPTION = rf"(?:\d{{1,2}}(?:px|pt|em)|border:\s?\d{{1,2}}px solid(?: (?:{COLOURS}))?|{COLOURS})"
+BOX_OPTION = rf"(?:\d{{1,2}}(?:px|pt|em)|border:\s?\d{{1,2}}px solid(?: (?:{COLOUR_WORDS}))?|{COLOUR_WORDS})"
 LATEX_COMMANDS = (
     rf"boxed|fbox|framebox|bbox(?:\[{BOX_OPTION}(?:,\s?{BOX_OPTION}){{0,3}}\])?|num|{FONTS}"
-    rf"|(?:text)?color\{{(?:{COLOURS})\}}|colorbox\{{(?!black)(?:{COLOURS})\}}"
+    rf"|(?:text)?color\{{(?:{COLOUR_WORDS})\}}|colorbox\{{(?!black)(?:{COLOUR_WORDS})\}}"
 )
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
@@ -145,11 +145,11 @@ DARK = r"#(?:[0-9]\w{5}|\w{2}[0-9]\w{3}|\w{4}[0-9]\w|[0-9]\w\w|\w[0-9]\w|\w\w[0-
 ATTRIBUTES = (
     rf"(?:\s(?:class|id)=\"{CLASS}(?: {CLASS}){{0,3}}\""
     rf"|\s(?:align|size|color)=\"(?:center|left|right|[1-7]|{DARK})\""
-    rf"|\s(?:color|style)=\"(?:(?:color|background(?:-color)?):\s?)?(?:{COLOURS});?\""
+    rf"|\s(?:color|style)=\"(?:(?:color|background(?:-color)?):\s?)?(?:{COLOUR_WORDS});?\""
     r"|\sstyle=\"(?:font-weight:\s?bold|font-size:\s?(?:[1-9]\d{1,2}(?:px|pt|%)|[1-9](?:\.\d)?em)|text-align:\s?center);?\"){0,5}"
 )
 """Attributes of HTML that say nothing about the text: names, colours, sizes and places."""
-TAGS = (
+HTML_TAGS = (
     "b|i|u|em|strong|code|pre|p|span|mark|div|h[1-6]|kbd|samp|tt|li|ul|ol|center|font|big|blockquote"
     "|final|final_answer|result|output|solution|response"
 )

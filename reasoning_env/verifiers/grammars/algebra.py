@@ -26,20 +26,20 @@ import sympy
 
 from .expressions import MAX_BITS, ExpressionError, parse_expression
 
-MAX_PARTS = 2000
+MAX_TREE_PARTS = 2000
 SYMPY_S = 1.0
 """Limit of sympy's processor time for an answer; honest answers take less."""
-MAX_NAME = 32
+MAX_SYMBOL_NAME = 32
 MAX_NAMES = 8
 MAX_CALLS = 100
 """Limit of functions and general powers in an integral: each is calculated to many digits at many points.
 
 Honest integrals have a few.
 """
-MAX_EXPONENT = 200
+MAX_POWER = 200
 """Largest power of a symbolic base; to multiply out larger powers would take for ever."""
 
-CONSTANTS = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I}
+NAMED_CONSTANTS = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I}
 FUNCTIONS = frozenset(
     {"sin", "cos", "tan", "sec", "csc", "cot"}
     | {"asin", "acos", "atan", "asec", "acsc", "acot"}
@@ -48,7 +48,7 @@ FUNCTIONS = frozenset(
     | {"exp", "log", "ln", "sqrt"}
 )
 """Functions of one argument with the same name in sympy and mpmath."""
-SIZE = frozenset({"Abs", "abs"})
+ABSOLUTE_VALUES = frozenset({"Abs", "abs"})
 OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -78,7 +78,7 @@ STEP = "1e-40"
 """A slope is the difference of the values at one step to the left and to the right, over two steps."""
 TOLERANCE = mpmath.mpf("1e-60")
 """Largest relative difference of values that count as equal."""
-ROUNDING = 1e-6
+FLOAT_ROUNDING = 1e-6
 """Largest relative difference of floating-point values that count as equal."""
 LARGEST_PLAIN = 1e12
 """Largest constant, and the inverse of the smallest, that cannot hide a term from the compared digits."""
@@ -92,10 +92,10 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
     Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
     """
-    said = parse_expression(answer, MAX_PARTS)
+    said = parse_expression(answer, MAX_TREE_PARTS)
     if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
-    if not _names(said).isdisjoint(_reserved_names() - CONSTANTS.keys()):
+    if not _names(said).isdisjoint(_reserved_names() - NAMED_CONSTANTS.keys()):
         raise ExpressionError("a name that sympy does not read as a variable")
     if len(_calls(said)) + _general_powers(said) > MAX_CALLS:
         raise ExpressionError(f"over {MAX_CALLS} functions")
@@ -117,7 +117,7 @@ class _Tree:
 def _judge_tree(tree: _Tree, integrand: str, variable: str) -> bool | ExpressionError:
     """Return the decision on an answer. The readings of an answer differ in parentheses only: the tree is the same."""
     try:
-        return _has_slope(tree.root, parse_expression(integrand, MAX_PARTS), variable)
+        return _has_slope(tree.root, parse_expression(integrand, MAX_TREE_PARTS), variable)
     except ExpressionError as error:
         return error
 
@@ -138,8 +138,8 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
     Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
     """
-    said = parse_expression(answer, MAX_PARTS)
-    target = parse_expression(polynomial, MAX_PARTS)
+    said = parse_expression(answer, MAX_TREE_PARTS)
+    target = parse_expression(polynomial, MAX_TREE_PARTS)
     if not all(map(_operator_of, _calls(said))) or not _names(said) <= _names(target):
         return False
     if _values_differ(said, target):
@@ -264,9 +264,9 @@ class _Symbolic:
         return sympy.Integer(digits) if digits.isdigit() else self._decimal(digits)
 
     def name(self, name: str) -> sympy.Expr:
-        if name in CONSTANTS:
-            return CONSTANTS[name]
-        if len(name) > MAX_NAME or name in _reserved_names():
+        if name in NAMED_CONSTANTS:
+            return NAMED_CONSTANTS[name]
+        if len(name) > MAX_SYMBOL_NAME or name in _reserved_names():
             raise ExpressionError(f"{name!r} is not a variable")
         return sympy.Symbol(name)
 
@@ -285,7 +285,7 @@ class _Symbolic:
         totals = [_total(argument) for argument in arguments]
         if (len(totals) == 1 and function in FUNCTIONS) or (len(totals) == 2 and function == "log"):
             return getattr(sympy, function)(*totals)
-        if len(totals) == 1 and function in SIZE:
+        if len(totals) == 1 and function in ABSOLUTE_VALUES:
             return sympy.Abs(*totals)
         raise ExpressionError(f"{function} with {len(totals)} arguments is not an elementary function")
 
@@ -297,7 +297,7 @@ def _total(value: Terms) -> sympy.Expr:
 @cache
 def _reserved_names() -> frozenset[str]:
     """Return names that sympy does not read as variables. C, the constant of integration, is allowed as a variable."""
-    return frozenset({*dir(sympy), *SIZE}) - {"C"}
+    return frozenset({*dir(sympy), *ABSOLUTE_VALUES}) - {"C"}
 
 
 def _check_power(base: sympy.Expr, exponent: sympy.Expr) -> None:
@@ -307,7 +307,7 @@ def _check_power(base: sympy.Expr, exponent: sympy.Expr) -> None:
         if base.is_number and not exponent.is_Symbol and exponent.has(sympy.Pow):
             raise ExpressionError("a tower of powers")
         return
-    if abs(exponent) > MAX_EXPONENT:
+    if abs(exponent) > MAX_POWER:
         raise ExpressionError("a power that is too large")
     size = math.ceil(abs(exponent))
     if base.is_Rational and size * max(base.p.bit_length(), base.q.bit_length()) > MAX_BITS:
@@ -383,7 +383,7 @@ def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     right = _value(target, variable, point, mpmath.fp)
     if value is None or right is None:
         return right is not None
-    return bool(abs(value - right) > ROUNDING * (1 + abs(right) + abs(value)))
+    return bool(abs(value - right) > FLOAT_ROUNDING * (1 + abs(right) + abs(value)))
 
 
 def _is_near(value: PreciseNumber, right: PreciseNumber) -> bool:
@@ -481,6 +481,6 @@ class _Numeric:
             return self._context.log(arguments[0]) / self._context.log(arguments[1])
         if len(arguments) == 1 and function in FUNCTIONS:
             return (getattr(self._context, function, None) or getattr(cmath, function))(*arguments)
-        if len(arguments) == 1 and function in SIZE and arguments[0].imag == 0:
+        if len(arguments) == 1 and function in ABSOLUTE_VALUES and arguments[0].imag == 0:
             return abs(*arguments)  # the absolute value of a complex number has no derivative
         raise ExpressionError(f"no value for {function}")

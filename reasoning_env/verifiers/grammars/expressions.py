@@ -12,7 +12,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-MAX_DEPTH = 100
+MAX_OPERAND_DEPTH = 100
 """Levels of operands within operands; a chain of sums or products is one level."""
 MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
@@ -21,9 +21,9 @@ MAX_BITS = 4096
 MAX_LIST_PARTS = 20_000
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
-LIST = re.compile(r"[A-Za-z0-9_+\-\[\](),.'\"\s]+", re.ASCII)
+LIST_CHARACTERS = re.compile(r"[A-Za-z0-9_+\-\[\](),.'\"\s]+", re.ASCII)
 PART = re.compile(r"\w+|\*\*|[^\w\s]", re.ASCII)
-NUMBER = re.compile(r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1,4}))?", re.ASCII)
+NUMBER_TOKEN = re.compile(r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1,4}))?", re.ASCII)
 
 
 class ExpressionError(ValueError):
@@ -47,8 +47,8 @@ def parse_expression(text: str, max_parts: int) -> ast.expr:
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            raise ExpressionError(f"nested over {MAX_DEPTH} deep")
+        if depth > MAX_OPERAND_DEPTH:
+            raise ExpressionError(f"nested over {MAX_OPERAND_DEPTH} deep")
         match node:
             case ast.Constant():
                 node.value = _checked_number(lines[node.lineno - 1][node.col_offset : node.end_col_offset])
@@ -71,7 +71,7 @@ def _limit_parts(text: str, max_parts: int) -> None:
 
 
 def _checked_number(digits: str) -> str:
-    match = NUMBER.fullmatch(digits)
+    match = NUMBER_TOKEN.fullmatch(digits)
     if match is None:
         raise ExpressionError(f"{digits[:20]!r} is no number, or one of too many digits")
     if len(match["mantissa"]) > MAX_DIGITS or abs(int(match["exponent"] or 0)) > MAX_DECIMAL_EXPONENT:
@@ -127,7 +127,7 @@ def _bits(value: Fraction) -> int:
 def parse_list(text: str) -> Any:
     """Return the value of a list, tuple, number or string in Python's notation. Raises ExpressionError."""
     text = text.strip()
-    if not LIST.fullmatch(text):
+    if not LIST_CHARACTERS.fullmatch(text):
         raise ExpressionError("expected brackets, numbers and quoted texts only")
     _limit_parts(text, MAX_LIST_PARTS)
     try:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from ..decoration.brackets import are_nested
 from ..literals import LiteralError, parse_literal
 
-CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
+BOARD_CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
 """A cell of a board: the three in `12 _ 0.5`."""
 SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
 """A cell of a board whose cells have one character: the three in `12_`."""
@@ -31,13 +31,15 @@ UPRIGHT_SIGNS: Mapping[str, str] = {"^": "\u2227", "v": "\u2228"}
 """Letters for the signs between rows."""
 BETWEEN_ROWS = re.compile(rf"[{LAYOUT}\u2227\u2228^v]*")
 """A line of signs between the rows of such a board."""
-RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|:-:?|-:|\|-\||[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
+BOARD_RULE = re.compile(r"(?=[^\n]*(?:[-=]{2}|:-:?|-:|\|-\||[\u2500-\u257f]))[\s|+:=\u2500-\u257f-]*")
 """A line of signs without cells: `+---+---+`, `|:---:|`, `|:-:|`, `|-|-|`."""
 TWO_PRIMES = re.compile(r"""[^\s,\[(](?:''|"")""")
 """Two quotes after text, which quote nothing: those in `[1, 2]''`."""
-ENVIRONMENT = "(?:[bpB]?matrix|smallmatrix|array|tabular|table|align(?:ed)?|gather(?:ed)?|equation|displaymath|center)"
+LATEX_ENVIRONMENT = (
+    "(?:[bpB]?matrix|smallmatrix|array|tabular|table|align(?:ed)?|gather(?:ed)?|equation|displaymath|center)"
+)
 MATRIX_LIMIT = re.compile(
-    rf"\\(?:begin|end)\{{{ENVIRONMENT}\*?\}}(?:\{{[clr| ]{{1,2000}}\}})?|\\(?:left|right|hline)(?![a-z])"
+    rf"\\(?:begin|end)\{{{LATEX_ENVIRONMENT}\*?\}}(?:\{{[clr| ]{{1,2000}}\}})?|\\(?:left|right|hline)(?![a-z])"
 )
 r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`, `\left[\begin{array}{cc}`.
 
@@ -54,7 +56,7 @@ NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 
 def as_single_cell(said: str) -> str | None:
     """Return the cell of a matrix with one cell, such as `[[5]]`; None for other text."""
-    rows = _rows(said, _BoardLayout([1], CELL, BETWEEN))
+    rows = _rows(said, _BoardLayout([1], BOARD_CELL, BETWEEN))
     return rows[0][0] if rows is not None and [len(row) for row in rows] == [1] else None
 
 
@@ -72,7 +74,7 @@ def as_board(said: str, right: str) -> str | None:
     else:
         return None
     in_order = iter([cell for row in rows for cell in row])
-    return re.sub(CELL, lambda match: next(in_order), right)
+    return re.sub(BOARD_CELL, lambda match: next(in_order), right)
 
 
 def _has_signs_of(said: str, right: str) -> bool:
@@ -110,13 +112,13 @@ def _layout(right: str) -> _BoardLayout | None:
 
     The cache holds one board, because the answers of a group are scored one after the other.
     """
-    cells = [re.findall(CELL, line) for line in right.split("\n")]
+    cells = [re.findall(BOARD_CELL, line) for line in right.split("\n")]
     rows = [row for row in cells if row]
-    if sum(len(row) for row in rows) < 2 or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
+    if sum(len(row) for row in rows) < 2 or not BOARD_SIGNS.fullmatch(re.sub(BOARD_CELL, "", right)):
         return None
     is_short = all(len(cell) == 1 for row in rows for cell in row)
     between = BETWEEN_COMPARED if re.search("[<>\u2227\u2228]", right) else BETWEEN
-    return _BoardLayout([len(row) for row in rows], SHORT_CELL if is_short else CELL, between)
+    return _BoardLayout([len(row) for row in rows], SHORT_CELL if is_short else BOARD_CELL, between)
 
 
 def _rows(said: str, expected: _BoardLayout) -> list[list[str]] | None:
@@ -150,7 +152,7 @@ def _rows(said: str, expected: _BoardLayout) -> list[list[str]] | None:
             is_layout = BEFORE.fullmatch(before) and AFTER.fullmatch(after) and expected.between.fullmatch(between)
         else:
             between_rows = BETWEEN_ROWS if expected.between is BETWEEN_COMPARED else EDGE
-            is_layout = between_rows.fullmatch(signs) or RULE.fullmatch(signs)
+            is_layout = between_rows.fullmatch(signs) or BOARD_RULE.fullmatch(signs)
         if not is_layout:
             return None
         runs = re.findall(r"\d+", line)

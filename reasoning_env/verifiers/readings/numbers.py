@@ -106,7 +106,7 @@ TIMES = re.compile(r"\s?(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s?")
 r"""The sign between factors: `2 x 3`, `2*3` and `2 \times 3` have the factors `2` and `3`."""
 DAYS_BEFORE_CLOCK = re.compile(r"\bdays?(?:,? and|,)?\s{0,2}(?=\d)")
 """Days before a clock: `3 days 04:05` and `3 days and 04:05` become `3 days, 04:05`."""
-POINT = re.compile(
+NUMBERED_POINT = re.compile(
     r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?:x\s?=\s?)?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?:y\s?=\s?)?(?P<y>[^\s,()\[\]]{1,100})\s?"
     r"(?(round)\))(?(square)\])"
 )
@@ -397,7 +397,7 @@ def as_complex(said: str) -> str:
 
 def as_point(said: str) -> str | None:
     """Return two numbers as `(x, y)`; None for other text."""
-    match = POINT.fullmatch(said)
+    match = NUMBERED_POINT.fullmatch(said)
     if match is None or not all(NUMBER.fullmatch(match[number]) for number in ("x", "y")):
         return None
     return f"({match['x']}, {match['y']})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasoning_env.reports.audit import Result, make_report
+from reasoning_env.reports.audit import AuditOutcome, make_report
 from reasoning_env.reports.findings import Defect, Finding, Severity
 from reasoning_env.reports.html.heat_map import heat_map_page
 from reasoning_env.reports.verifier_probes import TaskAudit
@@ -21,7 +21,7 @@ def test_tasks_over_their_bound_come_first() -> None:
 
 def test_names_are_escaped() -> None:
     evil = TaskAudit("<b>", None, 0, {}, failures=('"><script>',))
-    report = make_report([evil], {"<b>": Result.NOT_PROBED}, LIBRARY, scores="x", seed=1)
+    report = make_report([evil], {"<b>": AuditOutcome.NOT_PROBED}, LIBRARY, scores="x", seed=1)
     page = heat_map_page(report)
     assert "<script>" not in page
     assert "<th><b>" not in page

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ..replies import (
-    BLANKS,
+    JSON_BLANKS,
     NO_IDS,
     Body,
     Numbers,
@@ -71,7 +71,7 @@ def _read(completion: RawCompletion) -> Numbers:
     logprobs = []
     for piece in in_pieces(completion.logprobs, b"],"):
         check_layout(piece, b"[,,null]", piece.count(b"n"), "[log-probability, token id, null] for each token")
-        flat = piece.translate(None, b"[]" + BLANKS).replace(b",null", b"")
+        flat = piece.translate(None, b"[]" + JSON_BLANKS).replace(b",null", b"")
         numbers = read_floats(b"[%b]" % flat)
         ids.append(as_ids(numbers[1::2]))
         logprobs.append(numbers[0::2])
