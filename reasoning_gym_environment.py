@@ -34,7 +34,7 @@ else:  # dropped into another source tree and imported from there
     from .reasoning_env.commands import main as command_line
 
 if __name__ == "__main__":
-    # Transformers advises to install PyTorch, but nothing here runs a model.
+    # Transformers advises installing PyTorch, but nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     has_atropos = importlib.util.find_spec("atroposlib") is not None
     if not command_line.needs_environment(sys.argv[1:], has_atropos=has_atropos):  # the imports below take seconds
@@ -124,7 +124,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return defaults for any type of server on this machine; the type is found out at the start."""
+        """Return default settings with one server on this machine; its type is detected at the start."""
         url = "http://localhost:9001/v1"
         server = atropos.ServerConfig(base_url=url, api_key="x", model_name=atropos.DEFAULT_MODEL)
         return ReasoningGymEnvConfig(tokenizer_name=atropos.DEFAULT_MODEL), [server]
@@ -188,7 +188,7 @@ class ReasoningGymEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Check and send groups as BaseEnv does, and end the flight of their problem once all are delivered."""
+        """Check and send groups as BaseEnv does, and mark their problem as done once all are delivered."""
         token_limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
         await atropos.send_groups(
             self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)
@@ -222,7 +222,7 @@ class ReasoningGymEnv(BaseEnv):
     def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
         """Save the state that decides the next problem and the next metric; a thread writes the file.
 
-        `data` is saved beside the state, and set as attributes when the state is loaded; JSON must be able to hold it.
+        `data` is saved with the state; its items become attributes when the state is loaded. JSON must hold `data`.
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
@@ -329,7 +329,7 @@ class ReasoningGymEnv(BaseEnv):
         self._run.trainer.note(batch_waits=whole_batch and status["current_step"] == self.curr_step)
 
     async def env_manager(self) -> None:
-        """Serve until the run is over, Ctrl-C or SIGTERM; none of them loses an accepted group."""
+        """Serve until the run ends, or until Ctrl-C or SIGTERM. No accepted group is lost."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Serve()), self.close)
 
     async def process_manager(self) -> None:
@@ -353,8 +353,8 @@ class ReasoningGymEnv(BaseEnv):
     async def close(self) -> None:
         """Finish or keep groups in flight, save the state, leave run-api and end all processes and tasks.
 
-        Groups in flight get `shutdown_grace_s` to finish. Groups on their way to run-api get the rest of that time, and
-        at least some seconds. Safe to call twice.
+        Groups in flight get `shutdown_grace_s` to finish. Scored groups get the rest of that time to be delivered, and
+        at least 3 seconds. Safe to call twice.
         """
         await atropos.close(self, self._run)
 
@@ -413,7 +413,7 @@ def evaluate(
         max_tokens: Tokens of a completion at most.
         seed: Seed of the set of problems.
         concurrency: Problems under way at a time; by default 16.
-        folder: Gets a folder for the evaluation; by default `evals/`.
+        folder: Parent folder of the evaluation's own folder; by default `evals/`.
         settings: Further settings of the environment (`eval_level=0.5`).
 
     Raises:

@@ -1,6 +1,6 @@
 """Problems and verdicts over reasoning-gym, for a trainer of any framework. Begin with `session.py`.
 
-Every name is imported when it is first asked for, so that commands which need little start at once.
+Names are imported at their first use, so that commands that need few of them start at once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The package's exceptions, the model of errors, and the line that a user reads. Imports nothing of the package.
 
-Every failure is the fault of one of six. The fault decides what follows; the module in brackets makes the decision.
+Every failure has one of six causes. The cause decides what follows; the module in brackets makes the decision.
 
 The user: a setting, an option, a file or a reference cannot be used.
     Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), before the first problem
@@ -125,7 +125,7 @@ class SeveralConfigErrors(ConfigError):
 
 
 class ServerError(ReasoningEnvError):
-    """A server is unreachable, refuses a request, or cannot do what its type promises."""
+    """A server is unreachable, refuses a request, or does not support its type."""
 
 
 class RefusedError(ServerError):
@@ -137,11 +137,11 @@ class GenerationError(ReasoningEnvError):
 
 
 class GeneratorFaultError(GenerationError):
-    """A problem cannot be generated, for no fault of its task or its parameters: an unexpected error of ours."""
+    """A problem cannot be generated because of an unexpected error of ours, not of its task or parameters."""
 
 
 class ScoringError(ReasoningEnvError):
-    """A group cannot be scored, for no fault of the model."""
+    """A group cannot be scored: an infrastructure error persists, or its answers exceed the group's budget."""
 
 
 class InvalidReferenceError(ReasoningEnvError):

@@ -771,8 +771,8 @@ CATEGORIES: Mapping[str, str] = {
 """The tasks of each category of the library, for readers of results without the library."""
 
 MANY_QUESTIONS = 10_000
-"""From so many different questions on, a task counts as one that has enough. Where 300 draws do not repeat, there are
-as many with a confidence of 99 % (`tools/pools.py`)."""
+"""A task with at least this many different questions has enough. If 300 draws do not repeat, there are this many with a
+confidence of 99 % (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the different questions of a task were counted."""
 QUESTIONS: Mapping[str, tuple[int | None, ...]] = {

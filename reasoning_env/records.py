@@ -1,4 +1,4 @@
-"""The records of a problem's way, from the choice of a task to the trainer's group. All are frozen.
+"""The records that a problem passes through, from the choice of a task to the trainer's group. All are frozen.
 
 A `Rollout` carries a completion and its verdict; `dataclasses.replace` makes its next version. Imports nothing of the
 package.
@@ -106,7 +106,7 @@ class LibraryInfo:
 
     @property
     def modules(self) -> Mapping[str, str]:
-        """The versions of what makes other tasks than the library's own, as `module NAME`."""
+        """The versions of the modules that add tasks to the library's own, by `module NAME`."""
         named = (release.rpartition("@") for release in sorted(set(self.releases.values())))
         return {f"module {name}": version for name, _, version in named}
 
@@ -117,7 +117,7 @@ class LibraryInfo:
 
 @dataclass(frozen=True)
 class ProblemRequest:
-    """Which problem the library is to make: all that a generator worker is told.
+    """A request for one problem: everything that a generator worker receives.
 
     `seed` is passed to the library (0 <= seed < 2**32). `params` are the library's own, as a user set them. `level`, in
     [0, 1], is the difficulty that all other parameters follow; None for the library's defaults. A rejected problem is
@@ -125,7 +125,7 @@ class ProblemRequest:
     of `dataset_size`, which only published evaluation sets set. `as_published` keeps the library's question, and the
     library's answer even where the answer is wrong. `clarified` says whether the question is clarified; None clarifies
     the question under strict rewards, unless `as_published`. `params_are_whole` says that `params` hold all parameters
-    of the level, as the parameters of a reference do: what a level means today changes nothing then.
+    of the level, as the parameters of a reference do; a changed meaning of the level then has no effect.
     """
 
     task: str
@@ -261,7 +261,7 @@ class Timeouts:
 class Verdict:
     """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took.
 
-    Only score functions of a user give `parts`, further numbers by name, and `error`, what went wrong in their words.
+    Only a user's score function sets `parts` (further numbers by name) and `error` (its own error message).
     """
 
     score: float

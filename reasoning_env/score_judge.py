@@ -3,9 +3,9 @@
     async with ScoreJudge("my_rewards:score") as judge:
         verdicts = await judge.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
-The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It is called in
-a process of its own for a completion that never ends, takes all memory or crashes the interpreter: such a completion
-gets 0 with a reason, and no other is harmed.
+The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It runs in
+worker processes: a completion that never ends, takes all memory or crashes the interpreter gets 0 with a reason, and
+harms no other completion.
 """
 
 from __future__ import annotations

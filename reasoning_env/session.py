@@ -371,7 +371,7 @@ class Session(Generic[T]):
         return problem
 
     def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Log, once for two releases of a module, that another release than the reference's judges the answers."""
+        """Warn, once for each pair of releases, that answers are judged by another release than the reference's."""
         if (reference.library, release) not in self._releases_warned_of:
             self._releases_warned_of.add((reference.library, release))
             logger.warning(

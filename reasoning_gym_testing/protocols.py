@@ -330,4 +330,4 @@ PROTOCOLS: list[Protocol] = [
         write=_trl_reply,
     ),
 ]
-"""Every protocol that the server speaks. A row more is a protocol more."""
+"""Every protocol that the server speaks. To add a protocol, add a row."""

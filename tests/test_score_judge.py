@@ -279,7 +279,7 @@ async def test_label_is_the_row(client: TestClient[Any, Any], label: Any) -> Non
 
 @pytest.mark.parametrize("row", [None, [1], "nonsense", "[1]", 7])
 @on_module_loop
-async def test_row_that_is_none(client: TestClient[Any, Any], row: Any) -> None:
+async def test_invalid_row(client: TestClient[Any, Any], row: Any) -> None:
     reply = await client.post("/score", json={"row": row, "texts": ["right"]})
     assert (reply.status, (await reply.json())["error"]) == (
         400,

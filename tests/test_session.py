@@ -383,7 +383,7 @@ async def test_state_needs_a_beginning(make_session: MakeSession) -> None:
         session.state()
 
 
-def test_places_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are of the working directory, which workers do not share; the setting wins over the folder beside."""
     monkeypatch.chdir(tmp_path)
     settings = ReasoningSettings(checkout="fork", task_modules="lab.words, own.py")

@@ -233,7 +233,7 @@ def setting_names(env_cls: EnvironmentClass, typed: Mapping[str, str]) -> dict[s
 def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
     """Raise errors with the user's names of settings and without secrets.
 
-    Retries of Atropos that were given up become ServerError. Errors that are not ours stay as they are.
+    An error that Atropos raises after its last retry becomes ServerError. Other errors are not changed.
     """
     try:
         yield
@@ -270,7 +270,7 @@ def describe_settings(env_cls: EnvironmentClass) -> SettingsPage:
 
 
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
-    """Print all settings of an environment class, or those with some words; returns 0. Raises ConfigError for none."""
+    """Print all settings of an environment class, or those with the words `argv`. Raises ConfigError for no match."""
     return settings_command(argv, program(), describe_settings(env_cls))
 
 

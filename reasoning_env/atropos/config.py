@@ -159,17 +159,17 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
 
     calm_garbage_collector: bool = Field(
         default=False,
-        description="For importers: `setup` takes what exists out of Python's garbage collections (`gc.freeze`) and "
-        "makes them rarer. Else a full one holds the event loop for 130 ms, about once in 2,500 groups. Commands "
-        "always do so.",
+        description="For importers: `setup` exempts existing objects from garbage collection (`gc.freeze`) and makes "
+        "collections rarer. Otherwise a full collection blocks the event loop for 130 ms, about once in 2,500 groups. "
+        "Commands always do this.",
     )
 
     startup_timeout_s: float | None = Field(
         default=None,
         gt=0.0,
         le=86_400.0,
-        description="Seconds to wait for a server that is gone, at startup and, in `process` and `evaluate`, later; "
-        "none for 30 there, and for as long as it takes in `serve`.",
+        description="Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no "
+        "limit in `serve`, 30 elsewhere.",
     )
     shutdown_grace_s: float = Field(
         default=10.0,
@@ -186,7 +186,7 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     )
     resume_with_changes: bool = Field(
         default=False,
-        description="Take up a checkpoint that was made with another seed, other tasks or other settings that decide "
+        description="Resume a checkpoint that was made with another seed, other tasks or other settings that decide "
         "the problems, instead of refusing it.",
     )
     progress_interval_s: float = Field(
@@ -292,9 +292,9 @@ def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, Any]:
 
 
 def check_tokenizer_folders(config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig]) -> None:
-    """Raise ConfigError for a tokenizer that is no name on a hub, and no folder with the files of a tokenizer.
+    """Raise ConfigError for a tokenizer that is neither a hub name nor a folder with a tokenizer's files.
 
-    Else the loader's own message would speak of the form of names on the hub.
+    The loader's own message would complain about the form of hub names instead.
     """
     named = {"env.tokenizer_name": config.tokenizer_name}
     for server in servers if isinstance(servers, list) else [servers]:
@@ -328,7 +328,7 @@ def explain_construction(
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     models = ", ".join(repr(server.model_name) for server in (servers if isinstance(servers, list) else [servers]))
     return ConfigError(
-        f"the environment cannot be built, most likely for a tokenizer that cannot be read ({reason})",
+        f"the environment cannot be built, most likely because a tokenizer cannot be read ({reason})",
         remedy=f"{{env.tokenizer_name}} (now {config.tokenizer_name!r}), {{openai.tokenizer_name}} and, for a trl "
         f"server, {{openai.model_name}} (now {models}) take a folder, or a name on the Hugging Face hub",
     )

@@ -49,7 +49,7 @@ class DeliveryQueue:
     batch_bytes = 8 * 2**20
     batch_groups = 32
     send_interval_s = 0.1
-    """Seconds between two requests at least, in which groups collect for the next request."""
+    """Minimum seconds between two requests, in which groups collect for the next request."""
 
     def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
@@ -121,7 +121,7 @@ class DeliveryQueue:
                 break
             if entry.body.exception() is not None:
                 if not batch:
-                    self._drop(f"JSON cannot hold one ({entry.body.exception()})")
+                    self._drop(f"a group is not valid as JSON ({entry.body.exception()})")
                 break
             size += sum(map(len, entry.body.result()))
             if batch and size > self.batch_bytes:

@@ -50,9 +50,9 @@ class ModelEvaluations:
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
         self.scores: list[EvaluationScores] = []
-        """Scores of the finished evaluations, the last one last."""
+        """Scores of the finished evaluations, oldest first."""
         self.resumed_step: int | None = None
-        """The trainer's step from which the training was resumed; None for a training that was not."""
+        """The trainer's step at which the training resumed; None if it did not resume."""
         self._finished: Results | None = None
         self.under_way = False
         """Whether an evaluation runs now."""

@@ -106,14 +106,14 @@ class GroupSteps:
     async def judge(self, group: Group) -> Group:
         """Return the group with verdicts, and rewards after the length penalty.
 
-        Raises ScoringError when a fault of ours persists, and WorkerError when no worker can be started.
+        Raises ScoringError when an infrastructure error persists, and WorkerError when no worker can be started.
         """
         verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
         judged = replace(group, thinking_formats=self.session.thinking.names)
         return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
-        """Return the group as a trainer gets it: `as_lists` and some modes want lists, others the rollouts' arrays."""
+        """Return the group in the trainer's format: lists if `as_lists` or the mode wants lists, else arrays."""
         truncated, messages = self._config.mask_too_long_completions, self._config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
@@ -144,14 +144,14 @@ class GroupSteps:
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
-        """End the flight of a collected group's problem, unless the mode sends the group; None is a group to drop."""
+        """Mark a collected group's problem as done, unless the mode sends the group. None as a group is never sent."""
         if not self.mode.is_in_flight(packed):
             self.end(problem)
 
     def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:
-        """End the flight of a problem once all `deliveries` of its groups are done.
+        """Mark a problem as done, so no longer in flight, once all `deliveries` of its groups are done.
 
-        Every flight ends here, and may end twice. Deliveries that are cancelled leave the problem in flight.
+        Every problem is marked here; a second call is harmless. Cancelled deliveries leave the problem in flight.
         """
         if not deliveries:
             self.session.done(problem)

@@ -34,7 +34,7 @@ ASCII_BARS = "_.:-=+*#"
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is from its end: `done` of `total`; `text` says so in words."""
+    """Progress of a run: `done` of `total`; `text` says the same in words."""
 
     done: int
     total: int

@@ -68,7 +68,7 @@ class Run:
     save_interval_s = 10.0
     """Seconds between two saves of the latest state, beside the trainer's checkpoints, in case of a kill."""
     least_drain_s = 3.0
-    """Seconds at least that groups on their way to run-api get at the end."""
+    """Minimum seconds at shutdown in which scored groups are delivered to run-api."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Run:
         return self.steps.mode
 
     def enter(self, mode: Mode) -> None:
-        """Go over to the mode of a command: BaseEnv makes an environment before a command tells what it does."""
+        """Switch to a command's mode: BaseEnv makes the environment before the command is known."""
         self.steps.mode = mode
 
     @property
@@ -184,7 +184,7 @@ class Run:
             self._background.append(asyncio.create_task(self._save_regularly()))
 
     async def stop_background(self) -> None:
-        """Stop the tasks beside the groups, and log the last progress."""
+        """Stop the background tasks, and log the last progress."""
         if self._background:
             await cancel_all(self._background)
             self._background.clear()

@@ -3,8 +3,8 @@
 What run-api can and cannot tell (atroposlib 0.4.0), and what follows:
 
 - Environments have no identity. Numbers count registrations from 0, and begin again after a restart and after
-  `/reset_data`. A number that is not given is answered with status 500; any other answer does not say whose number was
-  asked for. An environment registers again if its number is unknown or the step went back. After a restart two
+  `/reset_data`. A request with an unassigned number gets status 500; any other answer does not say whose number
+  it is. An environment registers again if its number is unknown or the step went back. After a restart two
   environments share a number if one registers before the other asks again, at a step that did not go back.
 - A registration whose reply was lost leaves an entry behind. The entry takes a share of the work, and with a
   `min_batch_allocation` it stops all batches, until run-api is restarted.
@@ -83,7 +83,7 @@ async def request(
         parsed = json.loads(reply)
     if status < 400 and isinstance(parsed, dict) and all(key in parsed for key in keys):
         return parsed
-    text = f"{path} was answered not as run-api does, with status {status}: {reply[:200].decode(errors='replace')}"
+    text = f"the answer to {path} is not run-api's (status {status}): {reply[:200].decode(errors='replace')}"
     raise RunApiFault(text, status=status)
 
 
@@ -140,7 +140,7 @@ class RunApiSession:
     """
 
     longest_pause_s = 1.0
-    """Seconds between two requests at most: an environment that comes late after a restart may share a number."""
+    """Maximum seconds between two requests: a late environment may share a number after a restart."""
     slow_reply_s = 10.0
     """Seconds without a reply after which the log says so."""
     leave_timeout_s = 3.0
@@ -210,8 +210,8 @@ class RunApiSession:
                     self._waiting.over(WORKING)
                     return status
                 self._waiting.note(
-                    f"run-api does not tell the state of environment {self.registration.env_id}, which has just "
-                    f"registered; with no inference_weight above 0 (here {self._entry['weight']:.3g}) it never does"
+                    f"run-api reports no state of environment {self.registration.env_id}, which has just registered; "
+                    f"it never does unless an inference_weight is above 0 (here {self._entry['weight']:.3g})"
                 )
                 await asyncio.sleep(next(waits))
 
@@ -275,8 +275,8 @@ class RunApiSession:
     async def _wait_for_trainer(self) -> None:
         self._waiting.note(
             "waiting for a trainer to register at run-api and to ask for batches that hold a group of "
-            f"{self._entry['group_size']}; if a trainer has registered, run-api was given a group before, and "
-            f"needs {self._url}/reset_data or a restart, after which the trainer must register again"
+            f"{self._entry['group_size']}; if a trainer has registered, a group reached run-api before the trainer: "
+            f"call {self._url}/reset_data or restart run-api, then register the trainer again"
         )
         await asyncio.sleep(self.longest_pause_s)
 
@@ -334,7 +334,7 @@ class TrainerWatch:
         self._idle = OutageLog(logger)
 
     def note(self, *, batch_waits: bool) -> None:
-        """Take notice whether a whole batch waits at run-api for the trainer; called all the time."""
+        """Note whether a whole batch waits at run-api for the trainer; called at each status request."""
         now = time.monotonic()
         if not batch_waits:
             self._taken_at = now

@@ -31,13 +31,13 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, write and send the groups that pass; the flight of the problem ends when all have arrived.
+    """Check groups, and write and send those that pass; the problem is done when all have arrived.
 
     Args:
         groups: Groups of one problem, packed.
-        item: Problem and prompt; None if unknown, then no flight ends.
+        item: Problem and prompt; None if unknown, then no problem is marked as done.
         do_send: Give the groups to the delivery queue.
-        token_limit: A group is not sent if a member has so many tokens; 0 for no limit.
+        token_limit: A group is not sent if a member has this many tokens or more; 0 for no limit.
     """
     config = env.config
     complete = [group for group in _as_list(groups) if is_complete(group, config)]

@@ -81,7 +81,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         given["strict_rewards"] = False
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
-    # With --plain nothing stands between an answer and the library: probes are no model's text, and run in a sandbox.
+    # With --plain no guard protects the library: probes are not a model's text, and run in a sandbox.
     workers = replace(PoolSettings.of(settings, checkout), bare=options.plain)
     session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
     audits, checked = run_to_end(lambda: _audit(session, workers, options))
@@ -94,7 +94,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     results = {audit.name: result_of(audit, left_out) for audit in audits}
     scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
     known = left_out
-    if not options.plain:  # training has no part in the library as it is
+    if not options.plain:  # --plain audits the library as it is, apart from training
         known |= {audit.task for audit in audits if results[audit.name] is AuditOutcome.GIVES_AWAY}
     findings = merge(
         [
@@ -106,7 +106,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:
-    """Return what makes the commands that show a finding again."""
+    """Return the object that makes the commands that reproduce a finding."""
     again = _rerun(task, options)
     if options.plain and task not in session.library.releases and session.settings.checkout is None:
         return library_commands(again)
@@ -177,7 +177,7 @@ def _parser() -> CommandParser:
         "--fail-on",
         choices=[*(severity.value for severity in Severity), NEVER],
         default=Severity.HIGH.value,
-        help="end with status 1 at a finding as severe as this, or more so (default: %(default)s)",
+        help="exit with status 1 at a finding of this severity or above (default: %(default)s)",
     )
     add_config_option(parser)
     return parser
@@ -193,7 +193,7 @@ def _check(parser: CommandParser, options: argparse.Namespace) -> None:
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         parser.error("--items must be between 1 and 10000 and --seed at least 0")
     if options.defects is None and options.saved and (options.html is None or len(options.saved) > 1):
-        parser.error("--from FILE needs --html FILE, the page to write, and names one file")
+        parser.error("--from takes one FILE, and needs --html FILE, the page to write")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
         parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
 

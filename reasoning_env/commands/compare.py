@@ -117,7 +117,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     forms.add_argument(
         "--html", type=Path, metavar="FILE", help="write a page: intervals by task, problems and both answers"
     )
-    forms.add_argument("--csv", action="store_true", help="the same as CSV")
+    forms.add_argument("--csv", action="store_true", help="print the ranking of --markdown as CSV")
     options = parser.parse_args(argv)
     if len(options.folders) < 2 and not (options.markdown or options.csv):
         parser.error("name two folders or more")

@@ -46,7 +46,7 @@ DEFAULT_URL = "http://localhost:9001/v1"
 
 
 class HostedSettings(ReasoningSettings):
-    """Settings of the core, and those of Atropos' settings that an evaluation over chat completions has too."""
+    """Settings of the core, and Atropos' settings that also apply to evaluations over chat completions."""
 
     max_token_length: int = Field(default=2048, ge=16, description="Tokens of prompt and completion at most.")
     max_eval_workers: int = Field(default=16, ge=1, description="Problems under way at a time.")
@@ -219,8 +219,8 @@ def evaluate_each(
 ) -> None:
     """Evaluate models one after the other; a model that fails is logged, and the others are evaluated.
 
-    Prints the results as one list `as_json`, else how to compare them. Raises ConfigError at once, since all models
-    have the same settings, and ReasoningEnvError at the end if a model failed.
+    With `as_json`, prints all results as one list; otherwise, the command that compares them. Raises ConfigError at
+    once, since all models have the same settings, and ReasoningEnvError at the end if a model failed.
     """
     done: list[Mapping[str, Any]] = []
     failed: list[str] = []
@@ -255,7 +255,7 @@ def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
 
 
 def _read(parser: OptionParser, argv: Sequence[str], install_extra: str) -> dict[str, Any]:
-    """Return the options; a setting that only Atropos has is told as that. Raises ConfigError."""
+    """Return the options. Raises ConfigError, which says if a setting exists only with Atropos."""
     try:
         options = parser.read(argv)
     except UnknownOptionError as error:

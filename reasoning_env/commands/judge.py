@@ -60,7 +60,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     token = judge_token()
     if not token and not _is_loopback(options.host):
         raise ConfigError(
-            f"{options.host} can be reached from other machines, which need a token",
+            f"{options.host} can be reached from other machines, so a token is needed",
             setting="--host",
             remedy=f"set the variable {TOKEN_VARIABLE}",
         )
@@ -96,7 +96,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=f"address to listen at; one beyond this machine needs a token in the variable {TOKEN_VARIABLE}",
+        help=f"address to listen on; one that others can reach needs a token in the variable {TOKEN_VARIABLE}",
     )
     parser.add_argument("--port", type=int, default=8400, help="0 takes a free port (default: %(default)s)")
     parser.add_argument(
@@ -186,7 +186,7 @@ async def _serve(
             await site.start()
         except OSError as error:
             raise ConfigError(
-                f"{options.host} cannot be listened at: {os.strerror(error.errno) if error.errno else error}",
+                f"cannot listen on {options.host}: {os.strerror(error.errno) if error.errno else error}",
                 setting="--port",
                 got=options.port,
                 remedy="choose another port, or 0 for a free port",

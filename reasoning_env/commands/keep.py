@@ -44,8 +44,8 @@ def keep_command(argv: Sequence[str]) -> int:
     if card["skipped"]["lines"]:
         print(f"skipped: {card['skipped']['lines']} lines or files, the first: {visible(card['skipped']['first'])}")
     print(
-        f"{card['groups']} groups, {card['outside']} of another pass rate; "
-        f"{card['repeated']} completions that a question has had already"
+        f"{card['groups']} groups, {card['outside']} with a pass rate out of range; "
+        f"{card['repeated']} repeated completions"
     )
     print(f"{options.out}: {card['rows']} rows")
     return 0

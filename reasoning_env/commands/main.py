@@ -34,7 +34,7 @@ HELP = {
     "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
     "problems": "write a file of problems to train on: no question twice, in parts for a cluster",
     "keep": "write rows to train on, chosen from dumps, process files and evaluations",
-    "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
+    "audit": "probe every task's verifier with meaningless answers; fails if a verifier rewards them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",

@@ -185,8 +185,8 @@ class CommandParser(argparse.ArgumentParser):
     def _check_written(self, argv: Sequence[str]) -> None:
         """Raise ConfigError for a switch with a value, and for a setting that is given twice.
 
-        Of a setting that is given twice, argparse would silently take the last value. Options whose values add up, such
-        as `--config`, and switches may stand again.
+        If a setting is given twice, argparse silently takes the last value. Options whose values add up, such as
+        `--config`, and switches may be repeated.
         """
         written: dict[str, str] = {}
         for word in itertools.takewhile(lambda word: word != "--", argv):
@@ -217,7 +217,7 @@ class CommandParser(argparse.ArgumentParser):
         if not name.startswith("--"):
             return ConfigError(
                 f"{word!r} is not an option",
-                remedy="options begin with --, as in --NAME VALUE; a value with blanks stands in quotes",
+                remedy="options begin with --, as in --NAME VALUE; put a value with spaces in quotes",
             )
         return UnknownOptionError(name, remedy=did_you_mean(name, self._option_string_actions))
 
@@ -249,7 +249,7 @@ def _number(text: str) -> float:
 
 
 def _as_typed(names: str, argv: Sequence[str]) -> str:
-    """Return the one of an option's names (`-n/--repeats`) that stands on a command line; all names where none does."""
+    """Return the name of an option (`-n/--repeats`) that a command line uses; all its names if it uses none."""
     words = {word.partition("=")[0] for word in argv}
     return next((name for name in names.split("/") if name in words), names)
 

@@ -18,9 +18,9 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
         type=int,
         help="megabytes that a process may take besides what the module takes at import (default: 1024)",
     )
-    parser.add_argument("--read", action="append", default=[], metavar="PATH", help="a file or folder that it may read")
-    parser.add_argument("--env-var", action="append", default=[], metavar="NAME", help="a variable that it may see")
-    parser.add_argument("--threads", action="store_true", help="it may start threads")
+    parser.add_argument("--read", action="append", default=[], metavar="PATH", help="path that the function may read")
+    parser.add_argument("--env-var", action="append", default=[], metavar="NAME", help="variable for the function")
+    parser.add_argument("--threads", action="store_true", help="let the function start threads")
 
 
 def check_score_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

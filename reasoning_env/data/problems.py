@@ -58,7 +58,7 @@ class Wanted:
 
 @dataclass
 class LevelProgress:
-    """How far a level of a task is: draws made, rows, and the draws that gave no row, by cause.
+    """Progress of a level of a task: draws made, rows, and the draws that gave no row, by cause.
 
     `ended` says why the level has no more rows; empty while it goes on.
     """
@@ -79,7 +79,7 @@ class LevelProgress:
     def count_draw_without_row(self, rejection: Rejection | None) -> None:
         """Count a draw that gave no row; None stands for a question that this file asked before.
 
-        The level ends after MAX_REPEATS such draws in a row that were asked before, and after MAX_REJECTED in all.
+        The level ends once MAX_REPEATS repeats, or MAX_REJECTED draws of any cause, have come since its last row.
         """
         self.without_row += 1
         if rejection is Rejection.TOO_LONG:
@@ -219,8 +219,8 @@ class ProblemRows:
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
         """Make the rows, of several tasks at a time.
 
-        `keep` is called with a row at the moment at which the row counts as made: progress and remembered questions
-        agree with the rows that were kept, at whatever row the work ends.
+        `keep` is called as soon as a row is made: progress and remembered questions then agree with the kept rows,
+        wherever the work ends.
         """
 
         async def keep_all(task: str) -> None:

@@ -1,4 +1,4 @@
-"""Keep what a call has made in a file beside its output, so that the same call goes on after any end.
+"""Keep a call's progress in a file beside its output, so that the same call resumes after any interruption.
 
 The file is a database of SQLite. A transaction holds rows together with the progress that made them, so a killed call
 has lost at most COMMIT_S of work, and neither repeats nor misses a row.
@@ -61,7 +61,7 @@ class RowStore:
         except (sqlite3.Error, StoreError) as error:
             self._database.close()
             raise _unusable(self.path, error.__cause__ or error, setting) from error
-        if earlier != made_with and len(self) == 0:  # a call that failed at once stands in no other's way
+        if earlier != made_with and len(self) == 0:  # a call that failed at once blocks no other call
             self.clear()
             self.note("made_with", made_with)
         elif earlier != made_with:
@@ -125,7 +125,7 @@ class RowStore:
             self._execute(f"DELETE FROM {table}")
 
     def commit_in_time(self) -> None:
-        """Make everything lasting, if the last time is COMMIT_S ago."""
+        """Commit, if the last commit was over COMMIT_S ago."""
         if time.monotonic() - self._committed > COMMIT_S:
             self.commit()
 
@@ -186,7 +186,7 @@ def finished_card(out: Path, made_with: Mapping[str, Any], setting: str = "--out
         earlier = card["made_with"]
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{visible(str(out))} exists, and no card tells what made it",
+            f"{visible(str(out))} exists without a card that says what made it",
             setting=setting,
             remedy="name another file, or remove this one",
         ) from None

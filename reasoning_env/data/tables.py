@@ -100,8 +100,8 @@ def write_rows(path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str
     """Write a file whole or not at all. Raises OSError.
 
     `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name (see `_types`), or
-    what `schema_of_rows` returns. Without them, the rows are read twice: first for the types. JSON lines hold as text
-    what JSON has no value for.
+    what `schema_of_rows` returns. Without them, the rows are read twice: first for the types. JSON lines hold
+    values that JSON lacks as text.
     """
     if path.suffix == JSON_LINES:
         replace_file(path, (_line(row) for row in rows()), mode=0o666)
@@ -161,7 +161,7 @@ def _read_parquet(path: Path, setting: str) -> Iterator[Row | Malformed]:
 
 
 def _rows_of_batch(arrow: Any, batch: Any) -> Sequence[Row | Malformed]:
-    """Return the rows of a block. A row with text that is no UTF-8, or a time that Python has not, is Malformed."""
+    """Return the rows of a block. A row with invalid UTF-8, or a time that Python cannot hold, is Malformed."""
     try:
         rows: list[Row | Malformed] = batch.to_pylist()
     except (ValueError, OverflowError, arrow.ArrowException) as error:

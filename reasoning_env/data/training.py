@@ -35,7 +35,7 @@ class TrainingForm(StrEnum):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which completions are kept: of groups with such pass rates, only correct ones, so many of a question."""
+    """Which completions are kept: the pass rates of their groups, only correct ones or all, a maximum per question."""
 
     pass_rates: PassRates | None = None
     correct: bool = False

@@ -48,7 +48,7 @@ from .tables import (
 logger = logging.getLogger(__name__)
 
 RETRY_PAUSES_S = (1.0, 5.0)
-"""Pauses before a row is judged again after a fault of ours."""
+"""Pauses before a row is judged again after an infrastructure error."""
 SINGLE, SEVERAL = "completion", "completions"
 ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
@@ -180,7 +180,7 @@ def _check_columns(files: Sequence[Path]) -> None:
 def _schema(out: Path, files: Sequence[Path]) -> Schema:
     """Return the types of the output's columns, before any work; None for JSON lines.
 
-    All parts of the files have the same types. Rows that are left out whatever the session knows do not count.
+    The types are the same for all parts of the files. Rows that no session can judge are ignored.
 
     Raises ConfigError for a column with values of several types.
     """
@@ -413,7 +413,7 @@ def _thinking(row: Row) -> Thinking | None:
 
 
 def _count(store: RowStore, keep: PassRates | None) -> dict[str, Any]:
-    """Return what became of the rows, as the card has it."""
+    """Return the counts of rows that the card holds."""
     rows = judged = without_score = outside = 0
     left_out: dict[str, dict[str, Any]] = {}
     for _, added in store.rows():

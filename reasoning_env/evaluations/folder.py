@@ -1,9 +1,9 @@
 """An evaluation's folder, `{model}-{time}`: `samples.jsonl` and `results.json`.
 
-**samples.jsonl** has a line for each problem, in the format of dumps. A line has these keys more: `key` (task and
-number), `failed` (how many completions the server never gave) and `dropped` (why the problem has no rollouts, or null).
-A rollout has more: `correct` (a score of 0.99 or more), `seconds` (until the problem's completions were there) and,
-with a preset, `library_score`. A line is written when its problem is done; problems without a completion are written
+**samples.jsonl** has a line for each problem, in the format of dumps. A line also has `key` (task and number),
+`failed` (how many completions the server never returned) and `dropped` (why the problem has no rollouts, or null). A
+rollout also has `correct` (a score of 0.99 or more), `seconds` (until the problem's completions arrived) and, with a
+preset, `library_score`. A line is written when its problem is done; problems without a completion are written
 last, once all have been tried.
 
 **results.json** is one object, written at the start and replaced at the end. `Results` describes its keys.
@@ -168,9 +168,9 @@ def read_results(folder: Path) -> Results:
 
 
 def find_earlier(folder: Path, results: Results, until_step: int) -> Results | None:
-    """Return the results of the last evaluation of a training before that in `folder`, whose results are `results`.
+    """Return the results of the evaluation before the one in `folder`, which has `results`, in the same training.
 
-    That is the newest finished evaluation beside the folder, of the same model, server, preset and settings, at a step
+    It is the newest finished evaluation beside the folder, of the same model, server, preset and settings, at a step
     up to `until_step`. None without one.
     """
 

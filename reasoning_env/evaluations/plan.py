@@ -135,7 +135,7 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
 
 
 def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvaluationPlan, preset: Preset) -> Iterator[str]:
-    """Yield the differences from the protocol, for which figures are not comparable with published figures."""
+    """Yield the differences from the protocol that make figures incomparable with published figures."""
     if library.version != preset.library:
         yield (
             f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "

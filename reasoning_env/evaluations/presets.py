@@ -97,7 +97,7 @@ def load_preset(name: str) -> Preset:
 
 
 class PresetSet(EvaluationSet):
-    """The problems of a preset's tasks. No problem is rejected, and no other problem is drawn for a failure.
+    """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
 
     A task that fails MAX_FAILURES times in a row has only the problems that were generated before, since each
     further attempt may take minutes.

@@ -118,7 +118,7 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        """Generate a problem that asks nothing that a problem with a lower number asks; None if that fails."""
+        """Generate a problem whose question no lower-numbered problem asks; None if that fails."""
         failures = 0
         repeats = 0
         while failures < MAX_FAILURES and repeats < MAX_REPEATS:
@@ -152,7 +152,7 @@ class EvaluationSet:
         if task in self._many_questions or number == 0:
             return frozenset()
         earlier = [self._generation(task, other) for other in range(number)]
-        # Unlike awaiting them, waiting for generations does not cancel them when this one is cancelled.
+        # Not awaited one by one: a cancelled `await` would cancel the earlier generations too.
         await asyncio.wait(earlier)
         problems = [generation.result() for generation in earlier]
         return frozenset(hash_words(problem.question) for problem in problems if problem is not None)

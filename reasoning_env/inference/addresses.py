@@ -90,7 +90,7 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
     if answers:
         return ServerError(
             f"no inference server gave a completion within {timeout_s:g} s ({problems})",
-            remedy="try again later, check your plan with its provider, or look into its log",
+            remedy="try again later, check your plan with the provider, or look into the server's log",
         )
     return ServerError(
         f"no inference server answered within {timeout_s:g} s ({problems})",
@@ -101,7 +101,7 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
 async def check_scheme(url: str) -> None:
     """Raise ConfigError if a URL says https and its server speaks http, or the other way round.
 
-    An http server is sent the beginning of TLS for that: call this for a server that does not answer as it should.
+    The check sends the start of a TLS handshake: call it only for a server that does not answer as it should.
     Text that is no URL, a server that is away and a server behind a proxy pass.
     """
     scheme = urlsplit(url).scheme

@@ -1,8 +1,8 @@
 """Requests to chat servers: any OpenAI-compatible `/v1/chat/completions`, hosted servers too.
 
 Such a server lays out the prompt itself and answers with text, so no tokenizer is needed, and there are no tokens to
-train on. Each completion is a request of its own: many hosted servers ignore or refuse `n`, and the number of tokens is
-told by request. Thinking that a server gives apart from the text stays apart: no answer is looked for in it.
+train on. Each completion is a request of its own: many hosted servers ignore or refuse `n`, and token counts are
+reported per request. Thinking that a server returns apart from the text is not searched for an answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ChatClient(Protocol):
 
 
 class PlainChat:
-    """Stands for a chat format where the server has the format: prompts are messages alone.
+    """Replaces a ChatFormat where the server applies the chat template: prompts are messages alone.
 
     No tokenizer says which formats of thinking the model knows, so `auto` takes `<think>` only.
     """
@@ -147,7 +147,7 @@ class ChatRequests:
         for name in refused:
             if name not in self._left_out:
                 parameters = ", ".join(parameter_names(name, sent[name]))
-                logger.warning("the server takes no %s; completions are sampled with its own", parameters)
+                logger.warning("the server refuses %s; completions are sampled with the server's own", parameters)
         self._left_out.update(refused)
         return bool(refused)
 

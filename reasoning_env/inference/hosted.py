@@ -69,7 +69,7 @@ class HostedModel:
         key = self.server.api_key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = aiohttp.ClientTimeout(total=self.server.timeout_s)
-        # The number of requests under way is the evaluation's, and proxies are those of the environment's variables.
+        # The evaluation limits the requests under way, and environment variables name the proxies.
         connector = aiohttp.TCPConnector(limit=0)
         self._http = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=True)
         return self

@@ -13,7 +13,7 @@ NO_KEY = "x"
 def read_key(key: str, *, for_chat: bool) -> str:
     """Return a server's key, `$NAME` from that variable; NO_KEY for none.
 
-    `for_chat`: none is the variable OPENAI_API_KEY where that is set, as for other clients of chat completions. Raises
+    With `for_chat`, no key means the variable OPENAI_API_KEY if it is set, as for other clients of chat servers. Raises
     ConfigError if the variable NAME is not set.
     """
     if key.startswith("$"):

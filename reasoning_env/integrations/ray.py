@@ -115,7 +115,7 @@ class RayJudges:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be judged at the moment, in one line; None while the judge of a node has not failed."""
+        """Why nothing can be judged at the moment, in one line; None unless the judges of all nodes have failed."""
         if all(until > time.monotonic() for until in self._resting_until.values()):
             return "the judges of all nodes of the Ray cluster failed"
         return None

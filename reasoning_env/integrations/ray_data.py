@@ -6,8 +6,8 @@
 `actors` is `ray.data.ActorPoolStrategy(size=4)`, for four sessions.
 
 `Complete` stands for your own stage, which adds `completion` or `completions`. `examples/ray_data.py` is a whole
-program. A session lives in an actor, and ends with the actor. Ray runs the work of a node that died again on another
-node; the rows are the same, because a part is the same at each call, and a verdict on every node. Needs the
+program. A session lives in an actor, and ends with the actor. If a node dies, Ray repeats its work on another
+node. The result is the same: a part has the same rows at each call, and every node gives the same verdicts. Needs the
 extra `ray`.
 """
 

@@ -201,7 +201,7 @@ class _StreamCallback(TrainerCallback):
         bridge = self._environment.bridge
         limit = getattr(getattr(model, "config", None), "max_position_embeddings", None)
         if limit is not None and _has_learnt_positions(model, limit):
-            # Observed with GPT-2: two tasks taught it nothing in 18,000 completions, and one task did.
+            # Observed: GPT-2 learned nothing from 18,000 completions of two tasks, but did learn from one task.
             logger.warning(
                 "the model has learnt positions, as GPT-2 has, and TRL pads prompts on the left without telling the "
                 "model their positions: with prompts of unlike lengths such a model learns next to nothing; take a "

@@ -38,15 +38,15 @@ def unpack(body: bytes | bytearray, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise TooLargeError
     if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("it does not end with the packed text")
+        raise ValueError("the compressed data is cut short, or other bytes follow")
     return content
 
 
 class BodyBudget:
     """Bytes of all bodies that are read or wait, by client.
 
-    The bodies of a client take at most as many bytes as all bodies leave free: one client half of the budget, two
-    clients a third each. A client that comes thus always finds room, and the bodies never exceed the budget.
+    A client may hold at most as many bytes as then stay free: a single client half of the budget, two clients a third
+    each. So a new client always finds room, and the bodies never exceed the budget.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -141,5 +141,5 @@ class BodyReader:
         request[HELD_BYTES] = request.get(HELD_BYTES, 0) + size
 
     def release(self, request: web.Request) -> None:
-        """Count the bytes of a request's body no longer."""
+        """Release the bytes of a request's body."""
         self._budget.give_back(request.remote or "", request.get(HELD_BYTES, 0))

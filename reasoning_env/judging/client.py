@@ -30,7 +30,7 @@ WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 
 
 class JudgeClient:
-    """Sends groups to the server at `url`. A group has its verdicts after `timeout_s` seconds, or has none."""
+    """Sends groups to the server at `url`. A group gets its verdicts within `timeout_s` seconds, or none."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         """Raises ConfigError for an address that is none, and for a token that HTTP cannot carry."""
@@ -105,7 +105,7 @@ class JudgeClient:
         try:
             verdicts = [_read_verdict(row) for row in reply.rows()]
         except (KeyError, TypeError, ValueError) as error:
-            raise ScoringError(f"the judge at {self._url} sent a verdict that is none: {error}") from error
+            raise ScoringError(f"the judge at {self._url} sent an invalid verdict: {error}") from error
         if len(verdicts) != count:
             raise ScoringError(f"the judge at {self._url} sent {len(verdicts)} verdicts on {count} completions")
         return verdicts
@@ -163,7 +163,7 @@ def check_token(token: str) -> None:
     """Raise ConfigError for a token that does not come through a header of HTTP as it is."""
     if token != token.strip() or not token.isprintable():
         raise ConfigError(
-            "the token has blanks or line ends at its ends, or control characters, which HTTP does not carry",
+            "the token begins or ends with whitespace, or has control characters, which an HTTP header cannot carry",
             setting=TOKEN_VARIABLE,
             remedy="remove them; $(cat FILE) in a shell leaves out the line end of a file",
         )

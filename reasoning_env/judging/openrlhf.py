@@ -22,8 +22,8 @@ def completion_behind(prompt: str, query: str) -> str | None:
     that is too long is cut on the left. The prompt's end is then searched for without blanks; where the prompt holds
     this end twice, a longer end is searched for.
 
-    A model may write the prompt again, with an answer behind. The first place counts, so that all of its text is
-    judged. A first place that is deeper in the query than the prompt is long is the model's own, and counts as none.
+    A model may repeat the prompt, followed by an answer. The first match counts, so that all of the model's text is
+    judged. A first match that lies deeper in the query than the prompt is long is the model's own, and is ignored.
     """
     if query.startswith(prompt):
         return query[len(prompt) :]

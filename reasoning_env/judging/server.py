@@ -324,7 +324,7 @@ async def _reply_with_verdicts(verdicts: Sequence[Verdict]) -> web.Response:
 
 
 def _describe(verdict: Verdict) -> dict[str, object]:
-    """Return a verdict as JSON values; what only score functions give stands there if it is given."""
+    """Return a verdict as JSON values, with `parts` and `error` only if a score function gave them."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,
@@ -335,9 +335,9 @@ def _describe(verdict: Verdict) -> dict[str, object]:
 
 
 def _parse_rows(texts: Sequence[bytes], max_values: int) -> list[object]:
-    """Return what the JSON of rows stands for, up to the first text that is not JSON, or has a value too many in all.
+    """Return the values of JSON texts, up to the first text that is not JSON or exceeds `max_values` in total.
 
-    None stands for that text and those behind.
+    That text and all later texts become None.
     """
     parsed: list[object] = []
     with suppress(ValueError):

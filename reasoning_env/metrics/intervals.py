@@ -21,8 +21,8 @@ def bootstrap_interval(
     """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
 
     The same values give the same interval, in any order. Equal values would resample to an interval without width. They
-    get an exact bound instead: a sample of this size misses a share of other values in 2.5 % of all cases, and the
-    bound places that share at an end of `bounds`. From `many` values on, the interval is the normal distribution's:
+    get an exact bound instead: the largest share of other values that a sample of this size misses with a chance of
+    2.5 % is placed at an end of `bounds`. From `many` values on, the interval is the normal distribution's:
     equal to the bootstrap's, and fast.
     """
     count = len(values)

@@ -1,4 +1,4 @@
-"""When to give up on a problem, a level, a task and a run: the one rule, told here.
+"""When to give up on a problem, a level, a task and a run: all rules in one place.
 
 - A *rejected* problem is drawn again, from the same task. The library's problem may be flawed, the evaluation set may
   ask the question, or prompt and expected answer may not fit. MAX_REJECTED rejected problems in a row are one failure.
@@ -25,4 +25,4 @@ MIN_UNFIT = 8
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
 """As many as quarantine a task: a wrong limit of tokens is told within seconds."""
 MAX_REPEATS = 100
-"""Draws in a row whose questions were asked before, after which a task has no other: 99 % of them were asked."""
+"""Repeated questions in a row after which a task has no other: about 99 % of its questions were asked."""

@@ -67,7 +67,7 @@ async def check_own_tasks(
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What came of a task. A `sandbox_fault` counts where nothing else is wrong: outside, its cause may be plainer."""
+    """The result of trying a task. A `sandbox_fault` is reported only if nothing else is wrong with any task."""
 
     fault: str | None = None
     sandbox_fault: str | None = None

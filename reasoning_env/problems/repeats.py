@@ -17,7 +17,7 @@ class RepeatCounter:
     BITS = 1 << 23
     HASHES = 4
     MANY = 0.1
-    """Share of repeated questions from which a task is named to the user."""
+    """Share of repeated questions above which the user is warned of a task."""
     ENOUGH = 100
     """Questions of a task before which its share tells little."""
 
@@ -28,7 +28,7 @@ class RepeatCounter:
         self._named: set[str] = set()
 
     def add(self, task: str, question: str) -> bool:
-        """Count a question. Return whether its task is to be named: once, when MANY of its questions are repeated."""
+        """Count a question. Return True once for each task, when over MANY of its questions are repeated."""
         self._served[task] += 1
         if self._was_seen(task, question):
             self._repeated[task] += 1

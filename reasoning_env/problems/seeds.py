@@ -43,7 +43,7 @@ def follow_seed(seed: int, number: int) -> int:
     """Return the seed of draw `number`: `seed` for 0, then seeds derived from it, of the same split and instance."""
     if number == 0:
         return seed
-    # In the upper half of the range: evaluation sets are compared with older sets, which were made so.
+    # In the upper half of the range, as for older evaluation sets, with which new sets are compared.
     half = INSTANCE_SEEDS // 2
     first = seed - seed % INSTANCE_SEEDS
     return first + half + hash_int("follow", seed, number) % (half - MEMBER_SEEDS)

@@ -171,7 +171,7 @@ class ProblemStream(Generic[T]):
         return ready.prepared
 
     def done(self, problem: Problem) -> None:
-        """End a problem's flight: its group was delivered, refused or dropped. Unknown problems are ignored."""
+        """Mark a problem as done: its group was delivered, refused or dropped. Unknown problems are ignored."""
         in_flight = self._in_flight.get(problem.spec.index)
         if in_flight is not None and in_flight.reference == problem.reference:
             del self._in_flight[problem.spec.index]

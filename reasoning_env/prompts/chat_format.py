@@ -126,7 +126,7 @@ class ChatFormat:
             batch = [tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)]
             backend: Any = self._tokenizer.backend_tokenizer  # type: ignore[attr-defined]
             return str(backend.decode_batch(batch, skip_special_tokens=skip_special_tokens)[0])
-        # numpy's arrays go as they are: of a list, transformers looks at the type of each token.
+        # Pass numpy's arrays as they are: transformers checks the type of each token of a list.
         ids = tokens if hasattr(tokens, "dtype") else list(tokens)
         return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
 

@@ -26,7 +26,8 @@ from .verifier_probes import ANSWER_CELL, GENERATION_CPU_S, AuditTarget, ProbedA
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
 
-One, two and four find the same over reasoning-gym, RLVE-Gym and the planted defects. A random tie needs luck on one.
+One, two and four problems show the same over reasoning-gym, RLVE-Gym and the planted defects. On a single problem,
+a verifier that breaks ties at random is found by luck only.
 """
 SCORE_ROUNDING = 1e-6
 """Scores that differ by no more are equal."""
@@ -248,7 +249,7 @@ class ContractCheck:
         return found
 
     async def _attack(self, problem: Problem) -> list[Finding]:
-        """Try hostile answers one by one, up to the first that ends a worker: others would end it like this."""
+        """Try hostile answers one by one until one ends a worker: further answers would end a worker likewise."""
         found: list[Finding] = []
         for name, text in CANARIES.items():
             [verdict] = await self.pools.first.score(problem, [text])

@@ -206,7 +206,7 @@ When the tables of the code change, `audit --defects docs/defects.md` makes the 
 
 {len(rows)} of {len(FACTS) - 1} tasks have a row: the audit of the library as it is has {len(runs["plain"])} findings
 in {count} tasks, and the tables of the code know wrong answers, problems that are refused, and questions that are
-clarified; of these the first seed that shows it is named, if one of the first 1,200 does. Numbers under "reported" are
+clarified. A row names the first seed that shows such a defect, if one of the first 1,200 does. "Reported" numbers are
 issues and pull requests of reasoning-gym. "Open" is what the audit of the corrected library finds too.
 
 | task | what | reported | here | held by |

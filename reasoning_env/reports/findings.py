@@ -222,7 +222,7 @@ def count_by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
 
 
 def is_at_least(findings: Iterable[Finding], severity: Severity) -> bool:
-    """Tell whether a finding is as severe, or more so."""
+    """Tell whether any finding has at least this severity."""
     return any(finding.severity.rank >= severity.rank for finding in findings)
 
 

@@ -168,7 +168,7 @@ def _name(path: Path) -> str:
 
 
 def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
-    """Name runs of one name by as many of the last folders of their paths as tell these runs apart."""
+    """Rename runs of equal names: by the ends of their paths, just long enough to tell the runs apart."""
     of_name: defaultdict[str, list[StoredRun]] = defaultdict(list)
     for run in runs:
         of_name[run.name].append(run)
@@ -179,7 +179,7 @@ def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
 
 
 def distinct_ends(paths: Sequence[Path]) -> list[str]:
-    """Return as many of the last parts of each path as tell the paths apart, safe to print."""
+    """Return the ends of paths, just long enough to tell the paths apart, safe to print."""
     parts = [Path(real_path(path)).parts for path in paths]
     longest = max(map(len, parts))
     last = next((last for last in range(1, longest) if len({each[-last:] for each in parts}) == len(parts)), longest)

@@ -33,7 +33,7 @@ GENERATION_CPU_S = 20.0
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""The further rounds: how many times as many problems as `items`, for the kinds above which share of the bound."""
+"""The further rounds: a factor on `items`, and the share of the bound above which a kind is probed again."""
 LEARNT_FROM = 20
 """The fewest problems from which a split is learnt, on one half for the other."""
 LEARNT_SHARE = 0.75

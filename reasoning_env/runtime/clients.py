@@ -1,4 +1,4 @@
-"""The client for whom a task of the event loop works, so that the jobs of one client wait behind those of another."""
+"""The client for whom a task of the event loop works, so that workers take turns between clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log the beginning of an outage once, its lasting from time to time, and its end once."""
+"""Log the beginning of an outage once, a reminder from time to time, and its end once."""
 
 from __future__ import annotations
 

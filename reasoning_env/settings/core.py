@@ -70,7 +70,7 @@ TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_mapping)
 class ReasoningSettings(BaseModel):
     """Settings of tasks, workers, scoring and evaluation.
 
-    Unknown names and values out of range raise ConfigError in one line. The front door's config inherits them.
+    Unknown names and values out of range raise ConfigError in one line. The config of `ReasoningGymEnv` is a subclass.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -195,8 +195,8 @@ class ReasoningSettings(BaseModel):
 
     strict_rewards: bool = Field(
         default=True,
-        description="Correct verifiers that give credit for meaningless answers, wrong answers, and questions with "
-        "several readings. Off: the library's own questions, answers and scores count.",
+        description="Correct the library: verifiers that give credit for meaningless answers, wrong answers, and "
+        "ambiguous questions. Off: the library's own questions, answers and scores count.",
         json_schema_extra={"decides": ["problems", "answers", "evaluation"]},
     )
     lenient_answers: bool = Field(
@@ -333,7 +333,7 @@ class ReasoningSettings(BaseModel):
         default=3,
         ge=0,
         le=19,
-        description="Niceness of workers: how far they give way to the main process and its event loop.",
+        description="Niceness of workers: a higher value leaves more CPU time to the main process.",
     )
     worker_start_timeout_s: float = Field(
         default=300.0,

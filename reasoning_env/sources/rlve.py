@@ -1,11 +1,11 @@
 """The environments of RLVE-Gym (package `rlve-gym`) as tasks `rlve/NAME`. Runs in workers only.
 
-Difficulty: RLVE's own is a number without a top, of steps from the easiest parameters; its controllers turn a number of
+Difficulty: RLVE counts steps from the easiest parameters, without an upper limit; its controllers turn a number of
 steps into parameters. Level L in [0, 1] is `round(TOP * L)` steps, so level 0 and no level are the easiest, and levels
 are multiples of 1 / TOP. A user's parameters (`task_params`) replace those of the steps.
 
-Rewards: RLVE's lie in [-1, 1]. A reward of at least the environment's passing threshold is the score 1, and another is
-its part above 0: wrong and malformed answers earn 0, and partial rewards stay partial.
+Rewards: RLVE's lie in [-1, 1]. A reward of at least the environment's passing threshold scores 1. Any other reward
+scores itself, or 0 if it is negative: wrong and malformed answers earn 0, and partial rewards stay partial.
 
 RLVE hands a model's text to `sympify` and `eval` in some environments, and limits its own time with threads. Here the
 text is scored in sandboxed verifier workers alone, and their deadline ends a verifier that hangs. torch, which RLVE

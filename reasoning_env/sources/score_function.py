@@ -1,4 +1,4 @@
-"""A score function of the user as a source without problems: a row is all that the function is told.
+"""A score function of the user as a source without problems: the function receives a completion and its row.
 
 The function is called as `function(completion, **row)`, and returns a number from 0 to 1, or a mapping with `score` and
 further numbers. It runs in verifier workers only. What it returns besides a number in range is an error of the answer,
@@ -41,7 +41,7 @@ class ScoreFunction:
 
 
 class ScoreError(Exception):
-    """The function returned what is no score; the text says what."""
+    """The function returned no valid score; the text says what it returned."""
 
 
 class FunctionSource(Source):

@@ -9,7 +9,7 @@ An exclusive flock on the file `lock` tells that the folder's process is alive. 
 process ends, even by kill -9. It holds between machines if their file system supports flock between machines.
 
 A run at the trainer's first step begins anew: like the trainer, it overwrites the checkpoints of an earlier run step by
-step. `find_checkpoint` says what a run past the first step goes on from.
+step. `find_checkpoint` says from which checkpoint a later run resumes.
 """
 
 from __future__ import annotations
@@ -284,10 +284,10 @@ class CheckpointStore:
         if changed and not self._accept_changes:
             raise ConfigError(
                 f"the checkpoint {checkpoint.path} was made with other {' and '.join(changed)}",
-                remedy="resume with the same, set {env.resume_with_changes}, set another {env.instance}, or move the "
-                "folder away",
+                remedy="resume with the same settings, set {env.resume_with_changes}, set another {env.instance}, or "
+                "move the folder away",
             )
-        logger.info("going on from %s, which was saved at step %d", checkpoint.path, checkpoint.step)
+        logger.info("resuming from %s, which was saved at step %d", checkpoint.path, checkpoint.step)
         return _without_drawn(checkpoint, changed) if changed else checkpoint
 
 

@@ -1,4 +1,4 @@
-"""Read the files of `--config`: sections of settings, of which later files win, key by key."""
+"""Read the files of `--config`: sections of settings. Later files override earlier ones, key by key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_set
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
 TYPING_MISTAKE = 0.85
-"""Likeness to a setting's name from which another name is a typing mistake. The adapter's names reach 0.81."""
+"""Similarity to a setting's name from which an unknown name is a typing mistake. The adapter's names reach 0.81."""
 
 
 def _as_list(value: object) -> object:
@@ -35,7 +35,7 @@ class Sections(BaseModel):
 
 
 def read_config_files(paths: str | Sequence[str]) -> Sections:
-    """Return the sections of several files, of which a later file wins, key by key.
+    """Return the sections of several files; later files override earlier ones, key by key.
 
     Settings of one server are joined with those of one server of a later file. Raises ConfigError for a file that
     cannot be read.

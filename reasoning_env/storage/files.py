@@ -174,7 +174,7 @@ class KeyedFile:
             except ValueError:
                 unusable += 1
         if unusable:
-            logger.warning("%s: %d lines cannot be read; they stay, and do not count", file.path, unusable)
+            logger.warning("%s: %d unreadable lines are ignored, and stay in the file", file.path, unusable)
         if file.cut():
             logger.warning("the torn last line of %s is cut off", file.path)
 

@@ -18,7 +18,7 @@ from .right_answers import moments
 
 @dataclass(frozen=True)
 class Clarification:
-    """Makes a question one problem.
+    """Makes an ambiguous question unambiguous.
 
     - `open` names what the library's question leaves open.
     - `says` has the words of the clarified question; braces stand for a word that depends on the problem.

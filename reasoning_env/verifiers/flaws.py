@@ -84,7 +84,7 @@ FAILURES: Mapping[str, FailureRule] = {
 
 
 def find_failure(task: str, error: BaseException) -> Flaw | None:
-    """Return the flaw of a seed on which the library ended with an error; None for an error that must be told."""
+    """Return the flaw of a seed on which the library ended with an error; None for an error that must be raised."""
     rule = FAILURES.get(task)
     return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None
 
@@ -325,7 +325,7 @@ def _loses_digits(entry: Entry) -> bool:
 
 
 def _is_cut_division(entry: Entry) -> bool:
-    """Find expressions whose value is no whole number: the library cuts each division to a whole number."""
+    """Find expressions whose exact value is not the library's answer, since the library truncates each division."""
     expression = str(entry["metadata"]["expression"])
     value = evaluate_exactly(parse_expression(expression, MAX_TERMS))
     return str(value) != str(entry["answer"])
@@ -457,7 +457,7 @@ def _easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
 
 REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
-    "basic_arithmetic": (_wrong("a division of it does not come out, and the library cuts it", _is_cut_division),),
+    "basic_arithmetic": (_wrong("one of its divisions has a remainder, which the library drops", _is_cut_division),),
     "caesar_cipher": (_wrong("a letter with an accent is enciphered like another letter", _has_accents),),
     "circuit_logic": (_easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
     "codeio": (
@@ -493,7 +493,7 @@ REJECTED: Mapping[str, Sequence[RejectionRule]] = {
     "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),
     "needle_haystack": (_wrong("several people do what it asks about, or nobody", _names_several),),
     "number_sequence": (
-        _wrong("its numbers obey a simple rule that goes on otherwise", _obeys_another_rule),
+        _wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
         _easy("its answer is one of its numbers", _repeats_a_number),
     ),
     "polynomial_equations": (

@@ -1,4 +1,4 @@
-"""Correct entries whose expected answer is wrong: the right answer is told from the question and from its facts.
+"""Correct entries whose expected answer is wrong: the right answer is computed from the question and from its facts.
 
 `RIGHT_ANSWERS` has a function for each task whose answers the library gets wrong. The corrected entry is served and
 scored. Its metadata has the library's own answer as `library_answer`. An entry whose right answer cannot be told is

@@ -115,7 +115,7 @@ class Scorer:
         Each form passes the guard or the library's verifier, then a correction. With `strict`, partial credit starts at
         the score of the best guess. A form earns nothing if the verifier raises, or returns no finite number.
 
-        Raises the last form's error if every form earns nothing so.
+        If every form fails in this way, raises the last form's error.
         Raises MemoryError at once.
         """
         best: float | None = None

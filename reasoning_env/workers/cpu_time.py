@@ -51,8 +51,8 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
 
     Raises:
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
-        Asleep: The worker was asleep for `limit_s` seconds, and for STALL_S seconds, whenever it was looked at.
-        Starved: The worker used less in `patience_s` seconds, or none at all in STALL_S seconds.
+        Asleep: The worker was asleep at every look, for the longer of `limit_s` and WORKER_STALL_S seconds.
+        Starved: The worker used less than `limit_s` in `patience_s` seconds, or none at all in WORKER_STALL_S seconds.
         WorkerDied, ProtocolFault: As `Worker.receive`.
     """
     used = Stopwatch(worker)

@@ -79,7 +79,7 @@ class PoolSettings:
     watched: bool = False
     """Whether bare verifiers score, and verdicts tell what was seen (`watch.py`); entries pass through JSON."""
     hash_seed: int = 0
-    """PYTHONHASHSEED of the workers. Some tasks make other problems under another one."""
+    """PYTHONHASHSEED of the workers. Some tasks make other problems under another hash seed."""
 
     @classmethod
     def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
@@ -135,7 +135,7 @@ class ForkServer:
     """
 
     SLOW_IMPORT_S = 20.0
-    """Seconds after which an import is told: the tasks of reasoning-core take 6 s of processor time."""
+    """Seconds after which an import is logged: the tasks of reasoning-core take 6 s of processor time."""
     STOP_TIMEOUT_S = 2.0
     """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 

@@ -347,7 +347,7 @@ def _expected_type(annotation: Any, value: Any) -> str | None:
             return "a list"
         element = inner[0] if inner else Any
         wrong = next((fault for item in value if (fault := _expected_type(element, item)) is not None), None)
-        return None if wrong is None else f"a list, of which each entry is {wrong}"
+        return None if wrong is None else f"a list in which each entry is {wrong}"
     return None
 
 

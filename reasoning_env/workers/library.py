@@ -214,7 +214,7 @@ class Library(Source):
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
-        if task in self._modules:  # its constructor may have drawn, or have imported what draws
+        if task in self._modules:  # its constructor may have drawn random numbers, or imported code that does
             _reset_globals(request.seed)
         try:
             with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
@@ -236,7 +236,7 @@ class Library(Source):
             if flaw is not None:
                 return flaw
             if not seed_picks(task, entry, wanted_by):
-                return Flaw(Cause.UNWANTED, "its answer is another than its seed wants")
+                return Flaw(Cause.UNWANTED, "its answer is not the one that its seed picks")
         answer = entry.get("answer")
         return Generated(
             question=str(entry["question"]),
@@ -288,7 +288,7 @@ class Library(Source):
     def _find_flaw(self, task: str, entry: Mapping[str, Any]) -> Flaw | None:
         """Return why an entry must not be served.
 
-        Rules that are written for the words of the known library step aside for another library: a rule that cannot
+        Rules that are written for the words of the known library are skipped for another library: a rule that cannot
         read the entry, and rules about easy problems where the options have other words, since nothing balances them.
         """
         if not self._from_checkout:

@@ -1,6 +1,6 @@
 """Restrict worker processes: limits for all, Landlock and seccomp for those that read model text.
 
-Runs in the fork server and its workers only. The first defence are the guards in front of the verifiers, which keep
+Runs in the fork server and its workers only. The first defence is the guards in front of the verifiers, which keep
 model text away from `eval` and similar functions. The sandbox is the second. Code that runs in a verifier worker all
 the same cannot write a file, read a file outside the interpreter and its packages, open a socket, start a process,
 signal another process, move another process to another core, or lock a file. No layer needs privileges.
@@ -250,7 +250,7 @@ UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
 
 
 def prepare(read_paths: Sequence[str], *, threads: bool = False) -> Sandbox:
-    """Make the layers, with what takes time done once; this process stays as it is.
+    """Prepare the layers, so that slow work is done once; this process itself is not restricted.
 
     A verifier worker may read below `read_paths` (folders or single files). Paths that do not exist are left out. With
     `threads`, it may start threads; the process limit, which counts threads too, is then missing.

@@ -1,7 +1,7 @@
 """Watch what a verifier does with an answer. Runs in the verifier workers of an audit only.
 
-A watched scorer calls the bare verifier twice, and tells as numbers (`Verdict.parts`) what it returned and what was
-seen meanwhile, by Python's audit events. Nothing is denied here: the sandbox does that.
+A watched scorer calls the bare verifier twice. `Verdict.parts` reports, as numbers, what the verifier returned and what
+Python's audit events showed meanwhile. Nothing is denied here: the sandbox does that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.for
 
 
 class Watched(StrEnum):
-    """What is told about an answer, by the names in `Verdict.parts`."""
+    """What `Verdict.parts` reports about an answer, by name."""
 
     RAW = "raw"
     """The number that the verifier returned."""

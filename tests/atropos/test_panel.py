@@ -114,12 +114,12 @@ def test_rows_keep_places_within_turn() -> None:
     assert first_tasks == ["a", "a", "a", "a", "a", "b"]
 
 
-def test_outage_is_told() -> None:
+def test_panel_shows_outage() -> None:
     lines = Panel("serve", "score").draw(replace(status_of(["gcd"]), outage_s=75.0), Screen(80, 20))
     assert [line.text for line in lines if line.alert] == ["no completions arrive for 1:15 now"]
 
 
-def test_evaluation_is_told() -> None:
+def test_panel_shows_evaluation() -> None:
     status = replace(status_of(["gcd"]), evaluation="3 of 9 problems, mean score 0.500", scores=SCORES)
     short = drawn(status, 80, 20)
     assert "evaluation under way: 3 of 9 problems, mean score 0.500" in short

@@ -235,7 +235,7 @@ def test_keys_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("end", ["}]", '}],"usage":{}', '}],"usage":{}}}', '},{"index":2}],"x":1}'])
-def test_wrong_ends(end: str) -> None:
+def test_truncated_or_extended_body(end: str) -> None:
     body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
     with pytest.raises(ReplyError):
         read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())

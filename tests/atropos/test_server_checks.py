@@ -227,7 +227,7 @@ def reply(status: str, body: str, headers: str = "") -> bytes:
         ("https", reply("400 Bad Request", ""), "the server speaks http, not https; .*; write http://$"),
     ],
 )
-async def test_fault_is_told_at_once(scheme: str, answer: bytes, said: str) -> None:
+async def test_fault_is_reported_at_once(scheme: str, answer: bytes, said: str) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(64 * 1024)
         writer.write(answer)

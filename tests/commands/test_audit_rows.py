@@ -89,7 +89,7 @@ def test_function_with_a_file_and_a_variable(folder: Path, monkeypatch: pytest.M
     assert set(found) == (set() if may_read else {"gold_not_paid", "verifier_fails"})
 
 
-def test_finding_is_shown_again(folder: Path) -> None:
+def test_command_reproduces_finding(folder: Path) -> None:
     assert _run("doubles") == 1
     found = _findings()
     assert "verifier_fails" not in found

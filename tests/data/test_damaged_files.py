@@ -127,7 +127,7 @@ def test_progress_that_no_call_wrote(out: Path) -> None:
         RowStore(out, MADE_WITH)
 
 
-def test_call_without_rows_stands_in_no_way(tmp_path: Path) -> None:
+def test_call_without_rows_blocks_no_other(tmp_path: Path) -> None:
     for number in (1, 2):
         RowStore(tmp_path / "b.jsonl", {"number": number}).close()
     store = RowStore(tmp_path / "b.jsonl", {"number": 3})

@@ -194,7 +194,7 @@ async def test_types_of_parquet_stay(rescore: Rescore, problem: Problem, tmp_pat
 
 
 @on_module_loop
-async def test_scores_of_before_do_not_decide_types(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+async def test_earlier_scores_do_not_set_types(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     table = pyarrow.table(
         {"reference": [problem.reference], "scores": [[0]], "completions": [[right(problem), "none"]]}
     )

@@ -58,7 +58,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8400", "", "http://a http://b"])
-def test_address_that_is_none(url: str) -> None:
+def test_invalid_address(url: str) -> None:
     with pytest.raises(ConfigError, match=r"^judge_url: must be"):
         Bridge(judge_url=url)
 

@@ -234,7 +234,7 @@ async def test_unknown_route_is_one_line(client: Client) -> None:
 
 
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic c2VjcmV0", "Basic secret", "secret", "Bearer \x80"])
-async def test_token_is_wanted(judge: Judge, header: str | None) -> None:
+async def test_request_without_token_is_refused(judge: Judge, header: str | None) -> None:
     async with TestClient(TestServer(JudgeServer(judge, token="secret").app())) as client:
         headers = {} if header is None else {"Authorization": header}
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers=headers)

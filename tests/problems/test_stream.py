@@ -132,7 +132,7 @@ def saved(stream: ProblemStream) -> Any:
 # ---------------------------------------------------------------------------- order
 
 
-async def test_repeated_questions_are_told(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+async def test_repeated_questions_are_logged(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
     stream = make_stream(FakeWorkers(lambda spec: problem_of(spec, f"Which of {spec.index % 30}?")), Sampler(["a"]))
     await take(stream, 120)
     assert stream.stats.repeated == {"a": 90}

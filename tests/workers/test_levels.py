@@ -151,7 +151,7 @@ def test_refused_level_is_clamped(levels: list[int], asked: float, width: int, s
     assert (resolved.params, resolved.level) == ({"width": width}, step / STEPS)
 
 
-def test_level_gives_way_to_overrides() -> None:
+def test_overrides_win_over_level() -> None:
     resolved = difficulty_of(spread([1, 9])).parameters("made_up", 0.0, {"low": 5})
     assert resolved.params == {"low": 5, "high": 5}
     assert resolved.level == 7 / STEPS

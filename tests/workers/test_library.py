@@ -90,7 +90,7 @@ def test_served_params(library: Library) -> None:
     assert library.generate(replace(request, as_is=True)).params == {}
 
 
-def test_served_params_give_way(library: Library) -> None:
+def test_user_params_win_over_served_params(library: Library) -> None:
     request = ProblemRequest("codeio", 5, {"input_prediction_probability": 0.9})
     assert library.generate(request).params == request.params
 

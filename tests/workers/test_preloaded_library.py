@@ -37,7 +37,7 @@ async def test_same_library_and_problems() -> None:
     assert forked_info == fresh_info
 
 
-async def test_worker_as_of_fresh_fork_server(fake_library: Path) -> None:
+async def test_same_worker_as_from_fresh_fork_server(fake_library: Path) -> None:
     forked = await report_of_worker(fake_library)
     with fresh_children():
         assert forked == await report_of_worker(fake_library)

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 ANSWER_END = "</answer>"
 HEALTH_POLL_S = 2.0
-"""How often the servers' health is read. Atropos asks them for their health every second."""
+"""Seconds between two readings of the servers' health, which Atropos updates every second."""
 
 
 class IncompleteReply(Exception):
@@ -46,11 +46,11 @@ class IncompleteReply(Exception):
 class InferenceClient:
     """Gets completions from Atropos' servers.
 
-    `manager` returns the environment's ServerManager, or a stand-in that a test has put in its place. It is called for
-    each request, so a manager or a server that is replaced later is asked from then on.
+    `manager` returns the environment's ServerManager, or a test's stand-in. `manager` is called for each request, so a
+    replaced manager or server is used from then on.
 
-    A stand-in needs only the method of a ReplyKind. Of several methods, that of `expected_kind` is called, or that of
-    the servers that were there at construction. A server without a health state counts as healthy.
+    A stand-in needs only the method of one ReplyKind. If it has several, the kind of the servers at construction is
+    used, else `expected_kind`. A server without a health state counts as healthy.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class InferenceClient:
 
     @property
     def servers(self) -> Sequence[object]:
-        """The manager's servers; a stand-in for the manager that has none is the one server itself."""
+        """The manager's servers; a stand-in for the manager without servers is itself the only server."""
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
@@ -238,7 +238,7 @@ class InferenceClient:
         """
         stop: dict[str, Any] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if kind is ReplyKind.TOKENS and split == "train" and self._read_here:
-            # Else a model's generation_config.json filters what is sampled, and log-probabilities do not show it.
+            # Otherwise a model's generation_config.json may filter samples, and log-probabilities hide the filters.
             penalties = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
             return {**stop, "top_k": -1, "min_p": 0.0, **penalties}
         if kind is ReplyKind.TOKENS:
@@ -252,7 +252,7 @@ class InferenceClient:
 
     @property
     def _read_here(self) -> bool:
-        """Whether every reply of tokens is read here, whichever server gives it, so that arrays can be asked for."""
+        """Whether this package reads the token replies of all servers itself, so that arrays can be requested."""
         is_manager = isinstance(self._manager(), ServerManager)
         return is_manager and all(isinstance(server, TokenRequests) for server in self.servers)
 

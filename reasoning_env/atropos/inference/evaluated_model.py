@@ -44,7 +44,7 @@ async def choose_model(
 
 
 async def _gives_chat(server: HostedServer) -> bool:
-    """Tell whether a server has chat completions for its model; a server that cannot answer now counts as one."""
+    """Tell whether a server has chat completions for its model; True too if the server cannot answer now."""
     async with HostedModel(server) as model:
         try:
             await model.create(model=server.model, messages=[{"role": "user", "content": "Hello"}], max_tokens=1)

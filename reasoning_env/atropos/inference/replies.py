@@ -43,7 +43,7 @@ NO_IDS = msgspec.Raw(b"null")
 REPLY_PIECE_BYTES = 2**18
 """Bytes of a completion that are read in one turn of the event loop, in about a millisecond."""
 REPLY_STALL_S = 10.0
-"""How long a reply that has begun may send nothing; servers send a whole group at once."""
+"""Seconds of silence after which a reply that has begun is given up; servers send a whole group at once."""
 
 TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
 """What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
@@ -134,7 +134,7 @@ class TokenRequests:
         return list(tokens), ids, logprobs, reasons
 
     async def read_text(self, protocol: TokenProtocol, text: str) -> list[int] | int | None:
-        """Return the tokens as which the server reads a text, or only their number; None if the reply does not say."""
+        """Return the server's tokens of a text, or only their number; None if the reply does not say."""
         request = protocol.request_for_text(text, self.config.model_name)
         async with self._post(protocol.url(self.config.base_url), request) as response:
             return protocol.prompt_of(await response.read())

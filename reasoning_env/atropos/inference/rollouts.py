@@ -40,7 +40,7 @@ def rollout_from_tokens(
         return "log-probabilities that are not finite"
     if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
-        return f"{ids}, of which the tokenizer has {chat.vocabulary_size}; check env.tokenizer_name"
+        return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
     reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
     in_bytes = tokens.astype(np.int32).tobytes()
     return Rollout(

@@ -151,7 +151,7 @@ async def _probe(server: object, options: Options) -> Absence | None:
 
 @contextlib.contextmanager
 def _without_retries(server: APIServer) -> Iterator[None]:
-    """Keep OpenAI's client from trying again by itself: for as long as Retry-After asks, nothing would be known."""
+    """Turn off the retries of OpenAI's client, which would wait silently for as long as Retry-After asks."""
     client = getattr(server, "openai", None)
     if client is None or not hasattr(client, "with_options"):
         yield
@@ -234,7 +234,7 @@ def log_reply_kind(servers: Sequence[object], *, has_trainer: bool) -> None:
 async def check_tokenizer(servers: Sequence[object], chat: ChatFormat | PlainChat) -> None:
     """Compare how the servers and the environment's tokenizer read a text; raises ConfigError where they differ.
 
-    Asked are servers whose token protocol is known. A server may add special tokens at the ends.
+    Only servers whose token protocol is known are asked. A server may add special tokens at the ends.
     """
     if not isinstance(chat, ChatFormat):
         return
@@ -253,8 +253,8 @@ async def check_tokenizer(servers: Sequence[object], chat: ChatFormat | PlainCha
         ours = chat.encode(TELLING_TEXT)
         if not _reads_alike(ours, theirs):
             raise ConfigError(
-                f"{chat.name!r} is not the tokenizer of the inference server at {address(server)}, "
-                f"which reads {_summarize_tokens(theirs)} where it reads {_summarize_tokens(ours)}",
+                f"{chat.name!r} is not the tokenizer of the inference server at {address(server)}: the server reads a "
+                f"text as {_summarize_tokens(theirs)}, the tokenizer as {_summarize_tokens(ours)}",
                 setting="env.tokenizer_name",
                 remedy="name the tokenizer of the model that the server serves",
             )

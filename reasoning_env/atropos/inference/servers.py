@@ -126,7 +126,7 @@ class AutoServer(TokenRequests, VLLMServer):  # type: ignore[misc]
         return await self.sample(found.protocol, **options)
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
-        """Note each second whether anything answers at `/health`; an answer that there is no such page counts."""
+        """Check each second whether anything answers at `/health`; a 404 is an answer too."""
         url = f"{self.config.base_url.rstrip('/').removesuffix('/v1')}/health"
         while True:
             try:
@@ -216,8 +216,8 @@ def named_type(config: object) -> ServerType:
 def type_of(server: APIServer) -> ServerType:
     """Return the type of a server; `reply_kind` is None before the type of an `auto` server is found out.
 
-    An importer's own class (`ReasoningGymEnv.server_cls`) is asked in the way that the settings name, through the
-    methods of APIServer, whatever the protocol of that type is.
+    An importer's own class (`ReasoningGymEnv.server_cls`) is asked for the kind of replies of the named type, through
+    the methods of APIServer, whatever the protocol of that type is.
     """
     found: ServerType | None = vars(server).get(_FOUND_TYPE)
     if found is not None:
@@ -280,7 +280,7 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
     tried in tokens, text and chat.
 
     Raises:
-        ServerError: the server gives completions in no way.
+        ServerError: the server supports none of the types.
         other errors of clients: the server is absent, busy, or refuses the key.
     """
     refusals: list[str] = []
@@ -305,8 +305,7 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
     if passing is not None:
         raise passing
     raise ServerError(
-        f"the inference server at {address(server)} gives no completions in any way that was tried "
-        f"({'; '.join(refusals)})",
+        f"the inference server at {address(server)} supports none of the types that were tried ({'; '.join(refusals)})",
         remedy="check {openai.base_url}, which mostly ends in /v1, and {openai.model_name}",
     )
 
@@ -350,7 +349,7 @@ class ServerConfig(APIServerConfig):  # type: ignore[misc]
 
     server_type: str = Field(
         default=AUTO,
-        description="How it is asked. `auto` finds out the best that it gives; any other type is kept to.",
+        description="Type of the server. `auto` detects the best type that works; other types are used as given.",
     )
 
 

@@ -53,7 +53,7 @@ class Evaluate(Mode):
         """Log nothing: the results are printed."""
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
-        """Print the results, after an interruption of the problems that are done; prints nothing without results."""
+        """Print the results (after an interruption, of the finished problems); print nothing without results."""
         if self._evaluations is not None and self._evaluations.last is not None:
             print_results(self._evaluations.last.results)
             print(f"\n{self._evaluations.describe()}", flush=True)

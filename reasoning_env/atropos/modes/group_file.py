@@ -104,7 +104,7 @@ class GroupFile:
             others = _read_header(configured)
             names = sorted(self._made_with.keys() | others.keys())
             changed = ", ".join(name for name in names if self._made_with.get(name) != others.get(name))
-            logger.warning("%s holds groups of other settings (%s); these go to %s", configured, changed, self.path)
+            logger.warning("%s holds groups of other settings (%s); new ones go to %s", configured, changed, self.path)
 
     def is_of_these_settings(self) -> bool:
         """Tell whether `path` holds groups of these settings."""
@@ -117,8 +117,8 @@ class GroupFile:
             self._file.append(str(position), *pieces)
         except OSError as error:
             raise OutputError(
-                f"{self.path} cannot be written ({error.strerror}), and its {self.lines} groups are whole",
-                remedy="make room, and give the same command again",
+                f"{self.path} cannot be written ({error.strerror}); its {self.lines} groups are intact",
+                remedy="free disk space, then run the same command again",
             ) from error
 
     def close(self) -> None:

@@ -116,11 +116,11 @@ class Mode:
     # ---- reports
 
     def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
-        """Return what metrics and progress report of the delivery; None for nothing."""
+        """Return the delivery counts for metrics and progress lines; None to report none."""
         return None
 
     def how_far(self) -> RunProgress | None:
-        """Return how far the run is from its end, for the panel; None without a known end."""
+        """Return the progress of the run for the panel; None without a known end."""
         return None
 
     def progress_line(self, progress: dict[str, object]) -> str:

@@ -107,7 +107,7 @@ class Process(Mode):
             return
         of_this_run = metrics.total.groups
         if of_this_run:
-            print("\nThe table is of this run alone.\n" if file.lines > of_this_run else "")
+            print("\nThe table covers this run only.\n" if file.lines > of_this_run else "")
         print(f"{file.path} holds {counted(file.lines, 'group')}; the command `report {file.path}` shows them")
         if not of_this_run and file.lines >= self._total:
             print(f"Nothing was left to do: env.total_steps is {self._total}, and more groups need a higher number.")
@@ -119,8 +119,8 @@ class Process(Mode):
     async def run(self, env: Environment, run: Run) -> None:
         """Write groups until the file holds `total_steps` of them.
 
-        Raises ConfigError for a file or a number of groups that cannot be, OutputError if the disk takes no more, and
-        what the hooks of the environment raise.
+        Raises ConfigError for an invalid file or number of groups, OutputError if the disk is full, and what the hooks
+        of the environment raise.
         """
         config = env.config
         # BaseEnv's command sets these two beside the config.

@@ -73,7 +73,7 @@ class Serve(Mode):
         return await evaluate_beside_training(evaluations, step, bar=False)
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
-        """Print the table of the tasks and, after evaluations, the last ten of them."""
+        """Print the table of the tasks and, if there were evaluations, a table of the last ten evaluations."""
         super().print_summary(metrics)
         if self._evaluations is not None and self._evaluations.scores:
             print()
@@ -130,7 +130,7 @@ def _is_over(env: Environment) -> bool:
 
 
 def _has_enough(env: Environment) -> bool:
-    """Tell whether run-api's queue holds as many groups as may be off policy, and this environment's share of them."""
+    """Tell whether run-api's queue is full (`max_batches_offpolicy`), and has this environment's share."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict

@@ -202,7 +202,7 @@ def _model(run: StoredRun) -> str:
 
 
 def _pairs(runs: int, series: Sequence[Series]) -> list[tuple[int, int]]:
-    """Return the pairs of runs to compare: all pairs, but of a training's evaluations a few.
+    """Return the pairs of runs to compare: all pairs, but only a few among the evaluations of one training.
 
     The pairs of many evaluations would take minutes. Each is compared with the first of its training and with the one
     before; the last stands for the training in comparisons with other runs.

@@ -9,8 +9,8 @@ instructions becomes what bfi does for it, on a tape of the same length.
   given, as often as the cell says.
 - A program with too large a target for a cell of 256 values runs for ever, and the worker would be killed at the
   deadline. One that ends goes round its loops less than 100,000 times: the outer loop sees at most 256 values.
-- Other instructions than these are not in what the library's compiler writes: nothing there reads. Its loops are less
-  than 20 deep, which Python allows.
+- The library's compiler writes no other instructions, and none that read input. Its loops are nested less than 20
+  deep, which Python allows.
 """
 
 from __future__ import annotations

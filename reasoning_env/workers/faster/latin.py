@@ -1,8 +1,8 @@
 """futoshiki and sudoku: puzzles whose rows, columns and boxes repeat no number.
 
 `Square` tells whether such a puzzle has a second solution. The puzzle has one solution before a clue is taken away, at
-first the full board. So without that clue it has two exactly if one has another number there. With fewer clues no
-second solution goes away: a clue once needed stays needed.
+first the full board. So the puzzle without that clue has two solutions exactly if one of them has another number there.
+Removing clues keeps every second solution: a clue once needed stays needed.
 """
 
 from __future__ import annotations

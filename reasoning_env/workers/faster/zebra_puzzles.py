@@ -3,9 +3,9 @@
 The library writes all clues as clauses of strings for each of some 56 tests a puzzle. The same results:
 
 - A test asks whether an arrangement other than the puzzle's own, which meets every clue, meets the clues, too. The
-  answer does not depend on the clauses that ask. Here each literal has a house and no house two literals of a kind,
-  which leaves each exactly one, as there are as many of a kind as houses.
-- Clues that an arrangement found by an earlier test meets leave several.
+  answer does not depend on the clauses that ask. Here each literal gets a house, and no house gets two literals of a
+  kind. So each literal has exactly one house, since each kind has as many literals as there are houses.
+- If an arrangement from an earlier test meets the clues, the clues leave several.
 - `check_correctness` is called after a test that found one solution, and can only confirm it.
 - Clues compare by their texts, so sorting them by texts that are made once gives the same order.
 """
