@@ -232,7 +232,7 @@ class ReasoningGymEnv(BaseEnv):
         """Lock the folder of checkpoints; does nothing the second time. Raises RuntimeError before `setup`."""
         checkpoints = self._run.checkpoints
         if checkpoints is None:
-            raise RuntimeError("setup() comes first")
+            raise RuntimeError("call setup() first")
         # A trainer that wants checkpoints and names no folder means the working directory, as in BaseEnv.
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
         name, instance = str(self.config.wandb_name), self.config.instance

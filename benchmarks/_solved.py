@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reasoning_env.verifiers import find_failure
+from reasoning_env.verifiers import flaw_of_error
 
 ITEMS = 12
 FEW_ITEMS = {"puzzle24": 4, "rush_hour": 3}
@@ -41,7 +41,7 @@ def load(task: str, number: int) -> Bench:
             with contextlib.redirect_stdout(sys.stderr):  # codeio prints
                 entry = dataset[index]
         except Exception as error:
-            if find_failure(task, error) is None:
+            if flaw_of_error(task, error) is None:
                 raise
             continue
         answer = solve(task, entry)

@@ -72,7 +72,7 @@ from reasoning_env.commands.main import main
 from reasoning_env.data import problems
 from reasoning_env.records import Reason, Verdict
 
-generate, made = problems.generate_in_the_end, []
+generate, made = problems.generate_with_retries, []
 
 async def generate_once(pool, spec, deadline_s):
     if not made:
@@ -82,7 +82,7 @@ async def generate_once(pool, spec, deadline_s):
 async def judge(session, reference, completions, **how):
     return [Verdict(1.0, Reason.SCORED) for _ in completions]
 
-problems.generate_in_the_end, Session.judge = generate_once, judge
+problems.generate_with_retries, Session.judge = generate_once, judge
 assert main(sys.argv[1:], {}, environment_file=Path("environment.py")) == 0
 facts = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(facts["VmHWM"].split()[0]) / 1024)

@@ -87,7 +87,7 @@ class LibraryInfo:
 
     `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
     evaluation; empty where the library has none. `releases` names what makes the tasks that are not the library's own.
-    A session tries the tasks of `tried` at its start.
+    A session tries the tasks of `to_try` at its start.
     """
 
     version: str
@@ -98,7 +98,7 @@ class LibraryInfo:
     system_prompt: str = ""
 
     releases: Mapping[str, str] = field(default_factory=dict)
-    tried: frozenset[str] = frozenset()
+    to_try: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         """Return a line without the names of the tasks."""

@@ -165,7 +165,7 @@ class Session(Generic[T]):
         library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
-            await check_own_tasks([task for task in plan.tasks if task in library.tried], plan.params, self.pool)
+            await check_own_tasks([task for task in plan.tasks if task in library.to_try], plan.params, self.pool)
             self._eval_plan = plan_evaluation(self.settings, library, plan.tasks, plan.params)
             self._evaluation_set = self._eval_plan.make_set(self.pool, self.settings, plan.available)
         except BaseException:
@@ -328,7 +328,7 @@ class Session(Generic[T]):
         RuntimeError before `begin`.
         """
         if self._stream is None or self._sampler is None:
-            raise RuntimeError("begin() comes first")
+            raise RuntimeError("call begin() first")
         return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
     def report(self, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, float]:
@@ -511,5 +511,5 @@ async def check_selection(settings: ReasoningSettings, checkout: Path | None) ->
 
 def _require_started(value: T | None) -> T:
     if value is None:
-        raise RuntimeError("start() comes first")
+        raise RuntimeError("call start() first")
     return value

@@ -79,7 +79,7 @@ def scores(verdicts: Any) -> list[float]:
         ),
         (
             {"settings": ReasoningSettings(), "seed": 1},
-            "seed cannot stand beside `settings`; pass them to ReasoningSettings, or pass keywords to Bridge alone",
+            "seed cannot be combined with `settings`; pass them to ReasoningSettings, or pass keywords to Bridge alone",
         ),
         (
             {"state": {"stream": 1}},

@@ -372,14 +372,14 @@ async def test_bad_settings_leave_no_worker(workers: Any, make_session: MakeSess
 
 
 def test_plan_needs_a_start() -> None:
-    with pytest.raises(RuntimeError, match=r"start\(\) comes first"):
+    with pytest.raises(RuntimeError, match=r"call start\(\) first"):
         _ = Session(ReasoningSettings()).plan
 
 
 @on_module_loop
 async def test_state_needs_a_beginning(make_session: MakeSession) -> None:
     session = await make_session()
-    with pytest.raises(RuntimeError, match=r"begin\(\) comes first"):
+    with pytest.raises(RuntimeError, match=r"call begin\(\) first"):
         session.state()
 
 

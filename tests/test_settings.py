@@ -86,7 +86,7 @@ def test_tasks_as_list_or_text(value: Any, names: tuple[str, ...]) -> None:
 
 
 def test_tasks_of_commas_alone() -> None:
-    with pytest.raises(ConfigError, match=r"^tasks: must hold a name at least; got ' , '"):
+    with pytest.raises(ConfigError, match=r"^tasks: must hold at least one name; got ' , '"):
         ReasoningSettings(tasks=" , ")  # type: ignore[arg-type]
 
 

@@ -52,7 +52,7 @@ class Status:
     - `scores` are the scores of the last evaluation.
     """
 
-    how_far: RunProgress | None
+    run_progress: RunProgress | None
     progress: Mapping[str, object]
     tasks: Mapping[str, TaskTotals]
     total: TaskTotals
@@ -91,10 +91,10 @@ class Panel:
 
     def _title(self, status: Status, screen: Screen) -> list[PanelLine]:
         now_s = self._clock()
-        words = [self._name if status.how_far is None else f"{self._name}: {status.how_far.text}"]
+        words = [self._name if status.run_progress is None else f"{self._name}: {status.run_progress.text}"]
         words.append(f"{duration(now_s - self._began_s)} elapsed")
-        if status.how_far is not None:
-            left_s = self._time_left.note(status.how_far, now_s)
+        if status.run_progress is not None:
+            left_s = self._time_left.note(status.run_progress, now_s)
             if left_s is not None:
                 words.append(f"about {rough_duration(left_s)} left")
         return [PanelLine(line.text, strong=True) for line in _wrap(words, screen.columns)]
@@ -147,21 +147,21 @@ class TimeLeft:
         self._changed: tuple[float, int] | None = None
         """When `done` changed last, and its value then."""
 
-    def note(self, how_far: RunProgress, now_s: float) -> float | None:
+    def note(self, run_progress: RunProgress, now_s: float) -> float | None:
         """Return the seconds that are left; None while nothing was done in this run.
 
         Between two changes of `done` the estimate counts down, for as long as one change takes on average.
         """
         if self._began is None or self._changed is None:
-            self._began = self._changed = (now_s, how_far.done)
-        if how_far.done != self._changed[1]:
-            self._changed = (now_s, how_far.done)
+            self._began = self._changed = (now_s, run_progress.done)
+        if run_progress.done != self._changed[1]:
+            self._changed = (now_s, run_progress.done)
         began_s, done_before = self._began
         changed_s, done = self._changed
-        if done <= done_before or how_far.total <= done:
+        if done <= done_before or run_progress.total <= done:
             return None
         seconds_each = (changed_s - began_s) / (done - done_before)
-        return (how_far.total - done) * seconds_each - min(now_s - changed_s, seconds_each)
+        return (run_progress.total - done) * seconds_each - min(now_s - changed_s, seconds_each)
 
 
 def duration(seconds: float) -> str:

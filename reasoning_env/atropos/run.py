@@ -157,7 +157,7 @@ class Run:
         self.checkpoints = CheckpointStore(
             made_with, accept_changes=self.config.resume_with_changes, check_state=read_state
         )
-        self._background += map(asyncio.create_task, [self._tell_progress(), self.inference.watch()])
+        self._background += map(asyncio.create_task, [self._show_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:
             calm_garbage_collector()
 
@@ -176,7 +176,7 @@ class Run:
 
     def begin_delivery(self, env_id: int) -> None:
         """Begin to draw problems, deliver groups and save the state; the environment must be registered at run-api."""
-        assert self.checkpoints is not None, "start() comes first"
+        assert self.checkpoints is not None, "call start() first"
         # Two environments share no problem: a folder has one instance, and run-api gives each number once.
         self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)
         self.queue.start()
@@ -204,7 +204,7 @@ class Run:
 
     def resume(self, resumed: Checkpoint) -> None:
         """Resume from a checkpoint; must be called before a problem is drawn."""
-        assert self.checkpoints is not None, "start() comes first"
+        assert self.checkpoints is not None, "call start() first"
         self.session.begin(self.config.instance, resumed.state)
         self.evaluations.resumed_step = resumed.step
 
@@ -262,7 +262,7 @@ class Run:
             "delivery": self.mode.delivery_stats(self.queue),
         }
 
-    async def _tell_progress(self) -> None:
+    async def _show_progress(self) -> None:
         """Show a panel on a terminal while the terminal is there, else log lines."""
         is_log_shown = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
         if self.mode.shows_panel and is_log_shown and can_show_panel():
@@ -281,7 +281,7 @@ class Run:
         """Return what the panel shows."""
         metrics, evaluations = self.session.metrics, self.evaluations
         return Status(
-            self.mode.how_far(),
+            self.mode.run_progress(),
             self.progress(),
             metrics.tasks,
             metrics.total,

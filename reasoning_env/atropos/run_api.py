@@ -163,7 +163,7 @@ class RunApiSession:
     @property
     def registration(self) -> Registration:
         """The current registration; a new object after each registration."""
-        assert self._registration is not None, "register() comes first"
+        assert self._registration is not None, "call register() first"
         return self._registration
 
     async def wait_until_there(self, timeout_s: float) -> None:

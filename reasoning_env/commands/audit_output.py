@@ -38,7 +38,7 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise ConfigError(f"{path} is read by this audit", setting=setting, remedy="name another file")
         check_writable(path.parent, setting)
     if len({path.absolute() for path in outputs.values()}) < len(outputs):
-        raise ConfigError(f"--output and --html are one file, {options.html}", remedy="name two files")
+        raise ConfigError(f"--output and --html name the same file, {options.html}", remedy="name two files")
 
 
 def _output_file(text: str) -> Path:

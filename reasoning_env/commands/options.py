@@ -203,9 +203,9 @@ class CommandParser(argparse.ArgumentParser):
             before = written.get(action.dest)
             written[action.dest] = name
             if before not in (None, name):
-                raise ConfigError(f"{before} and {name} set the same setting", remedy="give one of both")
+                raise ConfigError(f"{before} and {name} set the same setting", remedy="give only one of them")
             if before == name and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
-                raise ConfigError("stands twice", setting=name, remedy="give it once")
+                raise ConfigError("is given twice", setting=name, remedy="give it once")
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError for a mistake that is about no single option, such as a missing argument or two options."""
@@ -269,7 +269,7 @@ class OptionParser(CommandParser):
         Raises ConfigError:
             An option is not known.
             An option has no value.
-            A setting is given by two names, or a word stands twice.
+            A setting is given by two names, or a word is given twice.
             A word is neither an option nor a value.
         """
         options, unknown = self.parse_known_args(argv)

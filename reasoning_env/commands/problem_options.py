@@ -52,7 +52,7 @@ def mapping(text: str) -> Mapping[str, Any]:
     return params
 
 
-def tell_without_levels(session: Session[Any], tasks: Sequence[str], level: float | None) -> None:
+def warn_without_levels(session: Session[Any], tasks: Sequence[str], level: float | None) -> None:
     """Name on stderr the tasks that have no levels, if a level is asked for."""
     without = [task for task in tasks if task not in session.library.adjustable]
     if level is not None and without:

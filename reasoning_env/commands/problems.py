@@ -64,7 +64,7 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
     wanted = Wanted(options.count or 1, levels, settings.seed, *options.shard)
     chat = None if options.tokenizer is None else read_chat_format(options.tokenizer, setting="--tokenizer")
     session = Session(settings, prepare=_prepare(settings, chat, options), checkout=find_checkout(folder))
-    how = _How(options.form, options.evaluation, options.levels is not None, options.max_prompt_tokens)
+    how = _FileOptions(options.form, options.evaluation, options.levels is not None, options.max_prompt_tokens)
     command = "problems " + shlex.join(argv)
     card = run_to_end(lambda: write_problems(session, wanted, options.out, chat, how, command))
     if card["tasks"]:
@@ -168,7 +168,7 @@ def _prepare(
 
 
 @dataclass(frozen=True)
-class _How:
+class _FileOptions:
     """How a file is written.
 
     `evaluation` asks for the evaluation set, `needs_levels` that every task has the wanted levels.
@@ -185,7 +185,7 @@ async def write_problems(
     wanted: Wanted,
     out: Path,
     chat: ChatFormat | None = None,
-    how: _How = _How(),
+    how: _FileOptions = _FileOptions(),
     command: str = "",
 ) -> Mapping[str, Any]:
     """Write a file of problems, or go on with it, and return its card. Starts and closes the session.
@@ -251,7 +251,7 @@ async def _fill(
         for task in session.plan.weights
         if (state := store.progress(f"task {task}")) is not None
     }
-    rows = ProblemRows(session, wanted, is_new=store.is_new, progress=earlier)
+    rows = ProblemRows(session, wanted, add_if_new=store.add_if_new, progress=earlier)
     total = None if wanted.parts > 1 else wanted.count
     with progress_bar("problems", total, done=len(store)) as advance:
 
@@ -259,7 +259,7 @@ async def _fill(
             columns = describe_row(session, row, form)
             store.add(row.position, _with_tokens(columns, session, row.problem, chat, form))
             store.note(f"task {row.problem.task}", row.progress.state())
-            store.commit_in_time()
+            store.commit_if_due()
             advance()
 
         await rows.make(keep)
@@ -267,7 +267,7 @@ async def _fill(
         store.note(f"task {task}", progress.state())
 
 
-def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _How) -> dict[str, Any]:
+def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _FileOptions) -> dict[str, Any]:
     """Return as JSON values what decides the rows."""
     made_with = {
         **describe_run(session.settings, session.plan),

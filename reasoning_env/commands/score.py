@@ -23,7 +23,7 @@ from .problem_options import (
     describe_problem,
     show_answer,
     show_messages,
-    tell_without_levels,
+    warn_without_levels,
 )
 from .running import run_to_end
 
@@ -88,7 +88,7 @@ async def _score(session: Session[Problem], options: argparse.Namespace, text: s
         if others:
             raise ConfigError(f"{options.task!r} matches {', '.join(matched)}", remedy="name one task")
         await check_params(session, [task], options.params, options.level)
-        tell_without_levels(session, [task], options.level)
+        warn_without_levels(session, [task], options.level)
         problem = await session.make(task, options.seed, params=options.params, level=options.level)
         [verdict] = await session.judge(problem, [text])
         return problem, verdict

@@ -33,7 +33,7 @@ from .problem_options import (
     show_answer,
     show_messages,
     split_names,
-    tell_without_levels,
+    warn_without_levels,
 )
 from .running import map_with_progress, run_to_end
 
@@ -191,7 +191,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
         tasks = {task.name: task for task in session.library.tasks}
         names = select_tasks(session.library.tasks, options.names) if options.names else session.plan.tasks
         await check_params(session, names, options.params, options.level)
-        tell_without_levels(session, names, options.level)
+        warn_without_levels(session, names, options.level)
 
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered

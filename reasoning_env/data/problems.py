@@ -24,7 +24,7 @@ from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS
 from ..problems.references import hash_words
 from ..problems.seeds import file_seed, hash_fraction, hash_int
-from ..problems.stream import generate_in_the_end
+from ..problems.stream import generate_with_retries
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
 from ..session import Session
@@ -153,8 +153,8 @@ class ProblemRows:
     Args:
         session: A started session; its settings select tasks, weights and parameters.
         wanted: What the file is to hold.
-        is_new: Called with a task and the hash of a question; tells whether the question comes for the first time, and
-            remembers it. By default, memory remembers.
+        add_if_new: Called with a task and the hash of a question; tells whether the question is new, and then
+            remembers the question. By default, memory holds the questions.
         progress: Progress of an earlier call, by task.
     """
 
@@ -163,13 +163,13 @@ class ProblemRows:
         session: Session[Any],
         wanted: Wanted,
         *,
-        is_new: Callable[[str, str], bool] | None = None,
+        add_if_new: Callable[[str, str], bool] | None = None,
         progress: Mapping[str, TaskProgress] | None = None,
     ) -> None:
         self._session = session
         self._wanted = wanted
         self._seen: set[tuple[str, str]] = set()
-        self._is_new = is_new or self._is_new_here
+        self._add_if_new = add_if_new or self._remember_question
         tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
         self._places = {task: place for place, task in enumerate(tasks)}
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
@@ -199,7 +199,7 @@ class ProblemRows:
                 if not open_sequences:
                     return
                 draws = min(open_sequences, key=lambda draws: draws.progress.rows)
-                problem = await draws.next_new(self._is_new, min(self._at_once, progress.wanted - progress.rows))
+                problem = await draws.next_new(self._add_if_new, min(self._at_once, progress.wanted - progress.rows))
                 if problem is None:
                     continue
                 if hash_int(hash_words(problem.question)) % sharing == remainder:
@@ -229,7 +229,7 @@ class ProblemRows:
 
         await map_concurrently(keep_all, self.progress, at_once=self._at_once)
 
-    def _is_new_here(self, task: str, question: str) -> bool:
+    def _remember_question(self, task: str, question: str) -> bool:
         before = len(self._seen)
         self._seen.add((task, question))
         return len(self._seen) > before
@@ -246,7 +246,7 @@ class _Draws:
         self._seed = seed
         self._next_draw = progress.draws
 
-    async def next_new(self, is_new: Callable[[str, str], bool], ahead: int) -> Problem | None:
+    async def next_new(self, add_if_new: Callable[[str, str], bool], ahead: int) -> Problem | None:
         """Return the next problem that gives a row; None if the level ends here. Generates `ahead` draws at a time."""
         progress = self.progress
         failures = 0
@@ -263,7 +263,7 @@ class _Draws:
                 continue
             failures = 0
             progress.draws += 1
-            if isinstance(drawn, Problem) and is_new(self._task, hash_words(drawn.question)):
+            if isinstance(drawn, Problem) and add_if_new(self._task, hash_words(drawn.question)):
                 progress.rows += 1
                 progress.without_row = progress.repeats = 0
                 return drawn
@@ -284,7 +284,7 @@ class _Draws:
         level = hash_fraction("file level", self._seed, self._task, number) if wanted == "random" else wanted
         request = ProblemRequest(self._task, seed, session.plan.all_params.get(self._task, {}), level)
         spec = ProblemSpec(request, Split.TRAIN, number)
-        problem = await generate_in_the_end(session.pool, spec, session.settings.generation_deadline_s)
+        problem = await generate_with_retries(session.pool, spec, session.settings.generation_deadline_s)
         rejection = await session.reject(problem)
         return problem if rejection is None else rejection
 

@@ -103,7 +103,7 @@ class RowStore:
         """Add a row. A row at the same position is replaced."""
         self._execute("INSERT OR REPLACE INTO rows VALUES (?, ?)", (position, json.dumps(row)))
 
-    def is_new(self, task: str, question: str) -> bool:
+    def add_if_new(self, task: str, question: str) -> bool:
         """Tell whether a task's question, given by its hash, comes for the first time, and remember it."""
         with self._named_errors():
             cursor = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (task, question))
@@ -124,7 +124,7 @@ class RowStore:
         for table in ("rows", "seen", "progress"):
             self._execute(f"DELETE FROM {table}")
 
-    def commit_in_time(self) -> None:
+    def commit_if_due(self) -> None:
         """Commit, if the last commit was over COMMIT_S ago."""
         if time.monotonic() - self._committed > COMMIT_S:
             self.commit()

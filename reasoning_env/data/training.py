@@ -130,21 +130,21 @@ def _fill(files: Sequence[Path], store: RowStore, form: TrainingForm, selection:
                 continue
             for row, identity in _rows(group, form, model, correct=selection.correct):
                 question = _question(group)
-                if not store.is_new(question, hash_question(identity)):
+                if not store.add_if_new(question, hash_question(identity)):
                     repeated += 1
-                elif _has_place(store, question, selection.max_per_problem):
+                elif _claim_place(store, question, selection.max_per_problem):
                     store.add(position, row)
                     position += 1
-            store.commit_in_time()
+            store.commit_if_due()
     if not groups:
         raise ConfigError("; ".join([f"{files[0] if files else 'the path'} holds no group", *map(str, skipped[:3])]))
     told = {"lines": len(skipped), "first": str(skipped[0]) if skipped else None}
     return {"groups": groups, "outside": outside, "repeated": repeated, "skipped": told}
 
 
-def _has_place(store: RowStore, question: str, limit: int | None) -> bool:
+def _claim_place(store: RowStore, question: str, limit: int | None) -> bool:
     """Take a place among the rows of a question; false if there is none."""
-    return limit is None or any(store.is_new(f"place of {question}", str(place)) for place in range(limit))
+    return limit is None or any(store.add_if_new(f"place of {question}", str(place)) for place in range(limit))
 
 
 def _question(group: DumpedGroup) -> str:

@@ -193,7 +193,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     def rows() -> Iterator[Row]:
         for numbered in read_judgeable_rows([file for file in files if file not in typed], Shard()):
             row = numbered.row
-            if not isinstance(row, Malformed) and isinstance(_read_row(row), _Asked):
+            if not isinstance(row, Malformed) and isinstance(_read_row(row), _JudgeRequest):
                 kinds.add(_kind(row))
                 yield row
 
@@ -318,12 +318,12 @@ class _Judging:
         if "left_out" in added:
             added |= {"file": str(numbered.file), "row": numbered.number_in_file}
         self._store.add(numbered.number, added)
-        self._store.commit_in_time()
+        self._store.commit_if_due()
         self._on_row()
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _JudgeRequest:
     """What a row asks for: verdicts on texts."""
 
     reference: Reference
@@ -336,7 +336,7 @@ def _kind(row: Row) -> str:
     return SEVERAL if row.get(SEVERAL) is not None else SINGLE
 
 
-def _read_row(row: Row) -> _Asked | dict[str, Any]:
+def _read_row(row: Row) -> _JudgeRequest | dict[str, Any]:
     """Return what a row asks for, or `left_out` for a row that no session can judge."""
     reference = row.get("reference")
     if not isinstance(reference, str):
@@ -352,7 +352,7 @@ def _read_row(row: Row) -> _Asked | dict[str, Any]:
     except (ConfigError, KeyError, TypeError):
         return _left_out("the row's completions are no texts or conversations")
     try:
-        return _Asked(Reference.parse(reference), texts, thinking)
+        return _JudgeRequest(Reference.parse(reference), texts, thinking)
     except InvalidReferenceError as error:
         return _left_out("the reference cannot be read", error.problem)
 
@@ -360,7 +360,7 @@ def _read_row(row: Row) -> _Asked | dict[str, Any]:
 async def _judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     asked = _read_row(row)
-    if not isinstance(asked, _Asked):
+    if not isinstance(asked, _JudgeRequest):
         return asked
     task = asked.reference.task
     if task not in {task.name for task in session.library.tasks}:

@@ -14,7 +14,7 @@ from ..library_facts import COMPOSITE, FACTS
 from ..problems.giving_up import MAX_FAILURES, MAX_REPEATS
 from ..problems.references import hash_words, without_release
 from ..problems.sampling import evaluation_spec
-from ..problems.stream import Generator, generate_in_the_end
+from ..problems.stream import Generator, generate_with_retries
 from ..records import Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
 
@@ -124,7 +124,7 @@ class EvaluationSet:
         while failures < MAX_FAILURES and repeats < MAX_REPEATS:
             try:
                 spec = self._spec(task, number, failures + repeats)
-                problem = await generate_in_the_end(self._generator, spec, self._deadline_s)
+                problem = await generate_with_retries(self._generator, spec, self._deadline_s)
             except GenerationError as error:
                 failures += 1
                 logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)

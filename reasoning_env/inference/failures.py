@@ -294,7 +294,7 @@ def _describe_connection(error: BaseException) -> str | None:
     if type(root).__name__ in CLOSED:
         return "it closes the connection without a reply"
     if type(root).__name__ == "TooManyRedirects":
-        return "it redirects in a circle"
+        return "it redirects in a loop"
     if isinstance(root, OSError) and root.errno:
         return os.strerror(root.errno) if root.errno > 0 else str(root)
     return None

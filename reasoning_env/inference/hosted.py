@@ -92,7 +92,7 @@ class HostedModel:
         return await self._send("POST", ENDPOINT, {**request, **extra})
 
     async def _send(self, method: str, endpoint: str, request: Mapping[str, Any] | None = None) -> Any:
-        assert self._http is not None, "`async with` comes first"
+        assert self._http is not None, "use `async with` first"
         url = f"{self.server.base_url.rstrip('/')}{endpoint}"
         async with self._http.request(method, url, json=request) as response:
             body = await response.read()

@@ -23,7 +23,7 @@ class PatientRequests:
     @property
     def outage_s(self) -> float:
         """How long requests have failed; 0 after a success."""
-        return self._outage.lasting_s
+        return self._outage.duration_s
 
     def note_outage(self, message: str) -> None:
         """Notice an outage that no request has met yet."""

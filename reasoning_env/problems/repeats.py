@@ -16,9 +16,9 @@ class RepeatCounter:
 
     BITS = 1 << 23
     HASHES = 4
-    MANY = 0.1
+    WARN_SHARE = 0.1
     """Share of repeated questions above which the user is warned of a task."""
-    ENOUGH = 100
+    MIN_QUESTIONS = 100
     """Questions of a task before which its share tells little."""
 
     def __init__(self) -> None:
@@ -28,18 +28,18 @@ class RepeatCounter:
         self._named: set[str] = set()
 
     def add(self, task: str, question: str) -> bool:
-        """Count a question. Return True once for each task, when over MANY of its questions are repeated."""
+        """Count a question. Return True once for each task, when over WARN_SHARE of its questions are repeated."""
         self._served[task] += 1
-        if self._was_seen(task, question):
+        if self._add_and_check(task, question):
             self._repeated[task] += 1
-        if task in self._named or not self._is_often(task):
+        if task in self._named or not self._is_repetitive(task):
             return False
         self._named.add(task)
         return True
 
-    def often(self) -> dict[str, float]:
+    def repetitive_tasks(self) -> dict[str, float]:
         """Return the tasks that are to be named by now, in name order, with their shares of repeated questions."""
-        return {task: self.share(task) for task in sorted(self._served) if self._is_often(task)}
+        return {task: self.share(task) for task in sorted(self._served) if self._is_repetitive(task)}
 
     def share(self, task: str) -> float:
         """Return the share of a task's questions that were repeated."""
@@ -50,10 +50,10 @@ class RepeatCounter:
         """Counts of repeated questions, by task."""
         return dict(self._repeated)
 
-    def _is_often(self, task: str) -> bool:
-        return self._served[task] >= self.ENOUGH and self.share(task) > self.MANY
+    def _is_repetitive(self, task: str) -> bool:
+        return self._served[task] >= self.MIN_QUESTIONS and self.share(task) > self.WARN_SHARE
 
-    def _was_seen(self, task: str, question: str) -> bool:
+    def _add_and_check(self, task: str, question: str) -> bool:
         """Tell whether the question was added before, and add it."""
         text = f"{task}\n{question}".encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=4 * self.HASHES).digest()

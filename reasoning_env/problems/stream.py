@@ -42,7 +42,7 @@ class Generator(Protocol):
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
 
 
-async def generate_in_the_end(generator: Generator, spec: ProblemSpec, deadline_s: float) -> Problem:
+async def generate_with_retries(generator: Generator, spec: ProblemSpec, deadline_s: float) -> Problem:
     """Generate a problem; after an infrastructure error generate the same problem again, however many tries it takes.
 
     Another problem in its place would change the order of a stream, or the problems of an evaluation.
@@ -218,7 +218,7 @@ class ProblemStream(Generic[T]):
     def _count_repeat(self, problem: Problem) -> None:
         if self._repeats.add(problem.task, problem.question):
             logger.warning(
-                "%.0f %% of the questions of %s came before: the task has few questions; `tasks %s` tells how many",
+                "%.0f %% of the questions of %s are repeats: the task has few questions; `tasks %s` tells how many",
                 100 * self._repeats.share(problem.task),
                 problem.task,
                 problem.task,
@@ -252,7 +252,7 @@ class ProblemStream(Generic[T]):
                 position.spec = self._sampler.draw(position.index, 0)
             spec = position.spec
             try:
-                problem = await generate_in_the_end(self._generator, spec, self._deadline_s)
+                problem = await generate_with_retries(self._generator, spec, self._deadline_s)
                 self._check_restored(position, problem)
                 self._flawed.update(problem.flawed)
                 self._count_clamped(spec, problem)

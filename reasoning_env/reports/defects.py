@@ -71,73 +71,75 @@ _RUNS = TypeAdapter(Runs)
 
 
 @dataclass(frozen=True)
-class Held:
+class Treatment:
     """What happens to a defect here, and the test that holds it."""
 
     words: str
     test: str
 
 
-GUARDED = Held(
+GUARDED = Treatment(
     "corrected: a guard reads the answer, with bounds", "tests/verifiers/test_guards.py::test_no_text_is_run"
 )
-CORRECTED = Held(
+CORRECTED = Treatment(
     "corrected: see the rules of the score", "tests/verifiers/test_corrections.py::test_nonsense_earns_the_floor"
 )
-DRAWN_AGAIN = Held(
+DRAWN_AGAIN = Treatment(
     "refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py::test_flawed_entries"
 )
-EXACT_HELD = Held("corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right")
-RIGHT_ANSWER_HELD = Held("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
-HELD: Mapping[Defect, Held] = {
-    Defect.GOLD_NOT_PAID: Held(
+EXACT_HELD = Treatment(
+    "corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right"
+)
+RIGHT_ANSWER_HELD = Treatment("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
+HELD: Mapping[Defect, Treatment] = {
+    Defect.GOLD_NOT_PAID: Treatment(
         "corrected: every right answer earns 1", "tests/workers/test_every_task.py::test_oracle_answers_are_right"
     ),
-    Defect.GOLD_LOST_IN_JSON: Held(
+    Defect.GOLD_LOST_IN_JSON: Treatment(
         "corrected: entries stay bytes, and problems have references",
         "tests/test_bridge.py::test_judge_takes_a_reference",
     ),
     Defect.GARBAGE_PAID: CORRECTED,
-    Defect.EMPTY_PAID: Held(
+    Defect.EMPTY_PAID: Treatment(
         "corrected: an empty answer is no answer", "tests/test_rewards.py::test_reason_without_answer"
     ),
     Defect.CONSTANT_PAID: CORRECTED,
     Defect.COPY_PAID: DRAWN_AGAIN,
     Defect.REPETITION_PAID: CORRECTED,
-    Defect.LAYOUT_PAID: Held(
+    Defect.LAYOUT_PAID: Treatment(
         "corrected: partial credit starts at the best guess",
         "tests/verifiers/test_partial_credit.py::test_credit_above_guess",
     ),
     Defect.WRONG_PAID: EXACT_HELD,
-    Defect.HEDGE_PAID: Held(
+    Defect.HEDGE_PAID: Treatment(
         "corrected: an answer beside another earns nothing", "tests/verifiers/test_exact.py::test_another_answer_beside"
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT_HELD,
     Defect.CREDIT_NOT_MONOTONE: CORRECTED,
-    Defect.SCORE_OUT_OF_RANGE: Held(
+    Defect.SCORE_OUT_OF_RANGE: Treatment(
         "corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py::test_score_range"
     ),
-    Defect.CALLS_DIFFER: Held(
+    Defect.CALLS_DIFFER: Treatment(
         "corrected: each call gets a fresh entry", "tests/workers/test_hostile.py::test_no_attack_offends"
     ),
-    Defect.PROCESSES_DIFFER: Held(
+    Defect.PROCESSES_DIFFER: Treatment(
         "corrected: generators are seeded", "tests/workers/test_library.py::test_item_drawn_from_numpy"
     ),
-    Defect.HASH_SEEDS_DIFFER: Held(
+    Defect.HASH_SEEDS_DIFFER: Treatment(
         "corrected: all workers have one hash seed", "tests/workers/test_fork_server.py::test_hash_seed_of_a_worker"
     ),
     Defect.TEXT_EXECUTED: GUARDED,
     Defect.TOO_SLOW: GUARDED,
     Defect.TOO_MUCH_MEMORY: GUARDED,
-    Defect.VERIFIER_FAILS: Held(
+    Defect.VERIFIER_FAILS: Treatment(
         "an error earns 0, with a reason", "tests/workers/test_pool_scoring.py::test_failing_verifier"
     ),
     Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER_HELD,
     Defect.GIVES_ANSWER_AWAY: DRAWN_AGAIN,
-    Defect.LEVEL_CHANGES_NOTHING: Held(
+    Defect.LEVEL_CHANGES_NOTHING: Treatment(
         "corrected: levels are replaced", "tests/workers/test_levels.py::test_easiest_and_hardest_differ"
     ),
-    Defect.NO_PROBLEM: Held(
+    Defect.NO_PROBLEM: Treatment(
         "refused: another problem is drawn", "tests/workers/test_pool_generation.py::test_task_that_raises"
     ),
 }

@@ -387,7 +387,7 @@ def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally])
     answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
-    for (problem, _), score in zip(answered, pay_best_split(questions, options), strict=True):
+    for (problem, _), score in zip(answered, score_best_split(questions, options), strict=True):
         tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem)
 
 
@@ -448,7 +448,7 @@ def count_surface(question: str) -> list[float]:
     return [*sizes, doubled, numbers[0], numbers[-1], max(numbers), *marks]
 
 
-def pay_best_split(questions: Sequence[str], options: Sequence[str]) -> list[float]:
+def score_best_split(questions: Sequence[str], options: Sequence[str]) -> list[float]:
     """Return the score of the best split on each problem; the split is chosen on the other half of the problems.
 
     A split is a feature of the question's surface and a limit: one option is named below the limit, another above.

@@ -24,7 +24,7 @@ class OutageLog:
         self._said = -math.inf
 
     @property
-    def lasting_s(self) -> float:
+    def duration_s(self) -> float:
         """Seconds that the outage has lasted; 0 without an outage."""
         return 0.0 if self._since is None else self._clock() - self._since
 

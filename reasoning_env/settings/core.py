@@ -56,7 +56,7 @@ def _split_names(value: object) -> object:
         return value
     names = [name.strip() for name in value.split(",") if name.strip()]
     if not names and value.strip():
-        raise ValueError("must hold a name at least")
+        raise ValueError("must hold at least one name")
     return names
 
 
@@ -403,7 +403,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
             raise ConfigError("there is no such setting", setting=name, remedy=nearest)
     if settings is not None and fields:
         raise ConfigError(
-            f"{', '.join(fields)} cannot stand beside `settings`",
+            f"{', '.join(fields)} cannot be combined with `settings`",
             remedy=f"pass them to ReasoningSettings, or pass keywords to {owner.__name__} alone",
         )
     return settings or make_settings(ReasoningSettings, fields)

@@ -86,7 +86,7 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
         return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
     problem = str(cause) if cause is not None else _expected(mistake, fields[str(name)])
     if entry and entry[-1] == "[key]":
-        return ConfigError(f"{problem}, as every name", setting=f"{section}{name}", got=mistake["input"])
+        return ConfigError(f"every name {problem}", setting=f"{section}{name}", got=mistake["input"])
     if entry:
         problem = f"entry {'.'.join(map(repr, entry))} {problem}"
     got = NOTHING if name == "api_key" else mistake["input"]  # a key stays out of the message

@@ -8,7 +8,7 @@ import yaml
 
 
 class DuplicateKeyError(ValueError):
-    """A key stands twice in a mapping of YAML; the text names the key and both lines."""
+    """A key is given twice in a mapping of YAML; the text names the key and both lines."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -21,7 +21,7 @@ class _Loader(yaml.SafeLoader):
                 line = key.start_mark.line + 1
                 name = (key.tag, key.value)
                 if name in lines:
-                    raise DuplicateKeyError(f"the key {key.value!r} stands twice, in lines {lines[name]} and {line}")
+                    raise DuplicateKeyError(f"the key {key.value!r} is given twice, in lines {lines[name]} and {line}")
                 lines[name] = line
         return super().construct_mapping(node, deep)
 

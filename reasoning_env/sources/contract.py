@@ -31,14 +31,14 @@ class SourceTask:
     - `has_levels` tells whether a level changes the task's problems.
     - `left_out` is why training leaves the task out unless it is named; "" for other tasks, and for reasoning-gym's, of
       which `library_facts.py` tells.
-    - A task that `is_tried` makes a problem at the start of a session, where its mistakes are errors.
+    - A task that `needs_trial` makes a problem at the start of a session, where its mistakes are errors.
     """
 
     category: str
     release: str
     has_levels: bool
     left_out: str = ""
-    is_tried: bool = False
+    needs_trial: bool = False
 
 
 @dataclass(frozen=True)

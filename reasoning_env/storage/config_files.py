@@ -21,7 +21,7 @@ TYPING_MISTAKE = 0.85
 
 def _as_list(value: object) -> object:
     if value == []:
-        raise ValueError("must name a server at least; without `openai` the default server is asked")
+        raise ValueError("must name at least one server; without `openai` the default server is asked")
     return value if isinstance(value, list) else [value]
 
 
@@ -115,7 +115,7 @@ def _read_yaml(path: Path) -> object:
     try:
         return load_yaml(path.read_text())
     except DuplicateKeyError as error:
-        raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of both") from error
+        raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of them") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
     except UnicodeDecodeError as error:

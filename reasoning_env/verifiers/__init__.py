@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from ..library_facts import facts
 from .clarifications import clarify
-from .flaws import Cause, Flaw, find_failure, find_flaw
+from .flaws import Cause, Flaw, find_flaw, flaw_of_error
 from .options import option, seed_picks
 from .right_answers import with_right_answer
 from .scoring import Scorer
@@ -19,8 +19,8 @@ __all__ = [
     "Flaw",
     "Scorer",
     "clarify",
-    "find_failure",
     "find_flaw",
+    "flaw_of_error",
     "option",
     "preload",
     "seed_picks",

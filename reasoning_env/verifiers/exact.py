@@ -18,7 +18,7 @@ from fractions import Fraction
 from ..library_facts import FACTS
 from .entries import Dataset, Entry
 from .grammars import logic
-from .literals import without_twins
+from .literals import reject_duplicate_keys
 from .readings import expected_forms, has_negative_nought
 
 Check = Callable[[str, Entry, Dataset, float], bool]
@@ -312,7 +312,7 @@ def _duration(text: str) -> Fraction | None:
 def _parse_json(text: str) -> object:
     """Return the value of a whole JSON text, with decimal numbers as they are written; None for other text."""
     try:
-        value: object = json.loads(text, object_pairs_hook=without_twins, parse_float=Decimal)
+        value: object = json.loads(text, object_pairs_hook=reject_duplicate_keys, parse_float=Decimal)
     except (ValueError, RecursionError, ArithmeticError):  # the last for an exponent that Decimal cannot hold
         return None
     return value

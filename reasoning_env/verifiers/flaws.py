@@ -83,7 +83,7 @@ FAILURES: Mapping[str, FailureRule] = {
 """Of `codeio`, the library itself catches errors of the program, but none of writing its output as JSON."""
 
 
-def find_failure(task: str, error: BaseException) -> Flaw | None:
+def flaw_of_error(task: str, error: BaseException) -> Flaw | None:
     """Return the flaw of a seed on which the library ended with an error; None for an error that must be raised."""
     rule = FAILURES.get(task)
     return Flaw(Cause.WRONG, rule.reason) if rule is not None and isinstance(error, rule.errors) else None

@@ -33,16 +33,16 @@ def parse_literal(text: str) -> Any:
     twice.
     """
     try:
-        return json.loads(text, parse_constant=_no_number, object_pairs_hook=without_twins)
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=reject_duplicate_keys)
     except (ValueError, RecursionError):
         pass  # perhaps in Python's notation
     try:
-        return json.loads(_as_json(text.strip()), parse_constant=_no_number, object_pairs_hook=without_twins)
+        return json.loads(_as_json(text.strip()), parse_constant=_no_number, object_pairs_hook=reject_duplicate_keys)
     except (ValueError, RecursionError) as error:
         raise LiteralError("no list or dictionary of JSON or Python") from error
 
 
-def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+def reject_duplicate_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     """Make a JSON object from its pairs. Raises ValueError for a key that comes twice: one value would be ignored."""
     made = dict(pairs)
     if len(made) < len(pairs):

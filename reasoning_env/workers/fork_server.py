@@ -238,7 +238,7 @@ class ForkServer:
             releases={
                 name: task["release"] for name, task in hello["tasks"].items() if task["release"] != hello["version"]
             },
-            tried=frozenset(name for name, task in hello["tasks"].items() if task["is_tried"]),
+            to_try=frozenset(name for name, task in hello["tasks"].items() if task["needs_trial"]),
         )
 
     async def _await_import(self, channel: Channel) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from ..verifiers import (
     Flaw,
     Scorer,
     clarify,
-    find_failure,
     find_flaw,
+    flaw_of_error,
     option,
     preload,
     seed_picks,
@@ -165,7 +165,7 @@ class Library(Source):
                 category,
                 release=self._modules[task].release if task in self._modules else self.version,
                 has_levels=self._has_levels(task),
-                is_tried=task in self._modules,
+                needs_trial=task in self._modules,
             )
             for task, category in categories.items()
         }
@@ -220,7 +220,7 @@ class Library(Source):
             with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
                 entry = dataset[request.item]
         except BaseException as error:
-            failure = None if request.as_is else find_failure(task, error)
+            failure = None if request.as_is else flaw_of_error(task, error)
             if failure is None:
                 raise
             return failure

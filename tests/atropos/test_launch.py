@@ -95,7 +95,7 @@ def test_values_as_text(tmp_path: Path, name: str, value: str, read: object) -> 
         ),
         ({"content": "openai: {api_key: [sk-secret]}"}, r"openai\.api_key: "),
         ({"env__task_params": "{gcd:{min_terms:4}}"}, "env.task_params: "),
-        ({"env__task_params": "{gcd: {}, gcd: {}}"}, "env.task_params: the key 'gcd' stands twice, in lines 1 and 1"),
+        ({"env__task_params": "{gcd: {}, gcd: {}}"}, "env.task_params: the key 'gcd' is given twice, in lines 1 and 1"),
         ({"env__temperature": "nan"}, "^env.temperature: must be a number; got 'nan'$"),
         ({"content": "env: {temperature: .nan}"}, "^env.temperature: must be a number; got nan$"),
         ({"env__task_weights": "gcd=-1", "env__task_sampling": "weighted"}, "weights: entry 'gcd' must be at least 0"),

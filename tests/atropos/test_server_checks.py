@@ -115,7 +115,7 @@ async def test_absent_server_is_waited_for(error: Exception, caplog: pytest.LogC
     ("status", "headers", "words"),
     [
         (429, {"Retry-After": "120"}, r"status 429 \(Too Many Requests\), and asks to wait 120 s.*check your plan"),
-        (500, {}, r"status 500 \(Internal Server Error\): .*look into its log$"),
+        (500, {}, r"status 500 \(Internal Server Error\): .*look into the server's log$"),
     ],
 )
 async def test_busy_server_is_not_absent(status: int, headers: dict[str, str], words: str) -> None:

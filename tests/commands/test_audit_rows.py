@@ -127,7 +127,7 @@ def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
     [
         (["--output", "my_rewards.py"], "--output: my_rewards.py is read by this audit"),
         (["--html", "rows.jsonl"], "--html: rows.jsonl is read by this audit"),
-        (["--output", "a.html", "--html", "a.html"], "--output and --html are one file"),
+        (["--output", "a.html", "--html", "a.html"], "--output and --html name the same file"),
         (["--html", "."], "--html: . is a folder"),
         (["--output", "rows.jsonl/a.json"], "rows.jsonl is no folder"),
     ],

@@ -29,7 +29,7 @@ def test_switch_without_value() -> None:
     [["--env.tasks", "x", "--env.tasks=y"], ["-n3", "--env.tasks", "x", "-n", "3"], ["--keep", "all", "--keep=all"]],
 )
 def test_option_twice(argv: list[str]) -> None:
-    with pytest.raises(ConfigError, match=r"(--env.tasks|-n|--keep): stands twice; give it once"):
+    with pytest.raises(ConfigError, match=r"(--env.tasks|-n|--keep): is given twice; give it once"):
         parser().read(argv)
 
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from reasoning_env.commands.main import main
 from reasoning_env.data.store import RowStore
 
-def commit_in_time(store):
+def commit_if_due(store):
     if len(store) == {LASTING_ROWS}:
         store.commit()
     if len(store) == {LASTING_ROWS + 10}:
         os.kill(os.getpid(), signal.SIGKILL)
 
-RowStore.commit_in_time = commit_in_time
+RowStore.commit_if_due = commit_if_due
 main(sys.argv[1:], {{}}, environment_file=Path("reasoning_gym_environment.py"))
 """
 

@@ -196,7 +196,7 @@ async def test_other_settings_are_named(write: Write, tmp_path: Path) -> None:
 @on_module_loop
 async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
-    with pytest.raises(ConfigError, match="no card tells"):
+    with pytest.raises(ConfigError, match="without a card that says"):
         await write(tmp_path / "a.jsonl", 4)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
 

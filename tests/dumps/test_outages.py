@@ -120,7 +120,7 @@ def test_outage_uses_no_file_numbers(make_dumper: MakeDumper, dumps: Path) -> No
     dumper = make_dumper()
     _block(dumps)
     dumper.offer(passed())
-    wait_until(lambda: dumper._outage.lasting_s > 0.05)
+    wait_until(lambda: dumper._outage.duration_s > 0.05)
     dumps.unlink()
     dumper.close()
     assert [path.name for path in dumps.iterdir()] == [PASSED.format(0)]

@@ -137,7 +137,7 @@ JSON = {"Content-Type": "application/json"}
         ((200, refusal("your plan has ended"), JSON), "ErrorReply: your plan has ended"),
         ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply is no JSON"),
         ((None, "", {}), "it closes the connection without a reply"),
-        ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a circle|its reply is no JSON|405"),
+        ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a loop|its reply is no JSON|405"),
     ],
 )
 async def test_fault_at_start(server: Server, answer: Any, said: str) -> None:

@@ -165,5 +165,5 @@ async def test_bridge_gives_none() -> None:
 @pytest.mark.parametrize("token", [" secret", "secret\n", "\tsecret", "se\rcret"])
 def test_token_that_http_cannot_carry(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     monkeypatch.setenv("REASONING_JUDGE_TOKEN", token)
-    with pytest.raises(ConfigError, match="HTTP does not carry"):
+    with pytest.raises(ConfigError, match="an HTTP header cannot carry"):
         Bridge(judge_url="http://127.0.0.1:9")

@@ -252,7 +252,7 @@ async def test_right_token_lets_in(judge: Judge, header: str) -> None:
 
 @pytest.mark.parametrize("token", ["secret\n", " secret", "sec\x00ret"])
 def test_token_that_http_cannot_carry(judge: Judge, token: str) -> None:
-    with pytest.raises(ConfigError, match="HTTP does not carry"):
+    with pytest.raises(ConfigError, match="an HTTP header cannot carry"):
         JudgeServer(judge, token=token)
 
 

@@ -27,7 +27,7 @@ def test_new_questions_are_hardly_repeated() -> None:
 def test_task_is_named_once() -> None:
     repeats = RepeatCounter()
     named = [repeats.add("gcd", str(number % 80)) for number in range(300)]
-    assert named.index(True) == RepeatCounter.ENOUGH - 1
+    assert named.index(True) == RepeatCounter.MIN_QUESTIONS - 1
     assert sum(named) == 1
 
 

@@ -136,7 +136,7 @@ async def test_repeated_questions_are_logged(make_stream: MakeStream, caplog: py
     stream = make_stream(FakeWorkers(lambda spec: problem_of(spec, f"Which of {spec.index % 30}?")), Sampler(["a"]))
     await take(stream, 120)
     assert stream.stats.repeated == {"a": 90}
-    assert [record.args for record in caplog.records if "came before" in record.msg] == [(70.0, "a", "a")]
+    assert [record.args for record in caplog.records if "are repeats" in record.msg] == [(70.0, "a", "a")]
 
 
 async def test_served_level_is_another(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:

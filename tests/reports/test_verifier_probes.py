@@ -25,10 +25,10 @@ from reasoning_env.reports.verifier_probes import (
     audit_task,
     hedges,
     make_probes,
-    pay_best_split,
     perturb,
     reference_answer,
     role_of,
+    score_best_split,
     wrong_answers,
 )
 from reasoning_env.rewards import extract_answer
@@ -306,18 +306,18 @@ def _questions(count: int) -> list[str]:
 )
 def test_split_finds_a_count(decide: Callable[[str], bool]) -> None:
     questions = _questions(160)
-    earned = pay_best_split(questions, [str(decide(question)) for question in questions])
+    earned = score_best_split(questions, [str(decide(question)) for question in questions])
     assert sum(earned) > 0.8 * len(earned)
 
 
 def test_split_earns_chance() -> None:
     draws = random.Random(5)
-    earned = pay_best_split(_questions(160), draws.choices("ab", k=160))
+    earned = score_best_split(_questions(160), draws.choices("ab", k=160))
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
 
 
 def test_split_of_few_problems() -> None:
-    assert pay_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
+    assert score_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
 
 
 async def test_learnt_split_is_tried_on_more_problems() -> None:

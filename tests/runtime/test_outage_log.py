@@ -42,6 +42,6 @@ def test_length_of_an_outage() -> None:
     outage.note(OUT)
     now = 10.0
     outage.note(OUT)
-    assert outage.lasting_s == 10.0
+    assert outage.duration_s == 10.0
     outage.over(OVER)
-    assert outage.lasting_s == 0.0
+    assert outage.duration_s == 0.0

@@ -139,7 +139,7 @@ def test_evaluation_with_broken_lines(tmp_path: Path, caplog: pytest.LogCaptureF
     again.append("gcd", 1, line(1))
     again.close()
     [warning] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert "6 lines cannot be read" in warning
+    assert "6 unreadable lines" in warning
     assert (path / SAMPLES).read_bytes().count(b'"index": 1') == 1
 
 
@@ -162,7 +162,7 @@ def test_groups_with_broken_lines(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         file = GroupFile(path, {"seed": 1})
         file.open()
     assert file.positions == {5}
-    assert "3 lines cannot be read" in caplog.text
+    assert "3 unreadable lines" in caplog.text
     file.close()
 
 

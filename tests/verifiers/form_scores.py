@@ -17,7 +17,7 @@ from typing import Any
 import reasoning_gym
 
 from reasoning_env.library_facts import COMPOSITE, FACTS, facts
-from reasoning_env.verifiers import Scorer, find_failure
+from reasoning_env.verifiers import Scorer, flaw_of_error
 from tests.solvers.table import TABLE
 
 from .honest_forms import FormClass, honest_forms
@@ -89,7 +89,7 @@ def _entries(task: str, dataset: Any) -> Iterator[Any]:
         try:
             entry = dataset[index]
         except Exception as error:
-            if find_failure(task, error) is None:
+            if flaw_of_error(task, error) is None:
                 raise
         else:
             yield entry

@@ -13,7 +13,7 @@ import sympy
 from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.library_facts import FACTS
-from reasoning_env.verifiers import find_failure, find_flaw
+from reasoning_env.verifiers import find_flaw, flaw_of_error
 from reasoning_env.verifiers.flaws import same_content
 from reasoning_env.verifiers.grammars.logic import concludes
 from reasoning_env.verifiers.unstable_programs import BEFORE_PROGRAM, digest
@@ -335,9 +335,9 @@ def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_failures_of_programs() -> None:
-    assert find_failure("bf", RuntimeError("the program does not end")) is not None
-    assert find_failure("codeio", SystemExit()) is not None
-    assert find_failure("gcd", RuntimeError()) is None
+    assert flaw_of_error("bf", RuntimeError("the program does not end")) is not None
+    assert flaw_of_error("codeio", SystemExit()) is not None
+    assert flaw_of_error("gcd", RuntimeError()) is None
 
 
 def test_flaws_are_rare() -> None:

@@ -208,7 +208,7 @@ class InferenceClient:
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
             arguments["input_ids"] = list(prompt.tokens)
-            if self._read_here:
+            if self._reads_all_token_replies:
                 arguments["arrays"] = True
             prompt_tokens, *lists = await self._ask(kind, prompt, prompt=prompt.text, **arguments)
             completions = list(zip(*lists, strict=True))
@@ -237,7 +237,7 @@ class InferenceClient:
         the first name and SGLang by the second.
         """
         stop: dict[str, Any] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
-        if kind is ReplyKind.TOKENS and split == "train" and self._read_here:
+        if kind is ReplyKind.TOKENS and split == "train" and self._reads_all_token_replies:
             # Otherwise a model's generation_config.json may filter samples, and log-probabilities hide the filters.
             penalties = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
             return {**stop, "top_k": -1, "min_p": 0.0, **penalties}
@@ -251,7 +251,7 @@ class InferenceClient:
         return {**stop, "extra_body": extra} if extra else stop
 
     @property
-    def _read_here(self) -> bool:
+    def _reads_all_token_replies(self) -> bool:
         """Whether this package reads the token replies of all servers itself, so that arrays can be requested."""
         is_manager = isinstance(self._manager(), ServerManager)
         return is_manager and all(isinstance(server, TokenRequests) for server in self.servers)

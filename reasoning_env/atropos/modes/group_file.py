@@ -112,7 +112,7 @@ class GroupFile:
 
     def append(self, position: int, *pieces: bytes) -> None:
         """Write the group of a problem, a line in pieces; raises OutputError, and then no part of the line is left."""
-        assert self._file is not None, "open() comes first"
+        assert self._file is not None, "call open() first"
         try:
             self._file.append(str(position), *pieces)
         except OSError as error:

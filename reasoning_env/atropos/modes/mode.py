@@ -119,7 +119,7 @@ class Mode:
         """Return the delivery counts for metrics and progress lines; None to report none."""
         return None
 
-    def how_far(self) -> RunProgress | None:
+    def run_progress(self) -> RunProgress | None:
         """Return the progress of the run for the panel; None without a known end."""
         return None
 

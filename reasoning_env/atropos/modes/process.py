@@ -90,7 +90,7 @@ class Process(Mode):
     def keep(self, group: Group) -> None:
         self._scored[group.problem.spec.index] = group
 
-    def how_far(self) -> RunProgress | None:
+    def run_progress(self) -> RunProgress | None:
         if self._file is None:
             return None
         return RunProgress(self._file.lines, self._total, f"{self._file.lines:,} of {self._total:,} groups")

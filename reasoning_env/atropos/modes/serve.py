@@ -56,7 +56,7 @@ class Serve(Mode):
         """Tell whether a group was packed: its problem stays in flight until the group is delivered."""
         return packed is not None
 
-    def how_far(self) -> RunProgress | None:
+    def run_progress(self) -> RunProgress | None:
         if self._env is None or self._env.config.total_steps < 1:
             return None
         step, steps = self._env.curr_step, self._env.config.total_steps

@@ -379,7 +379,7 @@ class Figures:
     @property
     def often_repeated(self) -> Mapping[str, float]:
         """Tasks that asked many questions twice, with the share; none of an evaluation, which asks none twice."""
-        return self._repeats.often()
+        return self._repeats.repetitive_tasks()
 
     def add(self, group: DumpedGroup) -> None:
         """Count a group; a group without rollouts has failed completions alone."""

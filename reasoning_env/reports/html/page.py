@@ -147,7 +147,7 @@ def collect(
             *(line for run in runs for line in run.faults),
             *(NO_REFERENCES.format(visible(str(run.path))) for run, figures in read if figures.lacks_references),
             *(
-                f"{run.name}: {share:.0%} of the questions of {task} came before; `tasks {task}` tells how many it has"
+                f"{run.name}: {share:.0%} of the questions of {task} are repeats; `tasks {task}` tells how many it has"
                 for run, figures in read
                 for task, share in figures.often_repeated.items()
             ),

@@ -77,7 +77,7 @@ def test_repeated_questions_are_noted(tmp_path: Path) -> None:
         lines += [group(one, task="coin_flip", index=2 * index), group(new, index=2 * index + 1)]
     data = report(write(tmp_path / "groups.jsonl", *lines))
     [note] = data["notes"]
-    assert "75% of the questions of coin_flip came before" in note
+    assert "75% of the questions of coin_flip are repeats" in note
 
 
 @pytest.mark.parametrize(
