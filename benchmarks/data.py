@@ -149,8 +149,10 @@ async def faults_of_loop(count: int) -> dict[str, float]:
         async def look(task: str, number: int) -> None:
             problem = await session.make(task, LOOP_SEED + number)
             key = (task, hash_words(problem.question))
-            faults["repeated"] += key in seen
-            faults["in_evaluation"] += key in held_out
+            if key in seen:
+                faults["repeated"] += 1
+            if key in held_out:
+                faults["in_evaluation"] += 1
             seen.add(key)
             spec = problem.spec.with_request(as_is=False)
             try:
@@ -160,8 +162,8 @@ async def faults_of_loop(count: int) -> dict[str, float]:
                 return
             if as_served.flawed:
                 faults[f"not served: {next(iter(as_served.flawed))}"] += 1
-            else:
-                faults["corrected"] += problem.library_answer is not None
+            elif problem.library_answer is not None:
+                faults["corrected"] += 1
 
         for task in TASKS:
             await map_concurrently(lambda number, task=task: look(task, number), range(count), at_once=8)

@@ -31,9 +31,16 @@ VLLM_VARIABLES = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 VLLM_OPTIONS = (
-    *("--dtype", "float32", "--enforce-eager", "--max-model-len", "256", "--max-num-seqs", "64"),
+    "--dtype",
+    "float32",
+    "--enforce-eager",
+    "--max-model-len",
+    "256",
+    "--max-num-seqs",
+    "64",
     "--no-enable-prefix-caching",  # cached prefixes belong to earlier weights
-    *("--disable-log-stats", "--disable-uvicorn-access-log"),
+    "--disable-log-stats",
+    "--disable-uvicorn-access-log",
 )
 
 

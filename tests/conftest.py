@@ -38,8 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 LONGEST = (
-    *("test_shown_commands.py", "test_judge_faults.py", "test_served_answers.py", "test_faults.py", "test_resume.py"),
-    *("test_every_task.py", "test_testing_page.py", "test_hostile.py", "test_faster.py"),
+    "test_shown_commands.py",
+    "test_judge_faults.py",
+    "test_served_answers.py",
+    "test_faults.py",
+    "test_resume.py",
+    "test_every_task.py",
+    "test_testing_page.py",
+    "test_hostile.py",
+    "test_faster.py",
 )
 
 

@@ -234,11 +234,9 @@ def enter(
     unprivileged += ["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
     variables = [f"{name}={value}" for name, value in {**container.environment, **(environment or {})}.items()]
     setup = ENTER.format(devices=" ".join(DEVICES), more="\n".join(more))
-    return [
-        *("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", setup, str(root)),
-        *("chroot", str(root), *unprivileged, "env", "-i", f"--chdir={container.directory}", *variables),
-        *(*filtered, *words),
-    ]
+    isolated = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", setup, str(root)]
+    within = ["chroot", str(root), *unprivileged, "env", "-i", f"--chdir={container.directory}", *variables]
+    return [*isolated, *within, *filtered, *words]
 
 
 def start_loopback() -> None:

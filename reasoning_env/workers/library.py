@@ -342,8 +342,12 @@ def _denies_own_answer(scorer: Scorer, entry: Mapping[str, Any]) -> bool:
 
 
 PLOTTING = (
-    *("matplotlib", "matplotlib.animation", "matplotlib.collections", "matplotlib.pyplot"),
-    *("mpl_toolkits", "mpl_toolkits.mplot3d"),
+    "matplotlib",
+    "matplotlib.animation",
+    "matplotlib.collections",
+    "matplotlib.pyplot",
+    "mpl_toolkits",
+    "mpl_toolkits.mplot3d",
 )
 """Modules that cellpylib imports to draw pictures, which no task does."""
 

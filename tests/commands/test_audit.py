@@ -27,17 +27,35 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *argv: audit_command(["--items", "3", "--levels", "defaults,1", *argv], folder)
 
 
+def table(output: str) -> dict[tuple[str, ...], list[str]]:
+    """Return the rows of the printed table by task and level."""
+    rows = [line.split() for line in output.split("\n\n")[1].splitlines()]
+    return {tuple(row[:2]): row for row in rows}
+
+
 def test_generous_task_fails(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 1
-    output = capsys.readouterr().out
-    rows = [line.split() for line in output.split("\n\n")[1].splitlines()]
-    cells = {tuple(row[:2]): row for row in rows}
-    assert cells["exact", "1"][2:7] == ["3", "1.0", "-", "1.00", "0.00"]
-    results = {task: cells[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
+    rows = table(capsys.readouterr().out)
+    results = {task: rows[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
     assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
-    assert ("generous", "1") not in cells
-    assert cells["broken", "1"][2] == "0"
+
+
+def test_table_has_levels(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run()
+    rows = table(capsys.readouterr().out)
+    assert rows["exact", "1"][2:7] == ["3", "1.0", "-", "1.00", "0.00"]
+    assert ("generous", "1") not in rows
+
+
+def test_broken_task_in_table(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run()
+    output = capsys.readouterr().out
+    assert table(output)["broken", "1"][2] == "0"
     assert "ValueError: no such puzzle" in output
+
+
+def test_report_names_failed_tasks(run: Run) -> None:
+    run()
     report = json.loads(Path("audit.json").read_text())
     assert report["failed"] == ["generous"]
     assert {one["task"] for one in report["audits"]} == {"broken", "exact", "generous", "open_ended"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from demo.rollouts import Rollouts
+import pytest
+
+from demo.rollouts import Example, Rollouts
 
 
 def line(task: str, *scores: float) -> str:
@@ -41,13 +43,21 @@ def test_counts_new_whole_lines(tmp_path: Path) -> None:
     assert counts == [0, 0, 1, 1, 2]
 
 
-def test_example_is_best_with_worst(tmp_path: Path) -> None:
+@pytest.fixture
+def example(tmp_path: Path) -> Example:
     rollouts = Rollouts(tmp_path)
     (tmp_path / "b.jsonl").write_text(line("lcm", 1.0, 1.0) + line("gcd", 0.5, 1.0, 0.0))
     rollouts.read_news()
     assert rollouts.example is not None
-    assert (rollouts.example.path, rollouts.example.line) == (tmp_path / "b.jsonl", 2)
-    task, asked, best, worst = rollouts.example.text.splitlines()
+    return rollouts.example
+
+
+def test_place_of_example(example: Example, tmp_path: Path) -> None:
+    assert (example.path, example.line) == (tmp_path / "b.jsonl", 2)
+
+
+def test_example_is_best_with_worst(example: Example) -> None:
+    task, asked, best, worst = example.text.splitlines()
     assert task.split() == ["task", "gcd"]
     assert asked.endswith("Is it this?")
     assert best.startswith("1.00")

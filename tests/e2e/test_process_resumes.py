@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,17 @@ TOTAL = 40
 
 
 def start(processes: Processes, name: str, url: str, path: Path, total: int) -> Process:
-    return start_script(
-        *(processes, name, "process", *server_flags(url, "vllm"), "--env.use_wandb", "false"),
-        *("--env.tasks", CHEAP_TASKS, "--env.group_size", "2", "--env.max_num_workers", "4"),
-        *("--env.total_steps", str(total), "--env.data_path_to_save_groups", path),
-        *("--env.shutdown_grace_s", "0"),
-        has_children=True,
-    )
+    settings = {
+        "use_wandb": "false",
+        "tasks": CHEAP_TASKS,
+        "group_size": "2",
+        "max_num_workers": "4",
+        "total_steps": str(total),
+        "data_path_to_save_groups": str(path),
+        "shutdown_grace_s": "0",
+    }
+    options = [word for setting, value in settings.items() for word in (f"--env.{setting}", value)]
+    return start_script(processes, name, "process", *server_flags(url, "vllm"), *options, has_children=True)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -38,18 +43,33 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def test_process_resumes_after_any_end(processes: Processes, tmp_path: Path) -> None:
-    path = tmp_path / "groups.jsonl"
+@dataclass(frozen=True)
+class Ends:
+    """Five starts with one file: each ends in another way, and the next resumes.
+
+    `left` are processes that the first start left, and `groups` those in the file after the third start.
+    """
+
+    path: Path
+    waiting: Process
+    left: set[int]
+    stopped: Process
+    groups: int
+    finished: Process
+    again: Process
+
+
+@pytest.fixture(scope="module")
+def ends(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ends:
+    path = tmp_path_factory.mktemp("groups") / "groups.jsonl"
     with InferenceServer(steady_policy(0.5), latency_s=0.2) as server:
         server.fail(respond(503))
         waiting = start(processes, "waiting", server.url, path, TOTAL)
         wait_until(lambda: "waiting for an inference server" in waiting.stderr, "a probe of the server")
         below = descendants(waiting.pid)
         assert below
-        assert waiting.end(signal.SIGTERM) == 143
-        [told] = error_lines(waiting)
-        assert "SIGTERM" in told
-        assert not survivors(below, PATIENCE_S)
+        waiting.end(signal.SIGTERM)
+        left = survivors(below, PATIENCE_S)
         server.recover()
         killed = start(processes, "killed", server.url, path, TOTAL)
         wait_until(lambda: len(lines(path)) >= 5, "five groups")
@@ -59,21 +79,39 @@ def test_process_resumes_after_any_end(processes: Processes, tmp_path: Path) -> 
             file.write(b'{"torn": ')
         stopped = start(processes, "stopped", server.url, path, TOTAL)
         wait_until(lambda: len(lines(path)) >= 15, "fifteen groups")
-        stopped.send(signal.SIGINT)
-        assert stopped.end() == 130
-        [told] = error_lines(stopped)
-        assert "SIGINT" in told
-        assert stopped.stdout.startswith("TASK ")
-        begun = len(lines(path))
-        assert re.search(rf"\b{begun} .*{path}", stopped.stdout)
+        stopped.end(signal.SIGINT)
+        groups = len(lines(path))
         finished = start(processes, "finished", server.url, path, TOTAL)
-        assert finished.end() == 0
+        finished.end()
     # The server is away now, and nothing needs it.
     again = start(processes, "again", server.url, path, TOTAL)
-    assert again.end() == 0
-    assert f"Nothing was left to do: env.total_steps is {TOTAL}" in again.stdout
-    assert again.stderr == ""
-    written = lines(path)
-    assert begun < TOTAL
-    assert sorted(group["index"] for group in written) == list(range(TOTAL))
-    assert path.read_bytes().count(b"\n") == TOTAL
+    again.end()
+    return Ends(path, waiting, left, stopped, groups, finished, again)
+
+
+def test_sigterm_while_waiting(ends: Ends) -> None:
+    assert ends.waiting.exit_status == 143
+    [line] = error_lines(ends.waiting)
+    assert "SIGTERM" in line
+    assert not ends.left
+
+
+def test_ctrl_c_prints_the_summary(ends: Ends) -> None:
+    assert ends.stopped.exit_status == 130
+    [line] = error_lines(ends.stopped)
+    assert "SIGINT" in line
+    assert ends.stopped.stdout.startswith("TASK ")
+    assert re.search(rf"\b{ends.groups} .*{ends.path}", ends.stopped.stdout)
+
+
+def test_file_is_finished(ends: Ends) -> None:
+    assert ends.finished.exit_status == 0
+    assert ends.groups < TOTAL
+    assert sorted(group["index"] for group in lines(ends.path)) == list(range(TOTAL))
+    assert ends.path.read_bytes().count(b"\n") == TOTAL
+
+
+def test_nothing_left_to_do(ends: Ends) -> None:
+    assert ends.again.exit_status == 0
+    assert f"Nothing was left to do: env.total_steps is {TOTAL}" in ends.again.stdout
+    assert ends.again.stderr == ""

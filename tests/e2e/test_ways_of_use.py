@@ -27,8 +27,17 @@ from .processes import REPOSITORY
 
 pytestmark = pytest.mark.slow
 SHIPPED = (
-    *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "reasoning_gym_testing"),
-    *("reasoning_gym_taskset.py", "pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
+    "__init__.py",
+    "__main__.py",
+    "reasoning_gym_environment.py",
+    "reasoning_env",
+    "demo",
+    "reasoning_gym_testing",
+    "reasoning_gym_taskset.py",
+    "pyproject.toml",
+    "requirements.txt",
+    "LICENSE",
+    "README.md",
 )
 SETUPTOOLS_NEEDED = 77
 

@@ -147,7 +147,10 @@ FILES = [
     ("process --env.data_path_to_save_groups /proc/x", "--env.data_path_to_save_groups: /proc cannot be written to"),
     ("process --env.data_path_to_save_groups binary/x", "binary cannot be made, because "),
     ("serve --config no_server.yaml", "--config: no_server.yaml: openai: must name at least one server"),
-    ("serve --config no_server.yaml --config missing.yaml", "--config: no_server.yaml: openai: must name at least one server"),
+    (
+        "serve --config no_server.yaml --config missing.yaml",
+        "--config: no_server.yaml: openai: must name at least one server",
+    ),
     ("compare folder", "name two folders or more"),
     ("compare missing alsomissing", "missing is no folder of an evaluation: missing/results.json: No such file"),
     ("compare folder folder", "folder is no folder of an evaluation"),
@@ -169,7 +172,7 @@ FILES = [
     ("problems --count 4 --out a.jsonl --levels easy", "--levels: must be levels from 0 to 1, joined by commas, or"),
     ("keep empty --out a.jsonl --format pair", "--format: must be one of 'messages', 'pairs'; got 'pair'"),
     ("keep empty --out /proc/a.jsonl", "--out: /proc cannot be written to"),
-    ("score gcd two words", "'words' is not an option; options begin with --, as in --NAME VALUE; put a value with spaces"),
+    ("score gcd two words", "'words' is not an option; options begin with --, as in --NAME VALUE; put a value with"),
 ]
 
 

@@ -34,12 +34,23 @@ async def evaluated(env: Env, root: Path) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: (line["item_id"], line["index"]))
 
 
-async def test_scores_in_metrics_match_samples(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+async def evaluate_half_right(
+    make_env: MakeEnv, server: InferenceServer, root: Path
+) -> tuple[Env, list[dict[str, Any]]]:
+    """Evaluate four problems, two of them right, with two completions each; return the environment and the samples."""
     sampling = {"eval_temperature": 0.25, "eval_top_p": 0.75, "eval_repeats": 2, "temperature": 1.5}
     env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=2, **sampling)
     server.policy = spells_only
-    samples = await evaluated(env, tmp_path)
+    return env, await evaluated(env, root)
+
+
+async def test_sampling_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+    await evaluate_half_right(make_env, server, tmp_path)
     assert {(request.n, request.temperature, request.top_p) for request in server.requests} == {(2, 0.25, 0.75)}
+
+
+async def test_metrics_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+    env, _ = await evaluate_half_right(make_env, server, tmp_path)
     metrics = env.reported[-1]
     tokens = metrics.pop("eval/mean_completion_tokens")
     assert tokens > 1
@@ -61,8 +72,16 @@ async def test_scores_in_metrics_match_samples(make_env: MakeEnv, server: Infere
         "eval_tasks/spell_backward/share_correct": 1.0,
     }
     assert not [name for name in metrics if name.startswith("train/")]
+
+
+async def test_samples_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+    _, samples = await evaluate_half_right(make_env, server, tmp_path)
     scores = [(sample["item_id"], [rollout["score"] for rollout in sample["rollouts"]]) for sample in samples]
     assert scores == [*[("chain_sum", [0.0] * 2)] * 2, *[("spell_backward", [1.0] * 2)] * 2]
+
+
+async def test_results_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
+    await evaluate_half_right(make_env, server, tmp_path)
     (written,) = tmp_path.glob("*/results.json")
     results = json.loads(written.read_text())
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)

@@ -37,8 +37,13 @@ async def test_group_from_each_server_type(
     assert roles == [["system", "user", "assistant"]] * 12
     logprobs = [[1.0] * len(prompt) + [logprob_of(token) for token in completion] for completion in completions]
     assert group["inference_logprobs"] == (None if kind in ("openai", "trl") else logprobs)
-    await env.report()
-    env.max_token_len = len(prompt) + 15  # as run-api tells it
+
+
+@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang", "trl"])
+async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
+    env = await make_env(kind, group_size=2)
+    item = await env.get_next_item()
+    env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it
     server.policy = lambda request: ["<think>" + " a" * 100] * request.n
     await env.collect_trajectories(item)
     assert (await env.report())["train/share_truncated"] == 1.0

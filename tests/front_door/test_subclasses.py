@@ -61,7 +61,7 @@ class Own(Env):
         scored = await super().score(group)
         if scored is not None:
             assert [rollout.finish_reason for rollout in group.rollouts] == ["stop", "stop"]
-            scored["scores"] = [score + self.config.bonus * (score == 1.0) for score in scored["scores"]]
+            scored["scores"] = [score + self.config.bonus if score == 1.0 else score for score in scored["scores"]]
         return scored
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:

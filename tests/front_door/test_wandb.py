@@ -67,7 +67,9 @@ async def test_offline_run_without_account(make_env: MakeEnv, collect: Collect, 
 
 
 NOT_HERE = {
-    *("delivery/delivered", "delivery/waiting", "eval/library_score"),
+    "delivery/delivered",
+    "delivery/waiting",
+    "eval/library_score",
     "problems/flawed/CAUSE",
     "problems/repeated/TASK",
 }

@@ -74,10 +74,12 @@ def tokenize_again(chat: ChatFormat, prompt: Prompt, rollouts: Sequence[Rollout]
         assert isinstance(whole, Rollout)
         assert isinstance(limited, Rollout)
         lost = len(whole.tokens) - len(limited.tokens)
-        found["other_tokens"] += list(whole.tokens) != list(rollout.tokens)
+        if list(whole.tokens) != list(rollout.tokens):
+            found["other_tokens"] += 1
         found["sampled"] += rollout.token_count or 0
         found["from_text"] += whole.token_count or 0
-        found["cut"] += lost > 0
+        if lost > 0:
+            found["cut"] += 1
         found["tokens_cut"] += lost
     return found
 

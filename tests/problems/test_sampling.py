@@ -181,7 +181,7 @@ def test_restored_sampler(adaptive: bool) -> None:
 def test_signal_attracts_draws() -> None:
     tasks = [f"task_{number}" for number in range(25)]
     sampler = make_learning_sampler(dict.fromkeys(tasks, 1.0), adjustable=())
-    serve(sampler, range(2000), lambda spec: 4 * (spec.task == "task_7"), ahead=100)
+    serve(sampler, range(2000), lambda spec: 4 if spec.task == "task_7" else 0, ahead=100)
     report = sampler.report()
     assert report["task_7"].share > 0.4
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
@@ -189,7 +189,7 @@ def test_signal_attracts_draws() -> None:
 
 def test_task_without_signal_keeps_its_part() -> None:
     sampler = make_learning_sampler()
-    drawn = serve(sampler, range(2000), lambda spec: 4 * (spec.task == "sudoku"))
+    drawn = serve(sampler, range(2000), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
     counts = Counter(spec.task for spec in drawn)
     assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 2000 / len(TASKS)
@@ -202,7 +202,7 @@ def test_groups_of_one_keep_draws_even() -> None:
 
 def test_curriculum_keeps_draws_even() -> None:
     sampler = make_learning_sampler(adaptive=False)
-    serve(sampler, range(200), lambda spec: 4 * (spec.task == "sudoku"))
+    serve(sampler, range(200), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert {row.share for row in sampler.report().values()} == {0.25}
 
 

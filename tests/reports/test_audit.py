@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -41,17 +42,32 @@ def test_findings_fail_without_a_task_over_its_bound() -> None:
     )
 
 
-def test_report_has_every_number() -> None:
+@pytest.fixture
+def report() -> Any:
     made = make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY, scores="the scores of training", seed=42)
-    report = json.loads(json.dumps(made, allow_nan=False))
+    return json.loads(json.dumps(made, allow_nan=False))
+
+
+def test_report_says_what_was_audited(report: Any) -> None:
     assert (report["scores"], report["seed"]) == ("the scores of training", 42)
     assert report["library"] == {"version": "1.2", "path": "/library"}
     assert report["modules"] == {}
+
+
+def test_report_has_results(report: Any) -> None:
     assert report["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in report["audits"]] == ["passes", "FAILS", "not probed"]
+    assert report["audits"][2]["failures"] == list(EMPTY.failures)
+
+
+def test_report_has_counts(report: Any) -> None:
     maze = report["audits"][1]
     assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, {})
     assert (len(maze["faults"]), maze["failures"], set(maze["escaped"].values())) == (1, [], {0})
+
+
+def test_report_has_numbers_of_a_probe(report: Any) -> None:
+    maze = report["audits"][1]
     probed = maze["kinds"]["0"]
     assert maze["slowest_ms"] == probed.pop("slowest_ms") == pytest.approx(12.3)
     assert probed == {
@@ -61,4 +77,3 @@ def test_report_has_every_number() -> None:
         "reasons": {"scored": 4},
         "best": {"seed": 100, "score": 0.75, "answer": "x" * 200},
     }
-    assert report["audits"][2]["failures"] == list(EMPTY.failures)

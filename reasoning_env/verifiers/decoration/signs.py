@@ -7,8 +7,29 @@ from collections.abc import Mapping
 
 SIZES = ("tiny", "small", "normalsize", "large", "Large", "LARGE", "huge", "Huge")
 SWITCHES = (
-    *("displaystyle", "textstyle", "scriptstyle", "bf", "it", "rm", "sf", "tt", "bfseries", "itshape", "centering"),
-    *("big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr", "Biggl", "Biggr"),
+    "displaystyle",
+    "textstyle",
+    "scriptstyle",
+    "bf",
+    "it",
+    "rm",
+    "sf",
+    "tt",
+    "bfseries",
+    "itshape",
+    "centering",
+    "big",
+    "Big",
+    "bigg",
+    "Bigg",
+    "bigl",
+    "bigr",
+    "Bigl",
+    "Bigr",
+    "biggl",
+    "biggr",
+    "Biggl",
+    "Biggr",
     *SIZES,
 )
 """Commands of LaTeX that change how the text after them looks."""
