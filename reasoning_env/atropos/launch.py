@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 from ..errors import ConfigError
+from ..evaluations.plan import check_seed
 from ..inference.addresses import check_url
 from ..settings import make_settings
-from ..storage.config_files import Sections, read_config_files
+from ..storage.config_files import Sections, read_config_files, write_config
 from .config import SERVER_RANGES, ReasoningGymEnvConfig
 from .environment import EnvironmentClass
 from .modes.mode import Mode
@@ -46,13 +46,7 @@ class Launch:
 
     def as_yaml(self) -> str:
         """Return all settings as a file for `--config`, without keys."""
-        several = self.servers if isinstance(self.servers, list) else [self.servers]
-        servers = [server.model_dump(mode="json") for server in several]
-        for server in servers:
-            if server.get("api_key"):
-                server["api_key"] = "..."
-        content = {"env": self.config.model_dump(mode="json"), "openai": servers}
-        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        return write_config(self.config, self.servers if isinstance(self.servers, list) else [self.servers])
 
 
 def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:
@@ -70,10 +64,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     base = {**defaults.model_dump(), **preset}
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")
-    if "env.eval_seed" in options and getattr(config, "eval_preset", None) is not None:
-        raise ConfigError(
-            "a preset has seeds of its own", setting="env.eval_seed", remedy="take the seed or {env.eval_preset} out"
-        )
+    check_seed(config, options)
     servers = _build_servers(default_servers, sections.openai, _section("openai", options))
     differing = {
         f"env.{name}": getattr(config, name) for name in given if name in base and getattr(config, name) != base[name]

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER, Results
 from ..evaluations.opening import EvaluatedModel, open_evaluation
+from ..evaluations.plan import check_seed
 from ..evaluations.protocol import EvaluationSettings, describe, limit_sampling, own_limit
 from ..evaluations.table import print_results
 from ..inference.addresses import PATIENCE_S, check_url, wait_for_address
@@ -34,7 +34,7 @@ from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings, TemplateOptions, make_settings
-from ..storage.config_files import Sections, read_config_files, split_settings
+from ..storage.config_files import Sections, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
 from .log import redact, start_log, usable_as_secrets
 from .options import OptionParser, UnknownOptionError, option_parser
@@ -98,7 +98,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_ex
     try:
         request = _read_request(options, names, install_extra)
         if "print-config" in options:
-            print(_as_yaml(request), end="")
+            print(write_config(request.settings, [request.server]), end="")
             return 0
         if "dry-run" in options:
             session = Session[Problem](request.settings, checkout=find_checkout(folder))
@@ -273,10 +273,7 @@ def _read_request(options: Mapping[str, Any], names: Mapping[str, str], install_
     file = read_config_files(options.get("config", ()))
     given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
     settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), {}, given)
-    if "eval_seed" in given and settings.eval_preset is not None:
-        raise ConfigError(
-            "a preset has seeds of its own", setting="eval_seed", remedy="take the seed or {eval_preset} out"
-        )
+    check_seed(settings, options)
     if len(file.openai) > 1:
         raise ConfigError("several inference servers need Atropos", setting="--config", remedy=install_extra)
     server, unused_of_server = _read_server(file, options)
@@ -299,15 +296,6 @@ def _read_server(file: Sections, options: Mapping[str, Any]) -> tuple[ServerSett
     by_variable = variable is not None and "base_url" not in known and "base_url" not in from_options
     check_url("OPENAI_BASE_URL" if by_variable else "openai.base_url", server.base_url)
     return server, [f"openai.{name}" for name in of_file if name not in known]
-
-
-def _as_yaml(request: Request) -> str:
-    """Return all settings as a file for `--config`, without the key."""
-    server = request.server.model_dump(mode="json")
-    if server["api_key"]:
-        server["api_key"] = "..."
-    content = {"env": request.settings.model_dump(mode="json"), "openai": [server]}
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 # ------------------------------------------------------------------ an evaluation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -69,6 +69,14 @@ def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
     if limit < 0 or limit >= len(tasks):
         return tuple(tasks)
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
+
+
+def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
+    """Raise ConfigError for an `eval_seed` on the command line beside a preset; `typed` has the options."""
+    if settings.eval_preset is not None and "env.eval_seed" in typed:
+        raise ConfigError(
+            "a preset has seeds of its own", setting="eval_seed", remedy="take the seed or {eval_preset} out"
+        )
 
 
 def plan_evaluation(

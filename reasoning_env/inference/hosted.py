@@ -13,20 +13,19 @@ from typing import Any, Self
 
 import aiohttp
 
-from ..errors import ConfigError, ServerError
+from ..errors import ConfigError
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from ..runtime.retries import pauses
 from .addresses import LEAST_WAIT_S, PROBE_S, check_scheme, no_server, wait_for_address
 from .chat import ChatRequests
 from .failures import (
     MAX_REQUEST_FAILURES,
-    FailureKind,
+    Failure,
     describe_failure,
-    describe_status,
     explain_failure,
-    is_quota,
 )
 from .outages import PatientRequests
+from .probes import explain_probe, find_context_length, path_remedy
 
 logger = logging.getLogger(__name__)
 
@@ -119,9 +118,7 @@ class HostedModel:
         except Exception as error:
             logger.debug("%s lists no models: %s", self.server.base_url, describe_failure(error))
             return None
-        named = [model for model in models if getattr(model, "id", None) == self.model] or models[:1]
-        lengths = [getattr(model, name, None) for model in named for name in ("max_model_len", "context_length")]
-        return next((length for length in lengths if isinstance(length, int) and length > 0), None)
+        return find_context_length(models, self.model)
 
     async def check(self, timeout_s: float) -> None:
         """Return once the server has given a token.
@@ -141,43 +138,22 @@ class HostedModel:
                     await self._chat.ask(self, [{"role": "user", "content": "Hello"}], 1, self._options)
                 return
             except Exception as error:
-                reason, answers = await self._explain(error)
-            if reason is None:
+                absence = await explain_probe(
+                    error, self.server.base_url, f"POST /v1{ENDPOINT}", is_chat=True, remedy=self._remedy
+                )
+            if absence is None:
                 return
-            problem = f"{self.server.base_url}: {reason}"
+            problem = f"{self.server.base_url}: {absence.reason}"
             if time.monotonic() >= deadline:
-                raise no_server(timeout_s, problem, answers=answers)
+                raise no_server(timeout_s, problem, answers=absence.answers)
             if not logged:
                 logger.warning("waiting for an inference server (%s)", problem)
                 logged = True
             await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
-    async def _explain(self, error: Exception) -> tuple[str | None, bool]:
-        """Return why the server is absent, and whether it answers; no reason if it works all the same.
-
-        Raises ServerError if the server will never work, and ConfigError for another scheme.
-        """
-        failure = explain_failure(error)
-        where = self.server.base_url
-        if failure.kind is FailureKind.BUSY and is_quota(error):
-            raise ServerError(
-                f"the inference server at {where} refuses: the quota of this key is used up ({failure.description})",
-                remedy="check your plan with its provider, or {openai.api_key}",
-            ) from error
-        if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
-            return describe_status(error), True
-        if failure.kind is FailureKind.ABSENT:
-            await check_scheme(where)
-            silent = isinstance(error, TimeoutError)
-            return "it accepts requests and does not reply" if silent else failure.description, False
-        if "output limit" in str(error):
-            return None, True  # the model thinks before it answers, and a single token is too few for that
-        remedy = failure.remedy.without("openai.server_type")
-        fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
-        raise ServerError(
-            f"the inference server at {where} cannot be used: it {fault} POST /v1{ENDPOINT} ({failure.description})",
-            remedy=str(remedy),
-        ) from error
+    def _remedy(self, failure: Failure) -> str:
+        """Return what to do about a failure for good; there is no type of server to choose."""
+        return path_remedy(failure, self.server.base_url) or str(failure.remedy.without("openai.server_type"))
 
     # ---- completions
 

@@ -108,6 +108,16 @@ def split_settings(
     return settings, [*(f"env.{name}" for name in others), *sections_left]
 
 
+def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
+    """Return all settings as the text of a file for `--config`, without keys of servers."""
+    shown = [server.model_dump(mode="json") for server in servers]
+    for server in shown:
+        if server.get("api_key"):
+            server["api_key"] = "..."
+    content = {"env": settings.model_dump(mode="json"), "openai": shown}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
 def _read_yaml(path: Path) -> object:
     """Return the content of a YAML file; raises ConfigError if the file cannot be read, or is not YAML."""
     if path == Path():

@@ -119,7 +119,7 @@ def test_mistake_names_setting(tmp_path: Path, options: dict[str, str], words: s
 
 
 def test_seed_with_preset(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^env\.eval_seed: "):
+    with pytest.raises(ConfigError, match=r"^eval_seed: "):
         launch(tmp_path, Evaluate(), env__eval_seed="7", env__eval_preset="rg-easy")
 
 

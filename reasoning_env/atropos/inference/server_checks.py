@@ -10,8 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from functools import partial
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
@@ -20,13 +19,10 @@ from ...inference.addresses import LEAST_WAIT_S, PROBE_S, check_scheme, no_serve
 from ...inference.chat import PlainChat
 from ...inference.failures import (
     Failure,
-    FailureKind,
     address,
     describe_failure,
-    describe_status,
-    explain_failure,
-    is_quota,
 )
+from ...inference.probes import NO_REPLY, Absence, explain_probe, find_context_length, path_remedy
 from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
 from ...runtime.outage_log import OutageLog
@@ -55,20 +51,6 @@ TELLING_TEXT = (
     "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
 )
 """A text that tokenizers of different models read differently."""
-
-
-@dataclass(frozen=True)
-class Absence:
-    """Why a server cannot be used now; it may be usable later.
-
-    `answers`: whether the server has answered, and said that it cannot serve now.
-    """
-
-    reason: str
-    answers: bool = False
-
-
-NO_REPLY = Absence("it accepts requests and does not reply")
 
 
 async def check_servers(servers: Sequence[object], timeout_s: float, options: Options = lambda kind: {}) -> None:
@@ -143,7 +125,13 @@ async def _probe(server: object, options: Options) -> Absence | None:
     except Exception as error:
         if asks_for_special_tokens and "skip_special_tokens" in str(error):
             raise _no_special_tokens(server) from error
-        return await _explain(server, server_type, error)
+        return await explain_probe(
+            error,
+            address(server),
+            server_type.endpoint,
+            is_chat=kind is ReplyKind.CHAT,
+            remedy=partial(_remedy, server, server_type),
+        )
     if usable:
         return None
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
@@ -172,41 +160,11 @@ def _no_special_tokens(server: APIServer) -> ServerError:
     )
 
 
-async def _explain(server: APIServer, server_type: ServerType, error: Exception) -> Absence | None:
-    """Return why the server is absent, or None if it works all the same.
-
-    Raises:
-        ServerError: the server will never work.
-        ConfigError: the server speaks http, and its URL says https, or the other way round.
-    """
-    failure = explain_failure(error)
-    if failure.kind is FailureKind.BUSY and is_quota(error):
-        raise ServerError(
-            f"the inference server at {address(server)} refuses: the quota of this key is used up "
-            f"({failure.description})",
-            remedy="check your plan with its provider, or {openai.api_key}",
-        ) from error
-    if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
-        return Absence(describe_status(error), answers=True)
-    if failure.kind is FailureKind.ABSENT:
-        await check_scheme(address(server))
-        return Absence(failure.description)
-    if server_type.reply_kind is ReplyKind.CHAT and "output limit" in str(error):
-        return None  # the model thinks before it answers, and a single token is too few for that
-    fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
-    raise ServerError(
-        f"the inference server at {address(server)} cannot be used: it {fault} "
-        f"{server_type.endpoint} ({failure.description})",
-        remedy=_remedy(server, server_type, failure),
-    ) from error
-
-
 def _remedy(server: APIServer, server_type: ServerType, failure: Failure) -> str:
     """Return what to do; the server's address and type make the failure's own remedy more precise."""
-    where = address(server).rstrip("/")
-    if failure.status == 404 and server_type.reply_kind is not ReplyKind.TOKENS and not urlsplit(where).path:
-        where = where.replace("{", "{{").replace("}", "}}")
-        return f"check {{openai.base_url}}: most servers want {where}/v1"
+    path = path_remedy(failure, address(server))
+    if path is not None and server_type.reply_kind is not ReplyKind.TOKENS:
+        return path
     if "openai.server_type" not in failure.remedy.settings:
         return str(failure.remedy)
     if server_type.reply_kind is ReplyKind.CHAT:
@@ -291,6 +249,4 @@ async def context_length(server: object) -> int | None:
     except Exception as error:  # not every server lists its models
         logger.debug("%s lists no models: %s", address(server), describe_failure(error))
         return None
-    named = [model for model in models if model.id == config.model_name] or models[:1]
-    lengths = [getattr(model, name, None) for model in named for name in ("max_model_len", "context_length")]
-    return next((length for length in lengths if isinstance(length, int) and length > 0), None)
+    return find_context_length(models, config.model_name)

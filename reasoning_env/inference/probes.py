@@ -1,0 +1,84 @@
+"""What the first request to a server says: that the server works, is absent, or will never work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import ServerError
+from .addresses import check_scheme
+from .failures import Failure, FailureKind, describe_status, explain_failure, is_quota
+
+CONTEXT_NAMES = ("max_model_len", "context_length")
+"""Fields of a model in a server's list that hold the tokens of prompt and completion: vLLM's, and other servers'."""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Why a server cannot be used now; it may be usable later.
+
+    `answers`: whether the server has answered, and said that it cannot serve now.
+    """
+
+    reason: str
+    answers: bool = False
+
+
+NO_REPLY = Absence("it accepts requests and does not reply")
+
+
+async def explain_probe(
+    error: Exception, url: str, endpoint: str, *, is_chat: bool, remedy: Callable[[Failure], str]
+) -> Absence | None:
+    """Return why the server is absent, or None if it works all the same.
+
+    Args:
+        error: What a request for one token raised.
+        url: Address of the server.
+        endpoint: What messages call the place that was asked.
+        is_chat: Whether chat completions were asked for.
+        remedy: Returns what to do about a failure for good.
+
+    Raises:
+        ServerError: The server will never work.
+        ConfigError: The server speaks http, and its URL says https, or the other way round.
+    """
+    failure = explain_failure(error)
+    if failure.kind is FailureKind.BUSY and is_quota(error):
+        raise ServerError(
+            f"the inference server at {url} refuses: the quota of this key is used up ({failure.description})",
+            remedy="check your plan with the provider, or {openai.api_key}",
+        ) from error
+    if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
+        return Absence(describe_status(error), answers=True)
+    if failure.kind is FailureKind.ABSENT:
+        await check_scheme(url)
+        return NO_REPLY if isinstance(error, TimeoutError) else Absence(failure.description)
+    if is_chat and "output limit" in str(error):
+        return None  # the model thinks before it answers, and a single token is too few for that
+    fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
+    raise ServerError(
+        f"the inference server at {url} cannot be used: it {fault} {endpoint} ({failure.description})",
+        remedy=remedy(failure),
+    ) from error
+
+
+def path_remedy(failure: Failure, url: str) -> str | None:
+    """Return the remedy for a URL without a path whose server lacks the endpoint; None for another failure."""
+    where = url.rstrip("/")
+    if failure.status != 404 or urlsplit(where).path:
+        return None
+    where = where.replace("{", "{{").replace("}", "}}")
+    return f"check {{openai.base_url}}: most servers want {where}/v1"
+
+
+def find_context_length(models: Sequence[Any], name: str) -> int | None:
+    """Return how many tokens a model takes for prompt and completion; None if the server's list does not say.
+
+    Without the name in the list, the first model counts.
+    """
+    named = [model for model in models if getattr(model, "id", None) == name] or models[:1]
+    lengths = [getattr(model, field, None) for model in named for field in CONTEXT_NAMES]
+    return next((length for length in lengths if isinstance(length, int) and length > 0), None)
