@@ -38,7 +38,7 @@ from statistics import fmean
 from reasoning_env.library_facts import CATEGORIES, COMPOSITE, FACTS, questions
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.sampling import TaskSampler
-from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.records import ProblemSpec
 
 TASKS = 100
 TARGET = 0.7
@@ -142,7 +142,7 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int,
         new_signals += signals[-1] and question not in asked
         asked.add(question)
         chances.append(learner.chance(level, risen))
-        sampler.observe(Problem(spec, "", None, "{}", b"", level=spec.level), [1.0] * right + [0.0] * (size - right))
+        sampler.observe(spec.task, spec.level, [1.0] * right + [0.0] * (size - right))
     return {
         "signal_share": fmean(signals),
         "new_signal_share": new_signals / len(signals),

@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
@@ -62,6 +63,15 @@ from .workers.pool import PoolSettings, WorkerPool
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ScoredGroup:
+    """The scores, in [0, 1], of an earlier group at a level of a task; None for a task without levels."""
+
+    task: str
+    level: float | None
+    scores: Sequence[float]
 
 
 class Session(Generic[T]):
@@ -182,7 +192,7 @@ class Session(Generic[T]):
         state: Mapping[str, Any] | None = None,
         *,
         done: Container[int] = frozenset(),
-        learn_from: Iterable[tuple[Problem, Sequence[float]]] = (),
+        learn_from: Iterable[ScoredGroup] = (),
     ) -> None:
         """Begin to draw problems. `next` calls this method too; a second call has no effect.
 
@@ -190,7 +200,7 @@ class Session(Generic[T]):
             instance: Number of this session; sessions with different numbers share no problem.
             state: The result of `state()` in an earlier run; ConfigError for another value.
             done: Positions of the stream to skip, when an earlier run left groups and no state.
-            learn_from: Problems of such groups with their scores, from which the sampler learns.
+            learn_from: Such groups, from which the sampler learns.
         """
         if self._stream is not None:
             return
@@ -200,8 +210,8 @@ class Session(Generic[T]):
         self._sampler = make_sampler(
             self.plan, settings, instance=instance, group_size=self.group_size, state=saved.get("sampler")
         )
-        for problem, scores in learn_from:
-            self._sampler.observe(problem, scores)
+        for group in learn_from:
+            self._sampler.observe(group.task, group.level, group.scores)
         self._stream = ProblemStream(
             self.pool,
             self._sampler,
@@ -305,7 +315,8 @@ class Session(Generic[T]):
         logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
         if self._sampler is not None:
             # Not the rewards: a penalty for length says nothing about the problem's difficulty.
-            self._sampler.observe(problem, [verdict.score for verdict in judged])
+            level = problem.spec.level if problem.level is None else problem.level
+            self._sampler.observe(problem.task, level, [verdict.score for verdict in judged])
         if done:
             self.done(problem)
 
@@ -472,13 +483,13 @@ class Session(Generic[T]):
             raise ConfigError(
                 f"no problem of {giving_up.MAX_UNFIT} in a row leaves room for its expected answer and for "
                 f"{self.settings.min_completion_tokens} tokens of a completion",
-                remedy="lower {min_completion_tokens}, or raise the limit of tokens (with Atropos {max_token_length})",
+                remedy="lower {min_completion_tokens}, or raise the limit of tokens ({max_token_length})",
             )
         if problem.task not in self._unfit_tasks:
             self._unfit_tasks.add(problem.task)
             logger.warning(
                 "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
-                "problems, raise the limit of tokens (with Atropos max_token_length) or max_answer_bytes (answer)",
+                "problems, raise the limit of tokens (max_token_length) or max_answer_bytes (answer)",
                 problem.task,
             )
 

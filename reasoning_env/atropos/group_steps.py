@@ -137,8 +137,7 @@ class GroupSteps:
         self._last_failure = describe_failure(error)
         if isinstance(error, RefusedError):
             self._fatal = error
-        self.session.metrics.record_dropped(reason)
-        self.end(problem)
+        self.session.drop(problem, reason)
         # An error that ends the run is logged once, at the end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)

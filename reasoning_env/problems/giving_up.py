@@ -13,13 +13,16 @@
   file of problems at a level.
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.
 
+Failures of scoring and of inference are counted elsewhere: MAX_OWN_ENDS, MAX_FAULTS and MAX_KILLS workers for an answer
+(`workers/`), MAX_REQUEST_FAILURES for a prompt (`inference/failures.py`), `max_failed_groups_in_a_row` for a run.
+
 Imports nothing of the package.
 """
 
 MAX_REJECTED = 300
 """If one problem in a hundred may be served, 5 % of the attempts fail (0.99**300)."""
 MAX_FAILURES = 3
-"""Also the default of `quarantine_after_failures`: some tasks fail now and then."""
+"""The default of `quarantine_after_failures` is the same: some tasks fail now and then."""
 MIN_UNFIT = 8
 """If half of a level's problems fit, its first eight are all unfit with a chance of 0.4 % (0.5**8)."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES

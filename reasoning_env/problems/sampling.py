@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import GenerationError
 from ..metrics.stats import TaskReport
-from ..records import Problem, ProblemRequest, ProblemSpec, Split
+from ..records import ProblemRequest, ProblemSpec, Split
 from .estimator import LEVEL_STEP, Estimate, SignalEstimator
 from .seeds import eval_seed, hash_fraction, train_seed
 
@@ -88,11 +88,10 @@ class TaskSampler:
         """Draw no problem of a task at this level or above any more, unless the level is fixed."""
         self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
-    def observe(self, problem: Problem, scores: Sequence[float]) -> None:
-        """Learn from the scores of a problem's group. Groups may come late and in any order."""
+    def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
+        """Learn from the scores of a group at a level of a task. Groups may come late and in any order."""
         if self._estimator is not None:
-            level = problem.spec.level if problem.level is None else problem.level
-            self._estimator.observe(problem.task, level, scores)
+            self._estimator.observe(task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
         """Return a report of each task; quarantined tasks have a share of 0. Empty without an estimator."""

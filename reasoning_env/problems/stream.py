@@ -308,7 +308,7 @@ class ProblemStream(Generic[T]):
             self._sampler.exclude_levels(task, level)
             logger.warning(
                 "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
-                "the limit of tokens (with Atropos max_token_length) or into max_answer_bytes",
+                "the limit of tokens (max_token_length) or into max_answer_bytes",
                 level,
                 task,
             )

@@ -19,7 +19,7 @@ from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemSpec, TaskInfo
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.levels import DifficultyMap
-from tests.records import make_library, problem_of
+from tests.records import make_library
 
 TASKS = {
     "acre": "induction",
@@ -231,7 +231,7 @@ def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[
     for index in positions:
         spec = sampler.draw(index, 0)
         specs.append(spec)
-        sampler.observe(problem_of(spec, level=spec.level), scores[spec.task])
+        sampler.observe(spec.task, spec.level, scores[spec.task])
     return specs
 
 
@@ -313,8 +313,8 @@ async def test_few_questions_lower_the_share(params: Mapping[str, Any], is_lower
     planned = await plan_tasks(settings, LIBRARY, LibraryChecker())
     sampler = make_sampler(planned, settings, instance=0, group_size=2)
     for index in range(400):
-        spec = sampler.draw(index, 0)
+        sampler.draw(index, 0)
         for task in ("coin_flip", "gcd"):
-            sampler.observe(problem_of(spec.with_request(task=task)), [0.0, 1.0])
+            sampler.observe(task, None, [0.0, 1.0])
     report = sampler.report()
     assert (report["coin_flip"].share < report["gcd"].share / 2) is is_lower

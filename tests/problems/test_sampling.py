@@ -16,7 +16,6 @@ from reasoning_env.errors import GenerationError
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.sampling import TaskSampler, evaluation_spec, pick
 from reasoning_env.records import ProblemSpec, Split
-from tests.records import problem_of
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
 EVEN = dict.fromkeys(TASKS, 1.0)
@@ -53,7 +52,7 @@ def serve(
         if place >= ahead:
             spec = drawn[place - ahead]
             scores = [1.0] * right(spec) + [0.0] * (SIZE - right(spec))
-            sampler.observe(problem_of(spec, level=spec.level), scores)
+            sampler.observe(spec.task, spec.level, scores)
     return drawn
 
 
@@ -220,7 +219,7 @@ def test_level_of_the_problem_counts() -> None:
     spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
     for sampler, level in ((asked, 1.0), (served, 0.2)):
         for _ in range(10):
-            sampler.observe(problem_of(spec, level=level), [0.0] * SIZE)
+            sampler.observe(spec.task, level, [0.0] * SIZE)
     levels = [sampler.report()["maze"].level or 0.0 for sampler in (asked, served)]
     assert levels[1] < levels[0]
 

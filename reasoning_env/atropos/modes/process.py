@@ -17,14 +17,14 @@ from typing import Any
 
 from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
-from ...dumps.format import DumpedGroup, read_group
+from ...dumps.format import read_group
 from ...errors import ConfigError
 from ...metrics.recorder import MetricsRecorder
-from ...records import Group, Problem, ProblemRequest, ProblemSpec, Split
+from ...records import Group
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import counted
 from ...runtime.turns import in_background
-from ...session import Session
+from ...session import ScoredGroup, Session
 from ..config import ReasoningGymEnvConfig, made_with
 from ..environment import Environment, RolloutItem
 from ..panel import RunProgress
@@ -200,23 +200,18 @@ def _lines_path(path: Path) -> Path:
     return path.with_suffix(JSON_LINES) if path.suffix == PARQUET else path
 
 
-async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[float]]]:
-    """Open the file; with `learns`, return its problems, each with the scores of its completions."""
-    scored: list[tuple[Problem, list[float]]] = []
+async def _open(file: GroupFile, *, learns: bool) -> list[ScoredGroup]:
+    """Open the file; with `learns`, return the scores of its groups."""
+    scored: list[ScoredGroup] = []
 
     def read(line: bytes) -> None:
         with suppress(ValueError):  # a line that a user has edited
-            scored.append(_problem_and_scores(read_group(line)))
+            group = read_group(line)
+            scores = [rollout.judged_score for rollout in group.rollouts]
+            scored.append(ScoredGroup(group.item_id, group.level, scores))
 
     await (_in_thread(file.open, read) if learns else _in_thread(file.open))
     return scored
-
-
-def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:
-    """Return the problem of a written group, with the fields that estimates need, and the scores of its completions."""
-    spec = ProblemSpec(ProblemRequest(line.item_id, line.seed or 0), Split.TRAIN, line.index or 0)
-    problem = Problem(spec, "", None, "{}", b"", level=line.level)
-    return problem, [rollout.judged_score for rollout in line.rollouts]
 
 
 async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:
