@@ -337,11 +337,10 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_evaluate(self) -> None:
-        await atropos.run_until_signal(self._evaluate_alone, self.close)
+        await atropos.run_until_signal(lambda: self._evaluate_in(atropos.Evaluate()), self.close)
 
-    async def _evaluate_alone(self) -> EvaluationResult:
+    async def _evaluate_in(self, mode: atropos.Evaluate) -> EvaluationResult:
         """Do the work of the command `evaluate`, without `close`."""
-        mode = atropos.Evaluate()
         self._run.enter(mode)
         return await mode.run(self, self._run)
 

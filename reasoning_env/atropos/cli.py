@@ -171,17 +171,18 @@ def evaluate_model(env_cls: EnvironmentClass, given: Mapping[str, object]) -> Ev
     """
     arguments, typed = name_settings(given)
     names = setting_names(env_cls, typed)
+    mode = Evaluate()
     with errors_for_user(names):
-        launch = build_launch(env_cls, Evaluate(), arguments)
+        launch = build_launch(env_cls, mode, arguments)
     with errors_for_user(names, find_secrets(launch.servers)):
-        return run_on_thread(_evaluate(env_cls, launch))
+        return run_on_thread(_evaluate(env_cls, launch, mode))
 
 
-async def _evaluate(env_cls: EnvironmentClass, launch: Launch) -> EvaluationResult:
-    launch = await check_first(launch, Evaluate())
+async def _evaluate(env_cls: EnvironmentClass, launch: Launch, mode: Evaluate) -> EvaluationResult:
+    launch = await check_first(launch, mode)
     env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
     try:
-        return await env._evaluate_alone()
+        return await env._evaluate_in(mode)
     finally:
         await env.close()
 
