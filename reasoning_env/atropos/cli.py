@@ -21,7 +21,8 @@ from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
-from ..commands.evaluate import check_score, evaluate_each, name_settings, preview
+from ..commands.evaluate import check_score, evaluate_each, name_settings
+from ..commands.hosted import preview
 from ..commands.log import redact, start_log, usable_as_secrets
 from ..commands.options import OptionParser, option_parser, program
 from ..commands.running import run_on_thread

@@ -45,10 +45,11 @@ from ..workers.pool import PoolSettings, WorkerPool
 from .audit_output import DEFAULT_OUTPUT, NEVER, check_outputs, finish
 from .audit_rows import audit_rows
 from .defect_examples import find_examples
-from .options import CommandParser, add_config_option, file_settings, program, share
+from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import split_names
 from .running import map_with_progress, run_to_end
 from .score_options import add_score_options, check_score_options
+from .values import share
 from .watched_pools import watched_pools
 
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)

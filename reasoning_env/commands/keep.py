@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..data.training import Selection, TrainingForm, keep_rows
 from ..runtime.text import visible
-from .options import CommandParser, at_least_one, pass_rates, program
+from .options import CommandParser, program
+from .values import at_least_one, pass_rates
 
 
 def keep_command(argv: Sequence[str]) -> int:

@@ -6,7 +6,6 @@ The values of settings stay texts here. pydantic reads them later, like the valu
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import shlex
 import sys
@@ -16,12 +15,12 @@ from typing import Any, NoReturn
 
 from pydantic.fields import FieldInfo
 
-from ..data.verdicts import PassRates
 from ..dumps.chat import KEEP
 from ..errors import ConfigError, did_you_mean
 from ..runtime.text import visible
 from ..settings import ReasoningSettings
 from ..storage.config_files import read_core_settings
+from .values import number, share, whole_number
 
 ABOUT = {
     "serve": """\
@@ -158,8 +157,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(exit_on_error=False, allow_abbrev=False, **options)
-        self.register("type", int, _whole_number)
-        self.register("type", float, _number)
+        self.register("type", int, whole_number)
+        self.register("type", float, number)
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -232,20 +231,6 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             choices = ", ".join(map(repr, action.choices))
             raise argparse.ArgumentError(action, f"must be one of {choices}; got {value!r}")
-
-
-def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}") from None
 
 
 def _as_typed(names: str, argv: Sequence[str]) -> str:
@@ -338,38 +323,6 @@ def option_parser(
     for name in server_fields:
         parser.add_argument(f"--openai.{name}", dest=f"openai.{name}")
     return parser
-
-
-def share(text: str) -> float:
-    """Read a number from 0 to 1."""
-    with contextlib.suppress(ValueError):
-        if 0.0 <= float(text) <= 1.0:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
-
-
-def at_least_one(text: str) -> int:
-    """Read a whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}")
-    return int(text)
-
-
-def pass_rates(text: str) -> PassRates:
-    """Read a range of pass rates."""
-    low, _, high = text.partition("..")
-    with contextlib.suppress(ValueError):
-        if 0.0 <= float(low) <= float(high) <= 1.0:
-            return PassRates(float(low), float(high))
-    raise argparse.ArgumentTypeError(f"must be LOW..HIGH with numbers from 0 to 1, such as 0.2..0.8; got {text!r}")
-
-
-def shard(text: str) -> tuple[int, int]:
-    """Read a part and the number of parts."""
-    part, _, parts = text.partition("/")
-    if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
-        return int(part), int(parts)
-    raise argparse.ArgumentTypeError(f"must be K/N with K from 1 to N, such as 3/16; got {text!r}")
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..records import Problem
 from ..session import Session
-from ..settings import parse_mapping
-from .options import share
-
-NUMBER_OF_SEEDS = 2**32
-"""Number of seeds of the library, which start at 0."""
+from .values import mapping, seed, share
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
@@ -33,23 +29,6 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
 def split_names(arguments: Sequence[str]) -> list[str]:
     """Return the names in the arguments. An argument may hold several names, joined by commas."""
     return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
-
-
-def seed(text: str) -> int:
-    """Parse --seed. Raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) >= NUMBER_OF_SEEDS:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {NUMBER_OF_SEEDS - 1}; got {text!r}")
-    return int(text)
-
-
-def mapping(text: str) -> Mapping[str, Any]:
-    """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
-    try:
-        params = parse_mapping(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; got {text!r}") from error
-    assert isinstance(params, dict)
-    return params
 
 
 def warn_without_levels(session: Session[Any], tasks: Sequence[str], level: float | None) -> None:

@@ -36,10 +36,11 @@ from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, at_least_one, file_settings, program, shard, share
-from .problem_options import mapping, seed, split_names
+from .options import CommandParser, add_config_option, file_settings, program
+from .problem_options import split_names
 from .running import run_to_end
 from .tasks import read_chat_format
+from .values import at_least_one, mapping, seed, shard, share
 
 
 def problems_command(argv: Sequence[str], folder: Path) -> int:

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.verdicts import Shard, judge_rows
+from ..data.verdict_files import Shard, judge_rows
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..metrics.outcomes import Tally
@@ -21,8 +21,9 @@ from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings, pass_rates, program, shard
+from .options import CommandParser, add_config_option, file_settings, program
 from .running import run_to_end
+from .values import pass_rates, shard
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,11 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     if options.out is not None:
         session = Session(settings, checkout=find_checkout(folder))
         command = "rescore " + shlex.join(argv)
-        share = Shard(*options.shard or ())
+        part = Shard(*options.shard or ())
         with progress_bar("rescore", None) as advance:
             card = run_to_end(
                 lambda: judge_rows(
-                    session, options.paths, options.out, keep=options.keep, share=share, command=command, on_row=advance
+                    session, options.paths, options.out, keep=options.keep, shard=part, command=command, on_row=advance
                 )
             )
         _print_card(card, options.out)

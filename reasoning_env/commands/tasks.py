@@ -25,17 +25,16 @@ from ..session import Session
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import (
-    NUMBER_OF_SEEDS,
     add_problem_options,
     check_params,
     describe_problem,
-    mapping,
     show_answer,
     show_messages,
     split_names,
     warn_without_levels,
 )
 from .running import map_with_progress, run_to_end
+from .values import NUMBER_OF_SEEDS, mapping
 
 QUESTION_CHARACTERS = 72
 VALUE_CHARACTERS = 40

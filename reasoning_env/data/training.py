@@ -21,7 +21,7 @@ from ..runtime.text import visible
 from ..storage.reading import describe
 from .store import RowStore, finished_card, write_card
 from .tables import JSON_LINES, PARQUET, check_output, write_rows
-from .verdicts import PassRates
+from .verdict_files import PassRates
 
 
 class TrainingForm(StrEnum):
@@ -125,7 +125,7 @@ def _fill(files: Sequence[Path], store: RowStore, form: TrainingForm, selection:
         model = model_of(file)
         for group in stream_groups(file, strict=False, on_damage=skipped.append):
             groups += 1
-            if selection.pass_rates is not None and not selection.pass_rates.has(_pass_rate(group)):
+            if selection.pass_rates is not None and not selection.pass_rates.contains(_pass_rate(group)):
                 outside += 1
                 continue
             for row, identity in _rows(group, form, model, correct=selection.correct):

@@ -18,7 +18,7 @@ from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.data import verdicts
 from reasoning_env.data.store import RowStore
 from reasoning_env.data.tables import Malformed, read_rows, write_rows
-from reasoning_env.data.verdicts import PassRates, Shard, judge_rows, row_files
+from reasoning_env.data.verdict_files import PassRates, Shard, judge_rows, row_files
 from reasoning_env.errors import ScoringError
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
@@ -226,7 +226,7 @@ async def test_parts_have_equal_columns(rescore: Rescore, problem: Problem, tmp_
         write_rows(path, lambda: [{**row, "mine": 1}])
     schemas = []
     for part in (1, 2):
-        await rescore(path, tmp_path / f"{part}.parquet", share=Shard(part, 2))
+        await rescore(path, tmp_path / f"{part}.parquet", shard=Shard(part, 2))
         schemas.append(pyarrow.parquet.read_schema(tmp_path / f"{part}.parquet"))
     assert schemas[0] == schemas[1]
     assert schemas[0].names == ["reference", "completion", "mine", "score", "reason", "pass_rate"]
@@ -253,7 +253,7 @@ async def test_parts_hold_every_row_once(rescore: Rescore, problem: Problem, tmp
     write(tmp_path / "rows" / "b.jsonl", *rows[2:])
     parts = []
     for part in (1, 2, 3):
-        await rescore(tmp_path / "rows", tmp_path / f"{part}.jsonl", share=Shard(part, 3))
+        await rescore(tmp_path / "rows", tmp_path / f"{part}.jsonl", shard=Shard(part, 3))
         parts.append([row["n"] for row in read(tmp_path / f"{part}.jsonl")])
     assert parts == [[0, 3, 6], [1, 4], [2, 5]]
 
@@ -285,7 +285,7 @@ async def test_damaged_gzip_is_told(rescore: Rescore, problem: Problem, tmp_path
     rows = "".join(json.dumps({"reference": problem.reference, "completion": str(n)}) + "\n" for n in range(2000))
     packed = gzip.compress(rows.encode())
     (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    card = await rescore(tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl", share=Shard(2, 2))
+    card = await rescore(tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl", shard=Shard(2, 2))
     told = card["left_out"].get("the line cannot be read", {"first": "damaged gzip data"})
     assert told["first"].startswith("damaged gzip data")
     assert card["rows"] > 0

@@ -11,7 +11,7 @@ import pytest
 
 from reasoning_env.atropos import Evaluate, ReasoningGymEnvConfig, Serve
 from reasoning_env.atropos.evaluations import ModelEvaluations
-from reasoning_env.commands.evaluate import preview
+from reasoning_env.commands.hosted import preview
 from reasoning_env.errors import ServerError
 from reasoning_env.session import Session
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
