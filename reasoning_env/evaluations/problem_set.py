@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ from ..records import Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
 
 logger = logging.getLogger(__name__)
+
+GENERATIONS_PER_TURN = 100
+"""Generations that are begun in one turn of the event loop, in about five milliseconds."""
 
 
 class EvaluationSet:
@@ -52,6 +56,8 @@ class EvaluationSet:
         self._level = level
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
+        self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """Numbers of a task's problems by the hashes of their questions, where questions may repeat."""
         self._exhausted: set[str] = set()
         # Parameters and levels can leave a task with few questions: short words, for example.
         self._many_questions = frozenset(
@@ -66,12 +72,18 @@ class EvaluationSet:
         `done` holds tasks with numbers. The first problem of each task is generated first, then the second of each. In
         tasks with few questions, problems that are done are generated too if others follow, which must not repeat them.
         """
-        generations = [
-            self._generation(task, number)
-            for number in range(self.samples_per_task)
-            for task in (self.tasks if tasks is None else tasks)
-            if (task, number) not in done
-        ]
+        chosen = self.tasks if tasks is None else tasks
+        positions = [(task, number) for number in range(self.samples_per_task) for task in chosen]
+        highest = {task: number for task, number in positions if (task, number) not in done}
+        generations = []
+        for begun, (task, number) in enumerate(positions):
+            if begun % GENERATIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if (task, number) not in done:
+                generations.append(self._generation(task, number))
+            elif task not in self._many_questions and number < highest.get(task, 0):
+                # At once, beside the others: each waits for the one before, and is not begun by the one behind.
+                self._generation(task, number)
         # A cancelled caller does not cancel the generations, which other callers may wait for.
         for generation in asyncio.as_completed(generations):
             problem = await generation
@@ -129,33 +141,39 @@ class EvaluationSet:
                 failures += 1
                 logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
                 continue
-            asked = await self._asked_before(task, number)
+            await self._previous(task, number)
             if task in self._exhausted:
                 return None
-            if hash_words(problem.question) not in asked:
+            question_hash = hash_words(problem.question)
+            if task in self._many_questions:
+                return problem
+            if self._numbers[task].setdefault(question_hash, number) == number:
                 return problem
             repeats += 1
         if failures == MAX_FAILURES:
+            await self._previous(task, number)
             logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)
         else:
             self._exhausted.add(task)
             logger.warning(
                 "the evaluation set has %d problems of %s instead of %d: the task has hardly any other question here",
-                len(await self._asked_before(task, number)),
+                len(self._numbers[task]),
                 task,
                 self.samples_per_task,
             )
         return None
 
-    async def _asked_before(self, task: str, number: int) -> frozenset[str]:
-        """Return hashes of the questions of a task's lower numbers; empty where questions do not repeat."""
+    async def _previous(self, task: str, number: int) -> None:
+        """Wait for the generation of the number before, and so for all lower numbers, where questions may repeat.
+
+        Raises the error of that generation.
+        """
         if task in self._many_questions or number == 0:
-            return frozenset()
-        earlier = [self._generation(task, other) for other in range(number)]
-        # Not awaited one by one: a cancelled `await` would cancel the earlier generations too.
-        await asyncio.wait(earlier)
-        problems = [generation.result() for generation in earlier]
-        return frozenset(hash_words(problem.question) for problem in problems if problem is not None)
+            return
+        previous = self._generation(task, number - 1)
+        # Not awaited itself: a cancelled `await` would cancel the earlier generation too.
+        await asyncio.wait([previous])
+        previous.result()
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))

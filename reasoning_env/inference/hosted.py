@@ -46,7 +46,7 @@ class StatusError(Exception):
     """A reply with a status of 400 or more, in the server's own words."""
 
     def __init__(self, status: int, said: str, headers: Mapping[str, str]) -> None:
-        super().__init__(f"{status} {said}".strip())
+        super().__init__(said if said.startswith(str(status)) else f"{status} {said}".strip())
         self.status = status
         self.headers = headers
 
@@ -181,8 +181,11 @@ async def only_model(base_url: str, api_key: str) -> str:
             names = [str(model.id) for model in await client.models()]
         except Exception as error:
             await check_scheme(base_url)
-            told = explain_failure(error).description
-            raise ConfigError(f"{missing}; {base_url} does not say which it has ({told})") from error
+            failure = explain_failure(error)
+            raise ConfigError(
+                f"{missing}; {base_url} does not say which it has ({failure.description})",
+                remedy=path_remedy(failure, base_url),
+            ) from error
     if len(names) == 1:
         logger.info("evaluating %s, the only model at %s", names[0], base_url)
         return names[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,12 +67,14 @@ async def explain_probe(
 
 
 def path_remedy(failure: Failure, url: str) -> str | None:
-    """Return the remedy for a URL without a path whose server lacks the endpoint; None for another failure."""
-    where = url.rstrip("/")
-    if failure.status != 404 or urlsplit(where).path:
+    """Return the remedy for a URL that does not end in `/v1`, where the server has no such page; None otherwise."""
+    parts = urlsplit(url.rstrip("/"))
+    if failure.status != 404 or parts.path.endswith("/v1"):
         return None
-    where = where.replace("{", "{{").replace("}", "}}")
-    return f"check {{openai.base_url}}: most servers want {where}/v1"
+    before, version, _ = parts.path.partition("/v1/")
+    path = before if version else re.sub(r"/v\d+$", "", parts.path)
+    where = parts._replace(path=f"{path}/v1", query="", fragment="").geturl().replace("{", "{{").replace("}", "}}")
+    return f"check {{openai.base_url}}: most servers want {where}"
 
 
 def find_context_length(models: Sequence[Any], name: str) -> int | None:

@@ -13,7 +13,7 @@ from reasoning_env.atropos.config import DEFAULT_MODEL
 from reasoning_env.atropos.inference.evaluated_model import choose_model
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.atropos.modes.evaluate import Evaluate
-from reasoning_env.errors import ConfigError
+from reasoning_env.errors import ConfigError, ServerError
 from reasoning_gym_environment import ReasoningGymEnv
 
 Choose = Callable[..., Awaitable[tuple[str, str, str]]]
@@ -26,7 +26,7 @@ async def choose() -> AsyncIterator[Choose]:
     started: list[TestServer] = []
 
     async def choose(
-        models: list[str], *, chat: int = 200, message: str = "no such page", **options: Any
+        models: list[str], *, chat: int = 200, message: str = "no such page", path: str = "/v1", **options: Any
     ) -> tuple[str, str, str]:
         async def list_models(_: web.Request) -> web.Response:
             return web.json_response({"object": "list", "data": [{"id": model} for model in models]})
@@ -41,7 +41,7 @@ async def choose() -> AsyncIterator[Choose]:
         started.append(server)
         await server.start_server()
         given = {name.replace("__", "."): value for name, value in options.items()}
-        url = str(server.make_url("/v1"))
+        url = str(server.make_url(path))
         launch = build_launch(ReasoningGymEnv, Evaluate(), {"openai.base_url": url, **given})
         assert isinstance(launch.servers, list)
         config, [chosen] = await choose_model(launch.config, launch.servers, launch.typed)
@@ -91,3 +91,8 @@ async def test_named_tokenizer_or_type_is_kept(choose: Choose, given: dict[str, 
     _, server_type, tokenizer = await choose([], openai__model_name="m", **given)
     assert server_type == given.get("openai__server_type", "auto")
     assert tokenizer == given.get("env__tokenizer_name", "m")
+
+
+async def test_url_without_v1(choose: Choose) -> None:
+    with pytest.raises(ServerError, match=r"404.*most servers want http://\S+/v1$"):
+        await choose(["m"], path="/", openai__model_name="m")

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from pathlib import Path
 
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
+from ...errors import ServerError
 from ...inference.addresses import PROBE_S
-from ...inference.hosted import HostedModel, HostedServer, StatusError, only_model
+from ...inference.failures import explain_failure
+from ...inference.hosted import ENDPOINT, HostedModel, HostedServer, StatusError, only_model
 from ...inference.keys import read_key
+from ...inference.probes import path_remedy
 from ..config import DEFAULT_MODEL, ReasoningGymEnvConfig
 from .servers import AUTO, CHAT, named_type
 
@@ -44,14 +48,26 @@ async def choose_model(
 
 
 async def _gives_chat(server: HostedServer) -> bool:
-    """Tell whether a server has chat completions for its model; True too if the server cannot answer now."""
+    """Tell whether a server has chat completions for its model; True too if the server cannot answer now.
+
+    Raises ServerError for a URL that most likely lacks its `/v1`.
+    """
     async with HostedModel(server) as model:
         try:
             await model.create(model=server.model, messages=[{"role": "user", "content": "Hello"}], max_tokens=1)
         except StatusError as error:
+            remedy = path_remedy(explain_failure(error), server.base_url)
+            if remedy is not None and not _is_path(server.model):
+                # No folder has the model's tokenizer, and a wait for the hub would hide the mistake.
+                problem = f"the inference server at {server.base_url} does not answer POST {ENDPOINT} ({error})"
+                raise ServerError(problem, remedy=remedy) from error
             # 404 may also mean that there is no such model.
             lacks_endpoint = error.status in (404, 405, 501) and "model" not in str(error).lower()
             return not lacks_endpoint and "chat template" not in str(error).lower()
         except Exception as error:
             logger.debug("%s does not tell whether it has chat completions: %s", server.base_url, error)
     return True
+
+
+def _is_path(model: str) -> bool:
+    return Path(model).exists()

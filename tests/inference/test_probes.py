@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.inference.failures import explain_failure
+from reasoning_env.inference.hosted import StatusError
+from reasoning_env.inference.probes import path_remedy
+
+
+def remedy(url: str, status: int = 404) -> str | None:
+    return path_remedy(explain_failure(StatusError(status, "", {})), url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://host:9001", "http://host:9001/", "http://host:9001/v2", "http://host:9001/v1/chat/completions"],
+)
+def test_url_without_v1(url: str) -> None:
+    assert remedy(url) == "check {openai.base_url}: most servers want http://host:9001/v1"
+
+
+def test_path_of_proxy_stays() -> None:
+    assert remedy("https://host/openai/") == "check {openai.base_url}: most servers want https://host/openai/v1"
+
+
+@pytest.mark.parametrize(("url", "status"), [("http://host/v1", 404), ("http://host/v1/", 404), ("http://host", 500)])
+def test_no_remedy(url: str, status: int) -> None:
+    assert remedy(url, status) is None
+
+
+def test_braces_in_url() -> None:
+    assert remedy("http://host/{a}") == "check {openai.base_url}: most servers want http://host/{{a}}/v1"
