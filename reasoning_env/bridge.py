@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from .errors import ClosedError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
+from .problems.plan import describe_run
 from .prompts.completions import Completion, read_completions
 from .records import Problem, Verdict
 from .rewards import check_problem, check_whole_problem, read_verdicts
@@ -133,7 +134,7 @@ class Bridge(LoopThread):
 
     def state(self) -> dict[str, Any]:
         """Return as JSON values everything that decides the next problem. `Bridge(state=...)` continues from it."""
-        return self._run(self._call(self.session.state))
+        return self._run(self._call(self._describe_state))
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Continue from the `state()` of an earlier run.
@@ -171,8 +172,27 @@ class Bridge(LoopThread):
     def _return_if_fits(self, problem: Problem) -> Problem | None:
         return problem if self.fits is None or self.fits(problem) else None
 
+    def _describe_state(self) -> dict[str, Any]:
+        """Return the state of the session, with the settings that decide the problems."""
+        return {**self.session.state(), "made_with": describe_run(self.session.settings, self.session.plan)}
+
+    def _warn_of_other_settings(self) -> None:
+        """Warn if the state was made with other settings: its problems come first, whatever the settings say."""
+        made_with = (self._state or {}).get("made_with")
+        if not isinstance(made_with, Mapping):
+            return
+        now = describe_run(self.session.settings, self.session.plan)
+        changed = [name for name, value in now.items() if made_with.get(name) != value]
+        if changed:
+            logger.warning(
+                "the state was made with other %s; the problems that it holds are served first, as they were drawn",
+                ", ".join(changed),
+            )
+
     async def _next(self) -> Problem:
         await self._start()
+        if self.session.stats is None:
+            self._warn_of_other_settings()
         self.session.begin(self._instance, self._state)
         return await self.session.next()
 

@@ -141,6 +141,7 @@ class Session(Generic[T]):
         check_whole_number("group_size", group_size, least=1)
         settings = read_settings(Session, settings, fields)
         check_checkout(settings.checkout)
+        check_checkout(None if checkout is None else str(checkout))
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()

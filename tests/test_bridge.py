@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import pickle
 import subprocess
@@ -463,3 +464,23 @@ async def test_server_refuses_bad_reference(bridge: Bridge) -> None:
 def test_missing_server_gives_none() -> None:
     with Bridge(judge_url="http://127.0.0.1:9", judge_timeout_s=0.5) as attached:
         assert attached.judge("x", [WRONG]) == [None]
+
+
+def test_state_of_other_settings(caplog: pytest.LogCaptureFixture) -> None:
+    with Bridge(**SMALL) as first:
+        first.next()
+        state = json.loads(json.dumps(first.state()))
+    with Bridge(**{**SMALL, "seed": 2}, state=state) as second:
+        second.next()
+        second.next()
+    [warning] = [record.getMessage() for record in caplog.records if "made with other" in record.getMessage()]
+    assert "other seed;" in warning
+
+
+def test_state_of_same_settings(caplog: pytest.LogCaptureFixture) -> None:
+    with Bridge(**SMALL) as first:
+        problem = first.next()
+        state = json.loads(json.dumps(first.state()))
+    with Bridge(**SMALL, state=state) as second:
+        assert second.next().reference == problem.reference
+    assert "made with other" not in caplog.text

@@ -402,3 +402,8 @@ def test_settings_reach_workers(tmp_path: Path) -> None:
     assert PoolSettings.of(settings, tmp_path) == PoolSettings(
         generators=3, verifiers=4, checkout=tmp_path, **shared, **limits
     )
+
+
+def test_checkout_without_library(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds no package reasoning_gym"):
+        Session(ReasoningSettings(), checkout=tmp_path)

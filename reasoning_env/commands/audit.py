@@ -31,7 +31,7 @@ from ..reports.findings import (
     own_commands,
 )
 from ..reports.html.heat_map import heat_map_page
-from ..reports.html.page import write_page
+from ..reports.html.page import check_page, write_page
 from ..reports.probe_findings import findings_of
 from ..reports.question_checks import same_problems
 from ..reports.scored_rows import GOLD
@@ -69,6 +69,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     if options.defects is not None:
         return _write_defects(options.defects, options.saved)
     if options.saved:
+        check_page(options.html, "--html")
         write_page(options.html, heat_map_page(_read_saved(options.saved[0])))
         print(f"{options.html}: open it in a browser")
         return 0
@@ -236,7 +237,7 @@ def _write_defects(page: Path, saved: Sequence[Path]) -> int:
     if saved:
         text = json.dumps(runs, indent=1, ensure_ascii=False)
         replace_file(findings, [f"{text}\n".encode("utf-8", "backslashreplace")], mode=0o666)
-    write_page(page, defects_page(runs))
+    replace_file(page, [defects_page(runs).encode()], mode=0o666)
     print(f"{page} has {len(runs['plain'])} findings in the library as it is, {len(runs['rlve'])} in RLVE-Gym")
     return 0
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..records import LibraryInfo
-from ..reports.audit import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line
+from ..reports.audit import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line, read_report
 from ..reports.findings import Finding, Severity, is_at_least, worst_first
 from ..reports.html.heat_map import heat_map_page
-from ..reports.html.page import write_page
+from ..reports.html.page import check_page, write_page
 from ..reports.verifier_probes import Probe, TaskAudit
 from ..runtime.terminal import print_table
 from ..runtime.text import visible
@@ -37,8 +37,24 @@ def check_outputs(options: argparse.Namespace) -> None:
         if path.absolute() in [given.absolute() for given in inputs]:
             raise ConfigError(f"{path} is read by this audit", setting=setting, remedy="name another file")
         check_writable(path.parent, setting)
+    _check_numbers(outputs["--output"])
+    if options.html is not None:
+        check_page(options.html, "--html")
     if len({path.absolute() for path in outputs.values()}) < len(outputs):
         raise ConfigError(f"--output and --html name the same file, {options.html}", remedy="name two files")
+
+
+def _check_numbers(path: Path) -> None:
+    """Raise ConfigError if the numbers would replace another file than those of an audit."""
+    try:
+        if path.stat().st_size:
+            read_report(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path} exists, and holds no audit of this version", setting="--output", remedy="name another file"
+        ) from error
 
 
 def _output_file(text: str) -> Path:

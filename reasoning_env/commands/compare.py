@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..evaluations.table import MOST
 from ..reports.comparison import Comparison, compare, rank, read_scores
-from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
+from ..reports.html.page import check_page, collect, encode, make_page, write_page
 from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
@@ -37,7 +37,7 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
     comparisons = [compare(first, other) for other in evaluations[1:]]
     if options.html is not None:
         runs = find_runs(options.folders)
-        refuse_to_overwrite(options.html, runs)
+        check_page(options.html, "--html")
         data = collect(runs, program, accuracy=options.accuracy)
         data["view"] = "compare"
         write_page(options.html, make_page(encode(data)))

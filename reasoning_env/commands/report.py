@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
+from ..reports.html.page import check_page, collect, encode, make_page, write_page
 from ..reports.runs import StoredRun, find_runs
 from ..runtime.terminal import status_line
 from ..runtime.text import counted
@@ -32,7 +32,7 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     if options.follow is not None:
         return _follow(options.paths, output, program, options.sample_mb, every_s=options.follow)
     runs = find_runs(options.paths)
-    refuse_to_overwrite(output, runs)
+    check_page(output)
     data = collect(runs, program, options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
@@ -60,7 +60,7 @@ def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float,
             except (ConfigError, OSError) as error:
                 say(f"waiting: {error}")
             else:
-                refuse_to_overwrite(output, runs)
+                check_page(output)
                 if now != seen:
                     seen = now
                     say(_write_following(runs, output, program, sample_mb, every_s))

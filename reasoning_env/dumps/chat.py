@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..errors import ConfigError
 from ..records import Verdict
 from ..storage.files import replace_file
 from .format import model_of
@@ -47,8 +49,10 @@ def write_chat(groups: Path, keep: str) -> int:
     Each line has `messages` and the facts of its completion and its group: `pass_rate` is the share of correct
     completions among the `group_size` completions of the problem. A column has the same type in every line, since
     readers take the types from the first lines: a missing answer or model is "", a missing level -1, and parameters are
-    JSON.
+    JSON. Raises ConfigError if another file is at their path.
     """
+    out = chat_path(groups, keep)
+    _check_replaceable(out)
     count = 0
     model = model_of(groups) or ""
 
@@ -60,8 +64,16 @@ def write_chat(groups: Path, keep: str) -> int:
                     count += 1
                     yield json.dumps(row).encode("ascii") + b"\n"
 
-    replace_file(chat_path(groups, keep), rows(), mode=0o666)
+    replace_file(out, rows(), mode=0o666)
     return count
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise ConfigError if a file at the path holds anything but chat data of ours."""
+    with suppress(FileNotFoundError), path.open("rb") as lines:
+        first = lines.readline()
+        if first and not all(f'"{column}": '.encode() in first for column in ("messages", "pass_rate", "group_size")):
+            raise ConfigError(f"{path} exists, and holds no chat data", remedy="move the file, or name other groups")
 
 
 def _rows(group: Mapping[str, Any], keep: str, model: str) -> Iterator[dict[str, Any]]:

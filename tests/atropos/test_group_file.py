@@ -14,7 +14,7 @@ import pytest
 
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_path, encode_line
 from reasoning_env.atropos.modes.sent_groups import BackgroundWriter
-from reasoning_env.dumps.format import read_group
+from reasoning_env.dumps.format import header_path, read_group
 from reasoning_env.errors import ConfigError
 from reasoning_env.storage import files as files_module
 from tests.records import make_group, make_rollout
@@ -188,3 +188,17 @@ def test_unwritable_group_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
     writer.close()
     assert read(tmp_path / "groups.jsonl") == [{"number": 2}]
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["ERROR"]
+
+
+def test_parquet_of_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "train.parquet"
+    path.write_bytes(b"PAR1")
+    with pytest.raises(ConfigError, match="exists, and `process` did not write it"):
+        check_path(str(path))
+
+
+def test_parquet_of_earlier_run(tmp_path: Path) -> None:
+    path = tmp_path / "groups.parquet"
+    path.write_bytes(b"PAR1")
+    header_path(tmp_path / "groups.jsonl").write_text("{}")
+    assert check_path(str(path)) == path

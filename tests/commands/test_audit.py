@@ -175,3 +175,17 @@ def test_page_of_defects_again(tmp_path: Path) -> None:
     page.with_suffix(".json").write_bytes(findings.read_bytes())
     assert audit_command(["--defects", str(page)], tmp_path) == 0
     assert page.read_text() == findings.with_suffix(".md").read_text()
+
+
+@pytest.mark.parametrize(("option", "says"), [("--output", "holds no audit"), ("--html", "is no page")])
+def test_data_is_not_replaced(run: Run, option: str, says: str) -> None:
+    Path("mine.jsonl").write_text('{"question": 1}\n')
+    with pytest.raises(ConfigError, match=f"^{option}: mine.jsonl exists, and {says}"):
+        run("--tasks", "exact", option, "mine.jsonl")
+    assert Path("mine.jsonl").read_text() == '{"question": 1}\n'
+
+
+def test_page_does_not_replace_its_source(run: Run) -> None:
+    run("--tasks", "exact")
+    with pytest.raises(ConfigError, match=r"audit\.json exists, and is no page"):
+        run("--from", "audit.json", "--html", "audit.json")

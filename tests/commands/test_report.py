@@ -94,6 +94,6 @@ def test_only_follow_loads_again(tmp_path: Path) -> None:
 
 def test_follow_output_is_no_source(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", group(WRONG))
-    with pytest.raises(ConfigError, match="is one of the files to report on"):
+    with pytest.raises(ConfigError, match="exists, and is no page"):
         report_command([str(file), "-o", str(file), "--follow"], default_folder=tmp_path, program="env")
     assert "gcd" in file.read_text()

@@ -8,6 +8,7 @@ import pytest
 
 from reasoning_env.dumps.chat import chat_path, write_chat
 from reasoning_env.dumps.format import encode_group, header_path
+from reasoning_env.errors import ConfigError
 from reasoning_env.records import Reason
 from tests.records import make_group, make_rollout
 
@@ -55,3 +56,15 @@ def test_facts_of_group(groups: Path) -> None:
     [row] = [json.loads(line) for line in chat_path(groups, "best").read_text().splitlines()]
     assert (row["pass_rate"], row["group_size"], row["model"]) == (0.5, 4, "a,b")
     assert (row["reference"], json.loads(row["params"])) == (GROUPS[1].problem.reference, GROUPS[1].problem.params)
+
+
+def test_other_data_is_not_replaced(groups: Path) -> None:
+    chat_path(groups, "all").write_text('{"question": "mine"}\n')
+    with pytest.raises(ConfigError, match="holds no chat data"):
+        write_chat(groups, "all")
+    assert "mine" in chat_path(groups, "all").read_text()
+
+
+def test_chat_data_is_replaced(groups: Path) -> None:
+    write_chat(groups, "all")
+    assert write_chat(groups, "all") == 6

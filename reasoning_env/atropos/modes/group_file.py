@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...data.tables import PARQUET, check_name
+from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
 from ...records import Group
@@ -38,10 +38,14 @@ def check_path(name: str | None) -> Path:
     if not name:
         raise ConfigError("must be the name of a file", setting=SETTING)
     path = Path(name)
-    if path.suffix == PARQUET:
-        check_name(path, SETTING)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder", setting=SETTING, remedy="name a file in it")
+    if path.suffix == PARQUET:
+        check_name(path, SETTING)
+        if path.exists() and not header_path(path.with_suffix(JSON_LINES)).exists():
+            raise ConfigError(
+                f"{path} exists, and `process` did not write it", setting=SETTING, remedy="name another file"
+            )
     if not path.exists():
         check_writable(path.absolute().parent, SETTING)
     return path

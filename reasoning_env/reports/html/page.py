@@ -19,7 +19,7 @@ from typing import Any, NotRequired, TypedDict
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
-from ...evaluations.folder import RESULTS, Results
+from ...evaluations.folder import Results
 from ...evaluations.summary import SummaryRow
 from ...library_facts import category
 from ...prompts.thinking import TAGS, Thinking, named_thinking
@@ -27,9 +27,12 @@ from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
 from ...storage.files import replace_file
 from ..comparison import NO_REFERENCES, RunScores, compare
-from ..runs import StoredRun, distinct_ends, find_series, real_path
+from ..runs import StoredRun, distinct_ends, find_series
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
+
+DOCTYPE = b"<!doctype html>"
+"""The beginning of every page that is written here."""
 
 
 class PageRun(RunFigures):
@@ -104,11 +107,19 @@ class PageData(TypedDict):
     """Seconds after which the page loads itself again."""
 
 
-def refuse_to_overwrite(output: Path, runs: Sequence[StoredRun]) -> None:
-    """Raise ConfigError where the page would replace a file of the runs."""
-    sources = {real_path(file) for run in runs for file in (*run.files, run.path / RESULTS)}
-    if real_path(output) in sources:
-        raise ConfigError(f"{output} is one of the files to report on", remedy="choose another file for the page")
+def check_page(path: Path, setting: str | None = None) -> None:
+    """Raise ConfigError if a page cannot be written at the path, or would replace another file than a page."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder", setting=setting, remedy="name a file in it")
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(DOCTYPE))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting=setting) from error
+    if start and start.lower() != DOCTYPE:
+        raise ConfigError(f"{path} exists, and is no page", setting=setting, remedy="choose another file for the page")
 
 
 def collect(
@@ -382,7 +393,8 @@ def make_page(data: bytes) -> str:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write the file beside its path, then rename it; raises ConfigError where the file cannot be written."""
+    """Write the file beside its path, then rename it. Raises ConfigError if it fails, and as `check_page` does."""
+    check_page(path)
     try:
         replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:
