@@ -15,6 +15,7 @@ import random
 import signal
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -136,15 +137,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m reasoning_gym_testing", description="An inference server without a model."
     )
     parser.add_argument("--policy", metavar="MODULE:FACTORY", help="what makes the policy")
-    parser.add_argument("--options", metavar="JSON", type=json.loads, default={}, help="arguments for that, by name")
+    parser.add_argument("--options", metavar="JSON", type=_mapping, default={}, help="arguments for that, by name")
     parser.add_argument("--latency-s", type=float, default=0.0, help="mean seconds that a request takes")
     parser.add_argument("--tokenizer", default=TOKENIZER, help="folder in the format of transformers")
     parser.add_argument("--port", type=int, help="where to listen; a free one where it is not given")
     options = parser.parse_args(argv)
     policy: Policy = do_not_know
+    if not Path(options.tokenizer).is_dir():
+        parser.error(f"--tokenizer {options.tokenizer} is no folder")
+    if options.latency_s < 0:
+        parser.error("--latency-s must not be negative")
     if options.policy:
         module, _, factory = options.policy.partition(":")
-        policy = getattr(importlib.import_module(module), factory)(**options.options)
-    server = InferenceServer(policy, latency_s=options.latency_s, tokenizer=options.tokenizer, port=options.port)
-    asyncio.run(serve(server))
+        try:
+            policy = getattr(importlib.import_module(module), factory)(**options.options)
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            parser.error(f"--policy {options.policy} cannot be made: {type(error).__name__}: {error}")
+    try:
+        server = InferenceServer(policy, latency_s=options.latency_s, tokenizer=options.tokenizer, port=options.port)
+        asyncio.run(serve(server))
+    except (OSError, OverflowError) as error:
+        parser.error(f"the server cannot be started: {error}")
     return 0
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    """Read --options. Raises ArgumentTypeError."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f'must be an object, as in {{"skill": 0.5}}; got {text!r}')
+    return value

@@ -11,7 +11,6 @@ rewards.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -24,6 +23,8 @@ from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.levels import STEPS
+
+from .running import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,4 +110,4 @@ async def try_to_make(session: Session[Problem], spec: ProblemSpec) -> Problem |
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

@@ -8,7 +8,6 @@ Each seed draws other problems of the library.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from tests.verifiers.form_scores import (
@@ -21,6 +20,8 @@ from tests.verifiers.form_scores import (
 )
 from tests.verifiers.honest_forms import FormClass
 
+from .running import choose_tasks, run_tool
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=6, help="problems of each task (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the library's seed (default: %(default)s)")
     options = parser.parse_args(argv)
-    tasks = options.tasks.split(",") if options.tasks else TASKS
+    tasks = choose_tasks(options.tasks) if options.tasks else TASKS
     parts = []
     paid = []
     for task in tasks:
@@ -50,4 +51,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

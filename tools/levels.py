@@ -32,6 +32,8 @@ from tests.workers.level_work import (
     tally,
 )
 
+from .running import run_tool
+
 DEADLINE_S = 60.0
 """Time for a problem: the default of an evaluation's problems."""
 
@@ -107,4 +109,4 @@ async def _draw(session: Session[Problem], task: str, level: float, count: int, 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

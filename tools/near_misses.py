@@ -21,6 +21,8 @@ from reasoning_env.records import Verdict
 from reasoning_env.workers.library import Library
 from tests.verifiers.near_misses import judge_near_misses
 
+from .running import choose_tasks, run_tool
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -32,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     library = Library(None)
     os.chdir(tempfile.mkdtemp())  # some of the library's generators touch files
-    patterns = options.tasks.split(",")
+    patterns = choose_tasks(options.tasks)
     scores: dict[str, list[float]] = defaultdict(list)
     paid: list[str] = []
     for task in sorted(FACTS.keys() - {"composite"}):
@@ -58,4 +60,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

@@ -27,6 +27,8 @@ from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 
+from .running import run_tool
+
 FIRST = 300
 MORE = 1_000
 DEADLINE_S = 60.0
@@ -91,4 +93,4 @@ def rounded(number: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

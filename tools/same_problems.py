@@ -32,6 +32,8 @@ from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 
+from .running import run_tool
+
 ROOT = Path(__file__).parents[1]
 PLAIN = {"PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 COPIED = ("reasoning_gym", "pyfiglet")
@@ -249,4 +251,4 @@ def _differences(first: Made, other: Made, tasks: Iterable[str] | None = None) -
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

@@ -9,7 +9,6 @@ this alone, without solvers). The status is 1 when there is any disagreement.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +18,8 @@ from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from tests.solvers.opinions import Finding, Opinion, opinions_of
+
+from .running import run_tool
 
 WRONG = (Finding.DISAGREES, Finding.REFUSES, Finding.OVERPAYS)
 
@@ -103,4 +104,4 @@ def draws_by_task(problems: Sequence[Problem]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

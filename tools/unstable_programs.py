@@ -28,6 +28,8 @@ from reasoning_env.verifiers.flaws import REJECTED, WITHOUT_DEFINITE_OUTPUT, is_
 from reasoning_env.verifiers.unstable_programs import digest, shown_program
 from reasoning_env.workers.clock import standing_clock
 
+from .running import run_tool
+
 INPUTS = 6
 """Inputs of each program."""
 DEADLINE_S = 2
@@ -136,4 +138,4 @@ def _may_be_served(made: Mapping[str, Any]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_tool(main)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..records import LibraryInfo
-from ..reports.audit import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line, read_report
+from ..reports.audit import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line
 from ..reports.findings import Finding, Severity, is_at_least, worst_first
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import check_page, write_page
@@ -19,6 +19,7 @@ from ..runtime.terminal import print_table
 from ..runtime.text import visible
 from ..storage.files import replace_file
 from ..storage.folders import check_writable
+from ..storage.reading import read_json
 
 DEFAULT_OUTPUT = "audit.json"
 NEVER = "never"
@@ -45,16 +46,15 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def _check_numbers(path: Path) -> None:
-    """Raise ConfigError if the numbers would replace another file than those of an audit."""
+    """Raise ConfigError if the numbers would replace another file than those of an audit, of any version."""
     try:
-        if path.stat().st_size:
-            read_report(path)
+        is_audit = path.stat().st_size == 0 or "audits" in read_json(path)
     except FileNotFoundError:
         return
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path} exists, and holds no audit of this version", setting="--output", remedy="name another file"
-        ) from error
+    except (OSError, ValueError, TypeError):  # TypeError: a JSON number
+        is_audit = False
+    if not is_audit:
+        raise ConfigError(f"{path} exists, and holds no audit", setting="--output", remedy="name another file")
 
 
 def _output_file(text: str) -> Path:
@@ -72,15 +72,19 @@ def finish(
     *,
     scores: str,
 ) -> int:
-    """Save the numbers, write the page, print, and return the exit status. Raises OSError."""
+    """Save the numbers, write the page, print, and return the exit status.
+
+    Raises ConfigError if the numbers cannot be saved, after they were printed.
+    """
     report = make_report(audits, results, library, findings, scores=scores, seed=options.seed)
     text = json.dumps(report, indent=1)
     output = _output_file(options.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(output, [f"{text}\n".encode()], mode=0o666)
-    if options.html is not None:
-        options.html.parent.mkdir(parents=True, exist_ok=True)
-        write_page(options.html, heat_map_page(report))
+    failure: OSError | None = None
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(output, [f"{text}\n".encode()], mode=0o666)
+    except OSError as error:  # minutes of work: the numbers are printed all the same
+        failure = error
     fails = options.fail_on != NEVER and is_at_least(findings, Severity(options.fail_on))
     if options.json:
         print(text)
@@ -92,11 +96,17 @@ def finish(
             if audit.failures:
                 print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
         _print_findings(findings)
-        print(f"\nall numbers are in {output}")
+        print(findings_line(findings))
+        print(outcome_line(audits, results, fails=fails), flush=True)
+    if failure is not None:
+        raise ConfigError(f"{output} cannot be written: {failure.strerror}", setting="--output") from failure
+    if options.html is not None:
+        options.html.parent.mkdir(parents=True, exist_ok=True)
+        write_page(options.html, heat_map_page(report))
+    if not options.json:
+        print(f"all numbers are in {output}")
         if options.html is not None:
             print(f"the map of tasks and levels is {options.html}; open it in a browser")
-        print(findings_line(findings))
-        print(outcome_line(audits, results, fails=fails))
     return int(fails)
 
 

@@ -72,7 +72,9 @@ class Rescored:
 
 
 def rescore_command(argv: Sequence[str], folder: Path) -> int:
-    """Print each completion whose score changed, and a row for each task; or write rows with scores; returns 0.
+    """Print each completion whose score changed, and a row for each task; or write rows with scores.
+
+    Returns 1 if every row is left out, else 0.
 
     `folder` may hold a checkout of the library. Raises ConfigError where there is no group, and WorkerError where the
     workers cannot be started.
@@ -112,11 +114,14 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
                 )
             )
         _print_card(card, options.out)
-        return 0
+        return 0 if card["rows"] or not card["left_out"] else 1
     rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
     faults = [fault for run in runs for fault in run.faults]
     if not rescored.before and not rescored.left_out:
-        raise ConfigError("; ".join([f"{options.paths[0]} holds no group", *faults[:3]]))
+        raise ConfigError(
+            "; ".join([f"{options.paths[0]} holds no group", *faults[:3]]),
+            remedy="rows of completions need --out FILE, and a file of problems has no completions",
+        )
     rescored.left_out.update(faults)
     tables = rescored.tables()
     if options.json:

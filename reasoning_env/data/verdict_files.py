@@ -146,6 +146,8 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="PATH") from error
         others = {os.path.realpath(file): file for file in found if os.path.realpath(file) != os.path.realpath(out)}
+        if not others and found:
+            raise ConfigError(f"{path} is the output too", setting="--out", remedy="name another file")
         if not others:
             raise ConfigError(f"{path} holds no file of rows: none ends in {', '.join(READABLE)}", setting="PATH")
         files |= others

@@ -30,9 +30,10 @@ class DumpFormatError(ReasoningEnvError):
     The message names the file, the line (counted from 1; None for the whole file) and the problem.
     """
 
-    def __init__(self, path: Path, line: int | None, problem: str) -> None:
+    def __init__(self, path: Path, line: int | None, problem: str, *, strict: bool = False) -> None:
         place = visible(str(path)) if line is None else f"{visible(str(path))}, line {line}"
-        super().__init__(problem, setting=place, remedy="mend the file, or read with strict=False to skip the damage")
+        remedy = "mend the file, or read with strict=False to skip the damage" if strict else None
+        super().__init__(problem, setting=place, remedy=remedy)
         self.path = path
         self.line = line
 
@@ -74,7 +75,7 @@ def list_files(path: Path) -> list[Path]:
 
 def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[DumpedGroup]:
     def skip(line: int | None, problem: str) -> None:
-        error = DumpFormatError(path, line, problem)
+        error = DumpFormatError(path, line, problem, strict=strict)
         if strict:
             raise error
         on_damage(error)

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.commands import audit as audit_module
+from reasoning_env.commands import audit_output
 from reasoning_env.commands.audit import audit_command
 from reasoning_env.errors import ConfigError, WorkerError
 from tests.small_library import write_small_library
@@ -189,3 +190,17 @@ def test_page_does_not_replace_its_source(run: Run) -> None:
     run("--tasks", "exact")
     with pytest.raises(ConfigError, match=r"audit\.json exists, and is no page"):
         run("--from", "audit.json", "--html", "audit.json")
+
+
+def test_numbers_are_printed_on_full_disk(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(audit_output, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
+    with pytest.raises(ConfigError, match=r"^--output: audit\.json cannot be written: No space left on device"):
+        run("--tasks", "exact")
+    assert "audit passed" in capsys.readouterr().out
+
+
+def test_audit_of_older_version_is_replaced(run: Run) -> None:
+    Path("audit.json").write_text('{"version": 0, "audits": []}')
+    assert run("--tasks", "exact") == 0
