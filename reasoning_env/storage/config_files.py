@@ -134,9 +134,7 @@ def _read_yaml(path: Path) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        said = error.problem
-        if error.context is not None and str(error.problem).startswith("but "):
-            said = f"{error.context}, {error.problem}"
+        said = error.problem if error.context is None else f"{error.context}, {error.problem}"
         raise ConfigError(f"{path} is not YAML: {position}{said}", setting="--config") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error

@@ -112,7 +112,10 @@ SERVERS = [
 ]
 FILES = [
     ("serve --config missing.yaml", "--config: missing.yaml cannot be read: No such file or directory"),
-    ("serve --config broken.yaml", "--config: broken.yaml is not YAML: line 2, column 1: expected ',' or ']'"),
+    (
+        "serve --config broken.yaml",
+        "--config: broken.yaml is not YAML: line 2, column 1: while parsing a flow sequence, expected ',' or ']'",
+    ),
     ("serve --config binary", "--config: binary is not YAML: byte 128 is no text in UTF-8"),
     ("serve --config empty", "--config: empty must hold sections (env, openai, slurm, testing); it is empty"),
     ("serve --config folder", "--config: folder cannot be read: Is a directory"),
@@ -126,7 +129,10 @@ FILES = [
     ("serve --config=", "--config: must be the name of a file"),
     ("serve --config /dev/null", "--config: /dev/null must hold sections (env, openai, slurm, testing); it is empty"),
     ("serve --config documents.yaml", "is not YAML: line 3, column 1: expected a single document in the stream, but"),
-    ("serve --config tab.yaml", "--config: tab.yaml is not YAML: line 2, column 1: found character '\\t'"),
+    (
+        "serve --config tab.yaml",
+        "--config: tab.yaml is not YAML: line 2, column 1: while scanning for the next token, found character '\\t'",
+    ),
     ("serve --config number_key.yaml", "--config: number_key.yaml: env: every name must be a text; got 1"),
     ("serve --config python.yaml", "python.yaml is not YAML: line 1, column 6: could not determine a constructor"),
     ("serve --config text_env.yaml", "text_env.yaml: env: must be a mapping of names to values; got 'gcd'"),
