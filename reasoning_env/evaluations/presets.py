@@ -126,6 +126,9 @@ class PresetSet(EvaluationSet):
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(2))
         self._failures_in_a_row = Counter[str]()
 
+    def _depends_on_lower(self, task: str) -> bool:
+        return False
+
     async def _generate(self, task: str, number: int) -> Problem | None:
         failures = self._failures_in_a_row
         async with self._slots[task]:

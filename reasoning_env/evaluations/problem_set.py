@@ -81,7 +81,7 @@ class EvaluationSet:
                 await asyncio.sleep(0)
             if (task, number) not in done:
                 generations.append(self._generation(task, number))
-            elif task not in self._many_questions and number < highest.get(task, 0):
+            elif self._depends_on_lower(task) and number < highest.get(task, 0):
                 # At once, beside the others: each waits for the one before, and is not begun by the one behind.
                 self._generation(task, number)
         # A cancelled caller does not cancel the generations, which other callers may wait for.
@@ -163,12 +163,16 @@ class EvaluationSet:
             )
         return None
 
+    def _depends_on_lower(self, task: str) -> bool:
+        """Tell whether a problem of a task depends on those of lower numbers, whose questions it must not repeat."""
+        return task not in self._many_questions
+
     async def _previous(self, task: str, number: int) -> None:
         """Wait for the generation of the number before, and so for all lower numbers, where questions may repeat.
 
         Raises the error of that generation.
         """
-        if task in self._many_questions or number == 0:
+        if number == 0 or not self._depends_on_lower(task):
             return
         previous = self._generation(task, number - 1)
         # Not awaited itself: a cancelled `await` would cancel the earlier generation too.

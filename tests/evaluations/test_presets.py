@@ -133,3 +133,11 @@ async def test_preset_question_of_vast_task_is_known() -> None:
     preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, deadline_s=60.0)
     question = (await preset.problems())[0].question
     assert await preset.asks(make_problem("count_bits", question=question))
+
+
+async def test_finished_preset_problems_are_not_generated() -> None:
+    workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
+    preset = PresetSet(workers, ["gcd"], {}, samples_per_task=5, deadline_s=60.0)
+    done = {("gcd", number) for number in range(4)}
+    assert [problem.spec.index async for problem in preset.stream(done=done)] == [4]
+    assert [spec.index for spec in workers.specs] == [4]

@@ -244,3 +244,13 @@ async def test_vast_task_with_parameters_is_looked_up() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.asks(make_problem(VAST, question=question))
+
+
+async def test_resumed_set_generates_each_number_once() -> None:
+    """Numbers that are done are generated too, since later numbers must not repeat their questions."""
+    workers = FakeWorkers()
+    problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=300, eval_seed=1, deadline_s=1.0)
+    done = {("gcd", number) for number in range(250)}
+    found = [problem.spec.index async for problem in problems.stream(done=done)]
+    assert sorted(found) == [*range(250, 300)]
+    assert sorted(spec.index for spec in workers.specs) == [*range(300)]
