@@ -31,7 +31,7 @@ from ..reports.findings import (
     own_commands,
 )
 from ..reports.html.heat_map import heat_map_page
-from ..reports.html.page import check_page, write_page
+from ..reports.html.page import write_page
 from ..reports.probe_findings import findings_of
 from ..reports.question_checks import same_problems
 from ..reports.scored_rows import GOLD
@@ -69,7 +69,6 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     if options.defects is not None:
         return _write_defects(options.defects, options.saved)
     if options.saved:
-        check_page(options.html, "--html")
         write_page(options.html, heat_map_page(_read_saved(options.saved[0])))
         print(f"{options.html}: open it in a browser")
         return 0
@@ -265,22 +264,22 @@ async def _audit(
     attacked: set[str] = set()
     async with session, watched_pools(workers) as pools:
 
-        async def audit(setting: AuditTarget) -> TaskAudit:
-            is_first = setting.task not in attacked
-            attacked.add(setting.task)
-            audited = await audit_task(session.pool, setting, options.items)
-            by_level.setdefault(setting.task, {})[setting.level] = [replace(one, entry=b"") for one in audited.problems]
+        async def audit(target: AuditTarget) -> TaskAudit:
+            is_first = target.task not in attacked
+            attacked.add(target.task)
+            audited = await audit_task(session.pool, target, options.items)
+            by_level.setdefault(target.task, {})[target.level] = [replace(one, entry=b"") for one in audited.problems]
             check = ContractCheck(
                 pools,
-                setting,
-                _commands(setting.task, session, options),
-                is_isolated=session.settings.strict_rewards and setting.task in FACTS,
+                target,
+                _commands(target.task, session, options),
+                is_isolated=session.settings.strict_rewards and target.task in FACTS,
             )
             checked.extend(await check.run(audited.problems, audited.errors, attacks=is_first))
             return replace(audited, problems=())
 
         names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks
-        settings_to_audit = [
+        targets = [
             AuditTarget(task, level, session.plan.all_params.get(task, {}), options.seed, as_is=options.plain)
             for task in names
             if options.tasks or task != COMPOSITE
@@ -288,20 +287,18 @@ async def _audit(
             if level is None or task in session.library.adjustable
         ]
         # Six at once keep all workers busy, and bound what is kept in memory.
-        audits = await map_with_progress("audit", settings_to_audit, audit, at_once=6)
-    for setting in settings_to_audit:
-        if setting.level is not None and same_problems(by_level.pop(setting.task, {})):
-            checked.append(_level_finding(setting, options))
+        audits = await map_with_progress("audit", targets, audit, at_once=6)
+    for target in targets:
+        if target.level is not None and same_problems(by_level.pop(target.task, {})):
+            checked.append(_level_finding(target, options))
     return audits, checked
 
 
-def _level_finding(setting: AuditTarget, options: argparse.Namespace) -> Finding:
+def _level_finding(target: AuditTarget, options: argparse.Namespace) -> Finding:
     defect = Defect.LEVEL_CHANGES_NOTHING
     detail = "the lowest and the highest level make the same problems for the same seeds"
     severity = MEANINGS[defect].severity
-    return Finding(
-        defect, setting.task, setting.level, detail, command=_rerun(setting.task, options), severity=severity
-    )
+    return Finding(defect, target.task, target.level, detail, command=_rerun(target.task, options), severity=severity)
 
 
 def _rerun(task: str, options: argparse.Namespace) -> str:

@@ -72,7 +72,7 @@ def finish(
     *,
     scores: str,
 ) -> int:
-    """Save the numbers, write the page, print, and return the exit status.
+    """Save and print the numbers, write the page, and return the exit status.
 
     Raises ConfigError if the numbers cannot be saved, after they were printed.
     """

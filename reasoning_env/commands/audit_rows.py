@@ -54,8 +54,8 @@ async def _audit(
 ) -> tuple[TaskAudit, list[Finding], CompletionForm]:
     async with judge:
         form = await choose_form(judge.pool, problems)
-        setting = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
-        audit = await audit_task(RowWorkers(judge.pool, problems, form), setting, len(problems), rounds=())
+        target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
+        audit = await audit_task(RowWorkers(judge.pool, problems, form), target, len(problems), rounds=())
         async with watched_pools(judge.settings) as pools:
 
             async def third() -> RowWorkers:
@@ -64,7 +64,7 @@ async def _audit(
             in_form = WatchedPools(
                 RowWorkers(pools.first, problems, form), RowWorkers(pools.other_hash_seed, problems, form), third
             )
-            check = ContractCheck(in_form, setting, _commands(options, form), makes_problems=False)
+            check = ContractCheck(in_form, target, _commands(options, form), makes_problems=False)
             checked = await check.run(problems, audit.errors, attacks=True)
         return replace(audit, problems=()), checked, form
 

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from ..records import DropReason, Problem, Prompt, Sampling, Timeouts
 from .folder import DEFAULT_FOLDER, open_folder
-from .protocol import EvaluatingSession, EvaluationSettings, describe, identify, limit_sampling, own_limit
+from .protocol import (
+    EvaluatingSession,
+    EvaluationSettings,
+    describe,
+    has_completion_limit,
+    identify,
+    limit_sampling,
+    own_limit,
+)
 from .run import Completer, Evaluation, Evaluator
 
 
@@ -56,7 +64,7 @@ async def open_evaluation(
     """
     plan = session.eval_plan
     remarks = list(plan.remarks)
-    if plan.preset is not None or session.settings.eval_max_completion_tokens is not None:
+    if has_completion_limit(session.settings, plan):
         limits = [*await model.context_lengths(), own_limit(settings)]
         sampling, shorter = limit_sampling(session.settings, plan, sampling, limits)
         remarks += shorter

@@ -22,7 +22,10 @@ from ..runtime.concurrency import cancel_all
 logger = logging.getLogger(__name__)
 
 GENERATIONS_PER_TURN = 100
-"""Generations that are begun in one turn of the event loop, in about five milliseconds."""
+"""Generations that are begun in one turn of the event loop, in six milliseconds.
+
+Observed: 6,000 that were begun in one turn held the event loop for 356 ms.
+"""
 
 
 class EvaluationSet:
@@ -141,13 +144,12 @@ class EvaluationSet:
                 failures += 1
                 logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
                 continue
+            if not self._depends_on_lower(task):
+                return problem
             await self._previous(task, number)
             if task in self._exhausted:
                 return None
-            question_hash = hash_words(problem.question)
-            if task in self._many_questions:
-                return problem
-            if self._numbers[task].setdefault(question_hash, number) == number:
+            if self._numbers[task].setdefault(hash_words(problem.question), number) == number:
                 return problem
             repeats += 1
         if failures == MAX_FAILURES:

@@ -60,6 +60,11 @@ def own_limit(settings: EvaluationSettings) -> int | None:
     return settings.max_token_length if "max_token_length" in settings.model_fields_set else None
 
 
+def has_completion_limit(settings: ReasoningSettings, plan: EvaluationPlan) -> bool:
+    """Tell whether the user or a preset limits the tokens of a completion."""
+    return plan.preset is not None or settings.eval_max_completion_tokens is not None
+
+
 def limit_sampling(
     settings: ReasoningSettings, plan: EvaluationPlan, sampling: Sampling, limits: Iterable[int | None]
 ) -> tuple[Sampling, list[str]]:
@@ -68,7 +73,7 @@ def limit_sampling(
     `limits` bound prompt and completion together, in tokens: the contexts of the servers, and the user's own limit.
     None is no limit.
     """
-    if plan.preset is None and settings.eval_max_completion_tokens is None:
+    if not has_completion_limit(settings, plan):
         return sampling, []
     limit = min(filter(None, limits), default=NO_LIMIT)
     remarks = []

@@ -91,10 +91,10 @@ def explain_failure(error: BaseException) -> Failure:
     bad_reply = _find_bad_reply(cause)
     description = bad_reply.description if bad_reply else describe_failure(error)
     status = http_status(cause)
-    meaning, remedy = _explain_status(status)
+    kind, remedy = _explain_status(status)
     timed_out = isinstance(error, TimeoutError)
-    if meaning is not FailureKind.UNUSABLE:
-        return Failure(description, meaning, remedy, status, timed_out)
+    if kind is not FailureKind.UNUSABLE:
+        return Failure(description, kind, remedy, status, timed_out)
     error_name = type(cause).__name__
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")

@@ -79,7 +79,7 @@ class ContractCheck:
     """
 
     pools: WatchedPools
-    setting: AuditTarget
+    target: AuditTarget
     commands: Reproduction
     makes_problems: bool = True
     is_isolated: bool = False
@@ -277,8 +277,8 @@ class ContractCheck:
     ) -> Finding:
         return Finding(
             defect,
-            self.setting.task,
-            self.setting.level,
+            self.target.task,
+            self.target.level,
             detail,
             reference=problem.reference,
             answer=answer[:MAX_ANSWER],

@@ -286,30 +286,30 @@ class AuditTarget:
 
 
 async def audit_task(
-    workers: Workers, setting: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
+    workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
     """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
 
     Returns the last round, with the failures of all rounds. A task that is known to give its answers away has one
     further round. Raises WorkerError when there are no workers any more.
     """
-    audit = await _probe(workers, setting, range(items), None)
+    audit = await _probe(workers, target, range(items), None)
     failures = audit.failures
     problems = audit.problems
     position = items
-    rounds = rounds[:1] if facts(setting.task).gives_away else rounds
+    rounds = rounds[:1] if facts(target.task).gives_away else rounds
     for factor, share in rounds:
         suspects = audit.suspects(share)
         if not suspects:
             break
         numbers = range(position, position + factor * items)
-        audit = await _probe(workers, setting, numbers, suspects)
+        audit = await _probe(workers, target, numbers, suspects)
         failures += audit.failures
         position = numbers.stop
     return replace(audit, failures=failures, problems=problems)
 
 
-async def _probe(workers: Workers, setting: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
+async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
     """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
 
     def is_probed(probe: str) -> bool:
@@ -319,14 +319,14 @@ async def _probe(workers: Workers, setting: AuditTarget, numbers: range, suspect
     failures: list[str] = []
     for number in numbers:
         try:
-            problems.append(await workers.generate(setting.spec(number), BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S))
+            problems.append(await workers.generate(target.spec(number), BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S))
         except GenerationError as error:
             failures.append(str(error))
             if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far
                 break
     tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
-    for problem, probes in zip(problems, make_probes(problems, setting.between), strict=True):
+    for problem, probes in zip(problems, make_probes(problems, target.between), strict=True):
         probes = {probe: text for probe, text in probes.items() if is_probed(probe)}
         try:
             verdicts = await workers.score(problem, list(probes.values()))
@@ -342,12 +342,12 @@ async def _probe(workers: Workers, setting: AuditTarget, numbers: range, suspect
         await _try_best_constant(workers, problems, tallies)
     if is_probed(Probe.BEST_SPLIT):
         _try_best_split(problems, tallies)
-    options = _count_options(setting.task, problems)
+    options = _count_options(target.task, problems)
     flawed = Counter[str]()
     for problem in problems:
         flawed.update(problem.flawed)
     served = tuple(problems)
-    return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures), served)
+    return TaskAudit(target.task, target.level, items, dict(tallies), options, flawed, tuple(failures), served)
 
 
 def _count_options(task: str, problems: Sequence[Problem]) -> int:

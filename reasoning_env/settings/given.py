@@ -41,9 +41,8 @@ def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], se
             # pydantic would read 0 or 1.
             kind = "a whole number" if int in types else "a number"
             raise ConfigError(f"must be {kind}", setting=f"{section}{name}", got=values[name])
-    # Settings of ours read None themselves; those of other classes do not.
-    others = not hasattr(settings_cls, "with_word_none")
-    read = {name: read_none(value, fields[name]) if others else value for name, value in values.items()}
+    keep_none: Collection[str] = getattr(settings_cls, "with_word_none", ())
+    read = {name: value if name in keep_none else read_none(value, fields[name]) for name, value in values.items()}
     try:
         return settings_cls(**{name: _read_whole_number(value, fields[name]) for name, value in read.items()})
     except ValidationError as error:
