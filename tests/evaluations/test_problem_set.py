@@ -254,3 +254,22 @@ async def test_resumed_set_generates_each_number_once() -> None:
     found = [problem.spec.index async for problem in problems.stream(done=done)]
     assert sorted(found) == [*range(250, 300)]
     assert sorted(spec.index for spec in workers.specs) == [*range(300)]
+
+
+async def test_lower_number_keeps_a_repeated_question() -> None:
+    """The set does not depend on which problem is generated first."""
+    late = asyncio.Event()
+
+    class FirstIsLate(FakeWorkers):
+        async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
+            if spec.index == 0:
+                await late.wait()
+            return await super().generate(spec, deadline_s)
+
+    workers = FirstIsLate(lambda spec: problem_of(spec, "the same" if spec.attempt == 0 else f"another {spec.index}"))
+    problems = EvaluationSet(workers, ["gcd"], {}, samples_per_task=2, eval_seed=1, deadline_s=1.0)
+    generating = asyncio.create_task(problems.problems())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    late.set()
+    assert [problem.question for problem in await generating] == ["the same", "another 1"]
