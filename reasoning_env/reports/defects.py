@@ -17,7 +17,6 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 
 from ..library_facts import FACTS, facts
 from ..problems.references import Reference
-from ..sources.rlve_facts import LEFT_OUT
 from ..storage.reading import Name, read_json
 from ..verifiers.clarifications import CLARIFICATIONS
 from ..verifiers.flaws import REJECTED, Cause
@@ -146,6 +145,8 @@ HELD: Mapping[Defect, Treatment] = {
 """What happens to a defect that the audit of the corrected library does not find any more."""
 OPEN = "open"
 LEFT_OUT_HERE = "left out of training"
+LEAVES_OUT = "training leaves the task out"
+"""End of a finding about a task that training leaves out."""
 
 
 def runs_of(reports: Sequence[Report]) -> Runs:
@@ -185,7 +186,9 @@ def defects_page(runs: Runs) -> str:
     rows = [_task_row(task, found.get(task, []), still, examples) for task in sorted(FACTS)]
     rows = [row for row in rows if row]
     count = len({row["task"] for row in runs["plain"]})
-    rlve = [_rlve_row(row) for row in sorted(runs["rlve"], key=lambda row: (row["task"], row["defect"]))]
+    left_out = {row["task"] for row in runs["rlve"] if row["detail"].endswith(LEAVES_OUT)}
+    by_task = sorted(runs["rlve"], key=lambda row: (row["task"], row["defect"]))
+    rlve = [_rlve_row(row, is_left_out=row["task"] in left_out) for row in by_task]
     return f"""# Defects that were found
 
 What is wrong in reasoning-gym {runs["library"]} and in RLVE-Gym 0.0.1, with evidence, and what happens in this
@@ -199,7 +202,7 @@ answer (`scoring_deadline_s: 1` in a file of `--config`):
 
 - `audit --plain --levels defaults --items 3 --output plain.json`
 - `audit --levels defaults --output corrected.json`
-- `audit --task-modules rlve --tasks "rlve/*" --levels 0 --items 2 --output rlve.json`
+- `audit --task-modules examples/rlve_tasks.py --tasks "rlve/*" --levels 0 --items 2 --output rlve.json`
 - `audit --defects docs/defects.md --from plain.json --from corrected.json --from rlve.json`
 
 When the tables of the code change, `audit --defects docs/defects.md` makes the page again from the same findings.
@@ -220,7 +223,7 @@ issues and pull requests of reasoning-gym. "Open" is what the audit of the corre
 {len(rlve)} findings. Environments run in the same sandbox as all tasks: text that is executed can write no file, open
 no socket and start no process. The rewards are RLVE's own. Environments that fail the audit are
 [left out of training](tasks.md) unless they are named. This shows a problem and the score of an answer:
-`score rlve/NAME '<answer>ANSWER</answer>' --seed SEED --level 0 --task-modules rlve`.
+`score rlve/NAME '<answer>ANSWER</answer>' --seed SEED --level 0 --task-modules examples/rlve_tasks.py`.
 
 | environment | what | here |
 | --- | --- | --- |
@@ -282,9 +285,9 @@ def _task_row(
     return f"| {' | '.join('<br>'.join(map(_cell, texts)) for texts in columns)} |"
 
 
-def _rlve_row(row: FindingRow) -> str:
+def _rlve_row(row: FindingRow, *, is_left_out: bool) -> str:
     name = row["task"].removeprefix(RLVE)
-    here = LEFT_OUT_HERE if name in LEFT_OUT else "served; in the sandbox"
+    here = LEFT_OUT_HERE if is_left_out else "served; in the sandbox"
     return f"| `{name}` | {_cell(_evidence(row))} | {here} |"
 
 

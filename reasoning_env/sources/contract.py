@@ -1,8 +1,8 @@
 """The contract between the workers and a source of problems: names, problems, scores.
 
 A source is made once, in the process that workers are forked from, and runs in workers only. reasoning-gym
-(`workers/library.py`) is the first source, RLVE-Gym (`rlve.py`) the second. A module of `task_modules` with a function
-`make_source()` adds another. A source says three things:
+(`workers/library.py`) is the first source. A module of `task_modules` with a function `make_source()` adds another, as
+`examples/rlve_tasks.py` does. A source says three things:
 
 - `tasks`: the names of its tasks, each with its category, its release, and whether it has levels
 - `generate`: the problem of a task, a seed, a level and parameters, the same in every process

@@ -1,7 +1,7 @@
 """Import the modules of `task_modules`. Runs in the fork server only.
 
 A module registers tasks with reasoning-gym, or has a function `make_source()` that returns a source of other tasks
-(`contract.py`), or both. It is a name that Python can import, the path of a `.py` file, or a name in BUILT_IN.
+(`contract.py`), or both. It is a name that Python can import, or the path of a `.py` file.
 
 The code is the user's own: it is imported before the sandbox closes, in the process that workers are forked from, and
 never in the process of the event loop.
@@ -28,10 +28,6 @@ from .contract import Source
 
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
 """Names that references, patterns and lists of names can hold."""
-
-
-BUILT_IN = {"rlve": "reasoning_env.sources.rlve"}
-"""Modules of this package, by the names that users write."""
 
 
 class TaskModuleError(Exception):
@@ -86,7 +82,7 @@ def import_task_modules(
     for name, entry in named.items():
         before = dict(registry)
         announce(entry)
-        module = _import(BUILT_IN.get(name, name), entry, folder)
+        module = _import(name, entry, folder)
         _check_names(name, before, registry)
         new = [task for task in registry if task not in before]
         if hasattr(module, "make_source"):
@@ -104,9 +100,6 @@ def import_task_modules(
 def _make_source(entry: str, module: ModuleType) -> Source:
     try:
         source = module.make_source()
-    except ModuleNotFoundError as error:
-        remedy = ": pip install rlve-gym networkx" if entry in BUILT_IN else ""
-        raise TaskModuleError(f"{entry} needs the package {error.name}{remedy}") from error
     except Exception as error:
         raise TaskModuleError(f"{entry} makes no source: {_describe(error)}") from error
     if not isinstance(source, Source):

@@ -24,6 +24,7 @@ from reasoning_gym_testing.http_server import FaultyServer
 pytest.importorskip("Gym", reason="needs rlve-gym: make integrations-rlve")
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
+MODULE = str(Path(__file__).parents[2] / "examples" / "rlve_tasks.py")
 EVALUATING = ("rlve/CountdownClose", "rlve/CountdownEqual", "rlve/Differentiate", "rlve/Integral")
 """Environments that hand a model's text to `sympify` or `eval`."""
 
@@ -45,7 +46,7 @@ class ConstantModel(FaultyServer):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[Session[Problem]]:
-    async with Session(tasks=["rlve/*"], task_modules=["rlve"], scoring_deadline_s=2.0) as started:
+    async with Session(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0) as started:
         yield started
 
 
@@ -68,7 +69,7 @@ async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None
     problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
     async with TestServer(JudgeServer(session).app()) as server:
-        own = Bridge(tasks=["rlve/*"], task_modules=["rlve"], scoring_deadline_s=2.0, start=False)
+        own = Bridge(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0, start=False)
         # All problems wait at once, on a machine that may be busy.
         over_http = Bridge(judge_url=str(server.make_url("/")), judge_timeout_s=3600.0)
         ways = (session.judge, own.ajudge, over_http.ajudge)
@@ -88,11 +89,11 @@ def test_evaluation_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """The scores of an evaluation of all environments are the session's."""
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:
-        words = ["m", "--task-modules", "rlve", "--tasks", "rlve/*", "--limit", "1", "-n", "1"]
+        words = ["m", "--task-modules", MODULE, "--tasks", "rlve/*", "--limit", "1", "-n", "1"]
         assert evaluate_command([*words, "--base-url", f"{server.url}/v1"], tmp_path, "program", "pip") == 0
     [samples] = tmp_path.glob("evals/m-*/samples.jsonl")
     lines = [json.loads(line) for line in samples.read_text().splitlines()]
-    with Bridge(tasks=["rlve/*"], task_modules=["rlve"], scoring_deadline_s=2.0) as bridge:
+    with Bridge(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0) as bridge:
         judged = [bridge.judge(line["reference"], [ConstantModel.TEXT]) for line in lines]
     assert len(lines) == 400
     assert [line["rollouts"][0]["score"] for line in lines] == [verdict.score for [verdict] in judged if verdict]
@@ -108,7 +109,7 @@ def test_curriculum_over_twenty() -> None:
     tasks = [f"rlve/{name}" for name in names.split()]
     luck = random.Random(1)
     rates: list[float] = []
-    with Bridge(tasks=tasks, task_modules=["rlve"], complexity_mode="curriculum", seed=1) as bridge:
+    with Bridge(tasks=tasks, task_modules=[MODULE], complexity_mode="curriculum", seed=1) as bridge:
         for _ in range(600):
             problem = bridge.next()
             assert problem.level is not None

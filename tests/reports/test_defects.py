@@ -72,7 +72,14 @@ def test_row_from_tables_alone() -> None:
 
 
 def test_environments_of_rlve() -> None:
-    page = defects_page(_runs(rlve=[_row("rlve/Integral", "text_executed"), _row("rlve/Maze")]))
+    page = defects_page(
+        _runs(
+            rlve=[
+                _row("rlve/Integral", "text_executed"),
+                _row("rlve/Maze", detail="1 earns 1; training leaves the task out"),
+            ]
+        )
+    )
     assert "| `Integral` | `text_executed`" in page
     assert page.splitlines()[-1].endswith("| left out of training |")
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,12 +132,6 @@ def test_one_module_named_twice(tmp_path: Path, registry: dict[str, Any]) -> Non
 @pytest.mark.parametrize(("entry", "name"), [("a.b", "a.b"), ("x/y/my_tasks.py", "my_tasks"), ("own.py", "own")])
 def test_module_name(entry: str, name: str) -> None:
     assert module_name(entry) == name
-
-
-@pytest.mark.skipif(importlib.util.find_spec("Gym") is not None, reason="rlve-gym is installed")
-def test_missing_package(registry: dict[str, Any]) -> None:
-    with pytest.raises(TaskModuleError, match=r"^rlve needs the package Gym: pip install rlve-gym networkx$"):
-        import_task_modules(["rlve"], registry)
 
 
 SOURCES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,10 +13,10 @@ import pytest_asyncio
 
 from reasoning_env import Session
 from reasoning_env.records import ProblemRequest, ProblemSpec, Reason, Split
-from reasoning_env.sources.rlve_facts import LEFT_OUT
 from tests.waiting import PATIENCE_S
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
+MODULE = str(Path(__file__).parents[2] / "examples" / "rlve_tasks.py")
 
 GYM = {
     "environment.py": """
@@ -95,7 +94,7 @@ METADATA = "Metadata-Version: 2.1\nName: rlve-gym\nVersion: 0.0.0\n"
 
 
 def rlve_session(**settings: Any) -> Session[Any]:
-    small = {"num_generators": 1, "num_verifiers": 1, "task_modules": ["rlve"], "prefetch_problems": 2}
+    small = {"num_generators": 1, "num_verifiers": 1, "task_modules": [MODULE], "prefetch_problems": 2}
     return Session(**{**small, "scoring_deadline_s": 0.5, **settings})
 
 
@@ -183,8 +182,3 @@ async def test_text_is_evaluated_in_the_sandbox(session: Session[Any], tmp_path:
     assert [verdict.score for verdict in verdicts] == [0.0] * len(hostile) + [1.0]
     assert verdicts[-2].reason is Reason.TIMEOUT
     assert not written.exists()
-
-
-def test_page_has_what_is_left_out() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
-    assert dict(re.findall(r"^\| `rlve/(\w+)` \| (.*) \|$", page, re.MULTILINE)) == dict(LEFT_OUT)
