@@ -8,7 +8,7 @@ signal another process, move another process to another core, or lock a file. No
 - Limits, for every worker: memory, size of files, open files, processor priority. A worker ends with the fork server.
 - Process limit: no child processes; root is exempt.
 - no_new_privs: started programs get no privileges.
-- Landlock (Linux 5.13 or newer, package `landlock`): only files that imports read.
+- Landlock (Linux 5.13 or newer): only files that imports read.
 - seccomp (package `pyseccomp`, the system's libseccomp): no system calls that write, connect, fork or signal.
 
 Where the system refuses a layer, the others are applied all the same, and `Restrictions` says why the layer is missing.
@@ -55,6 +55,14 @@ class Prctl(IntEnum):
     SET_NO_NEW_PRIVS = 38
 
 
+class Landlock(IntEnum):
+    """Landlock's system calls, by the numbers that nearly every architecture gives them, from <linux/unistd.h>."""
+
+    CREATE_RULESET = 444
+    ADD_RULE = 445
+    RESTRICT_SELF = 446
+
+
 @dataclass(frozen=True)
 class WorkerLimits:
     """Limits of a worker: address space and largest file, in megabytes; niceness, from 0 to 19."""
@@ -87,7 +95,19 @@ def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
 def _prctl(option: Prctl, *values: int) -> int:
     """Call Linux's prctl. Raises OSError."""
     arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    result = int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *arguments))
+    return _checked(_libc().prctl(ctypes.c_int(option), *arguments))
+
+
+def _landlock_call(call: Landlock, *arguments: object) -> int:
+    """Make a system call of Landlock, whose arguments are ctypes' own objects. Raises OSError."""
+    return _checked(_libc().syscall(ctypes.c_long(call), *arguments))
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> int:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -306,25 +326,72 @@ def _require_linux() -> None:
         raise OSError(f"there is none on {sys.platform}")
 
 
+READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
+"""Landlock's bits for the reading of a file and of a folder's list, from <linux/landlock.h>."""
+LANDLOCK_ACCESS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
+"""The actions on files that each version of Landlock's interface added, as bits: executing, reading, writing, making
+and removing; moving to another folder; truncating; commands to devices. A kernel refuses bits that it does not know."""
+
+
+class _RulesetAttributes(ctypes.Structure):
+    """The first member of the kernel's `struct landlock_ruleset_attr`; the kernel takes missing members as 0."""
+
+    _fields_ = (("handled_access_fs", ctypes.c_uint64),)
+
+
+class _PathBeneath(ctypes.Structure):
+    """The kernel's `struct landlock_path_beneath_attr`, which is packed: the kernel does not read the padding here."""
+
+    _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
+
+
 def _landlock(read_paths: Sequence[str]) -> Callable[[], object]:
-    landlock = importlib.import_module("landlock")
-    landlock.landlock_abi_version()  # raises, with the reason, where the kernel has no Landlock
-    folders = [path for path in read_paths if os.path.isdir(path)]
-    files = [path for path in read_paths if not os.path.isdir(path)]
-    access = landlock.FSAccess
-    every, read_file, read_folder = access.all(), access.READ_FILE, access.READ_FILE | access.READ_DIR
+    """Return a function that denies this process all actions on files but reading below some paths."""
+    denied = landlock_access(_landlock_version())
+    readable = {path: READ_FILE | READ_FOLDER if os.path.isdir(path) else READ_FILE for path in read_paths}
+    no_flags = ctypes.c_uint32(0)
 
     def apply() -> None:
-        ctypes.set_errno(0)  # the package would report the error of an earlier call as its own
-        ruleset = landlock.Ruleset(restrict_rules=every)
+        attributes = _RulesetAttributes(denied)
+        size = ctypes.c_size_t(ctypes.sizeof(attributes))
+        ruleset = _landlock_call(Landlock.CREATE_RULESET, ctypes.byref(attributes), size, no_flags)
         try:
-            ruleset.allow(*folders, rules=read_folder)
-            ruleset.allow(*files, rules=read_file)
-            ruleset.apply()
+            for path, access in readable.items():
+                _allow(ruleset, path, access)
+            _landlock_call(Landlock.RESTRICT_SELF, ctypes.c_int(ruleset), no_flags)
         finally:
-            os.close(ruleset._fd)
+            os.close(ruleset)
 
     return apply
+
+
+def _landlock_version() -> int:
+    """Return the version of the kernel's Landlock, from 1. Raises OSError if the kernel has none."""
+    ask_for_version = ctypes.c_uint32(1)
+    try:
+        return _landlock_call(Landlock.CREATE_RULESET, None, ctypes.c_size_t(0), ask_for_version)
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            raise OSError(errno.ENOSYS, "this kernel has none") from error
+        if error.errno == errno.EOPNOTSUPP:
+            raise OSError(errno.EOPNOTSUPP, "it was not switched on when the kernel started") from error
+        raise
+
+
+def landlock_access(version: int) -> int:
+    """Return the bits of all actions on files that a version of Landlock's interface can deny."""
+    return sum(bits for since, bits in LANDLOCK_ACCESS.items() if since <= version)
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    """Add to a ruleset that a file, or all files below a folder, may be accessed."""
+    path_beneath = ctypes.c_int(1)  # the type of the rule
+    descriptor = os.open(path, os.O_PATH)
+    try:
+        rule = _PathBeneath(access, descriptor)
+        _landlock_call(Landlock.ADD_RULE, ctypes.c_int(ruleset), path_beneath, ctypes.byref(rule), ctypes.c_uint32(0))
+    finally:
+        os.close(descriptor)
 
 
 class _FilterProgram(ctypes.Structure):

@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
-from reasoning_env.workers.sandbox import DENIED_CALLS, Sandbox, denied_conditions
+from reasoning_env.workers.sandbox import DENIED_CALLS, Sandbox, denied_conditions, landlock_access
 from tests.preloaded_library import fresh_children
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, Run, run_probes, run_python
@@ -267,7 +267,7 @@ def test_each_layer_holds_or_has_a_reason() -> None:
 @on_linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_layers_of_an_ordinary_user() -> None:
-    become = f"import landlock, pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
+    become = f"import pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
     assert set(_entered(become)["layers"]) == {*_entered("")["layers"], "process limit"}
 
 
@@ -292,10 +292,33 @@ def test_preparing_restricts_nothing() -> None:
 
 
 @on_linux
+@pytest.mark.parametrize("version", [1, 2, 3, 5])
+def test_landlock_of_older_kernels(version: int) -> None:
+    usual = _entered("")
+    if LANDLOCK in usual["missing"]:
+        pytest.skip(usual["missing"][LANDLOCK])
+    assert _entered(f"sandbox._landlock_version = lambda: {version}") == usual
+
+
+@pytest.mark.parametrize(
+    ("version", "denied"), [(1, 0x1FFF), (2, 0x3FFF), (3, 0x7FFF), (4, 0x7FFF), (5, 0xFFFF), (9, 0xFFFF)]
+)
+def test_landlock_access(version: int, denied: int) -> None:
+    assert landlock_access(version) == denied
+
+
+def _landlock_fails(code: int, reason: str) -> str:
+    """The change after which a kernel refuses every call of Landlock."""
+    return f"def refuse(*_):\n    raise OSError({code}, {reason!r})\nsandbox._landlock_call = refuse"
+
+
+@on_linux
 @pytest.mark.parametrize(
     ("layer", "changes", "reason"),
     [
-        (LANDLOCK, "sys.modules['landlock'] = None", "the package landlock is not installed"),
+        (LANDLOCK, _landlock_fails(errno.ENOSYS, ""), "this kernel has none"),
+        (LANDLOCK, _landlock_fails(errno.EOPNOTSUPP, ""), "it was not switched on when the kernel started"),
+        (LANDLOCK, _landlock_fails(errno.EPERM, "Not here"), "Not here"),
         (SECCOMP, "sys.modules['pyseccomp'] = None", "the package pyseccomp is not installed"),
         (
             SECCOMP,
