@@ -1,0 +1,195 @@
+"""The files of ours that are entered on the ways of a group, a completion, a request, an evaluation and a row."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+import reasoning_env
+from reasoning_env import Problem, Session
+from reasoning_env.commands.main import main
+from reasoning_env.judging.server import JudgeServer
+from reasoning_env.records import ProblemRequest
+from reasoning_env.workers.library import Library
+from reasoning_gym_environment import ReasoningGymEnv
+from reasoning_gym_testing import InferenceServer
+from reasoning_gym_testing.http_server import FaultyServer
+from tests.front_door.conftest import WRONG, make_config
+from tests.small_library import write_small_library
+from tests.waiting import until
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+PAGE = ROOT / "docs" / "architecture.md"
+
+# A change that breaks a bound finds a shorter way: bounds go down with the code, and never up.
+BOUNDS = {
+    "group": 33,
+    "completion": 10,
+    "answer": 11,
+    "judge request": 17,
+    "evaluation": 59,
+    "row": 44,
+}
+"""The most files that a way may enter, as docs/architecture.md describes the ways."""
+
+
+class Trace:
+    """Notes the core's and the front door's files whose functions are called; the rig's and the tests' do not count.
+
+    Functions that run because a module is imported do not count either: an earlier test may have imported the module.
+    """
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+
+    def __enter__(self) -> Self:
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event != "call":
+            return
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(ROOT):
+            name = file.relative_to(ROOT).as_posix()
+            is_ours = name.startswith("reasoning_env/") or name == "reasoning_gym_environment.py"
+            if is_ours and name not in self.files and not _runs_for_import(frame):
+                self.files.add(name)
+
+
+def _runs_for_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def check_bound(way: str, trace: Trace) -> None:
+    assert len(trace.files) <= BOUNDS[way], sorted(trace.files)
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[Session[Problem]]:
+    """A session whose workers and buffer are ready."""
+    async with Session(tasks=["gcd"], num_generators=1, num_verifiers=1, prefetch_problems=2) as session:
+        yield session
+
+
+async def next_problem(session: Session[Problem]) -> Problem:
+    """Draw a problem, and wait until the buffer is full again."""
+    problem = await session.next()
+    await until(lambda: session.stats.ready == session.settings.prefetch_problems)
+    return problem
+
+
+async def test_group(tmp_path: Path) -> None:
+    """Trace an environment that dumps, and whose workers and buffer are ready."""
+    async with InferenceServer() as server:
+        config = make_config(
+            tasks=["chain_sum", "gcd", "lcm"],
+            num_eval_samples_per_task=2,
+            dump_rollouts=True,
+            rollout_save_score_threshold=0.0,
+            data_dumps_dir=str(tmp_path),
+        )
+        env: Any = ReasoningGymEnv(config, [server.config("vllm")])
+        await env.setup()
+        await env.get_next_item()
+        await until(lambda: env._run.session.stats.ready == config.prefetch_problems)
+        with Trace() as trace:
+            item = await env.get_next_item()
+            right = f"<answer>{item.problem.answer}</answer>"
+            server.policy = lambda request: [right, *[WRONG] * (request.n - 1)]
+            group, _ = await env.collect_trajectories(item)
+            await asyncio.sleep(0.3)  # the next problem is generated meanwhile
+        await env.close()
+    assert max(group["scores"]) == 1.0
+    check_bound("group", trace)
+
+
+async def test_completion(session: Session[Problem]) -> None:
+    problem = await next_problem(session)
+    with Trace() as trace:
+        [verdict] = await session.judge(problem, [f"<answer>{problem.answer}</answer>"])
+    assert verdict.score == 1.0
+    check_bound("completion", trace)
+
+
+def test_answer() -> None:
+    """Trace a verifier's work in this process."""
+    library = Library(None)
+    problem = library.generate(ProblemRequest("gcd", 7, {}, None))
+    with Trace() as trace:
+        score = library.scorer("gcd", problem.params, problem.entry).score(rf"\boxed{{{problem.answer}}}")
+    assert score == 1.0
+    check_bound("answer", trace)
+
+
+async def test_judge_request(session: Session[Problem]) -> None:
+    problem = await next_problem(session)
+    body = {"ref": problem.reference, "texts": [f"<answer>{problem.answer}</answer>"]}
+    async with TestClient(TestServer(JudgeServer(session).app())) as client:
+        with Trace() as trace:
+            reply = await client.post("/score", json=body)
+            [verdict] = (await reply.json())["verdicts"]
+    assert verdict["score"] == 1.0
+    check_bound("judge request", trace)
+
+
+class RightAnswers(FaultyServer):
+    """Knows the answers to the task `exact` of the small library."""
+
+    def make_app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._complete)
+        return app
+
+    async def _complete(self, request: web.Request) -> web.Response:
+        question = (await request.json())["messages"][-1]["content"]
+        number = re.search(r"First line of (\d+)", question)
+        text = "" if number is None else f"<answer>{3 * int(number[1])}</answer>"
+        choice = {"message": {"content": text}, "finish_reason": "stop"}
+        return web.json_response({"choices": [choice], "usage": {"completion_tokens": 5}})
+
+
+def run_command(folder: Path, *words: str) -> Trace:
+    with Trace() as trace:
+        assert main(words, {}, environment_file=folder / "reasoning_gym_environment.py") == 0
+    return trace
+
+
+def test_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_small_library(tmp_path)
+    with RightAnswers() as server:
+        words = ["--base-url", f"{server.url}/v1", "--tasks", "exact", "--limit", "1", "--fail-under", "1"]
+        trace = run_command(tmp_path, "evaluate", "m", *words)
+    check_bound("evaluation", trace)
+
+
+def test_row(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    trace = run_command(tmp_path, "problems", "--tasks", "gcd", "--count", "1", "--out", str(out))
+    assert len(out.read_text().splitlines()) == 1
+    check_bound("row", trace)
+
+
+def test_page_publishes_bounds() -> None:
+    published = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.read_text(), flags=re.MULTILINE)
+    assert {way: int(files) for way, files in published} == BOUNDS
