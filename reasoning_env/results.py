@@ -20,7 +20,6 @@ from typing import Any
 
 from .dumps.reader import DumpedGroup, list_files, model_of, stream_groups
 from .errors import ConfigError
-from .evaluations.charts import Chart, ChartedMean, interval_chart
 from .evaluations.folder import SAMPLES, Results, read_results
 from .evaluations.summary import SummaryRow, summarise, tally_by_task
 from .runtime.text import counted, visible
@@ -69,18 +68,6 @@ class EvaluationResult:
     def to_pandas(self) -> Any:
         """Return the rows as a data frame, indexed by task; raises ImportError without pandas."""
         return _data_frame(self.rows(), index="task")
-
-    def chart(self, *others: EvaluationResult) -> Chart:
-        """Return a chart of the tasks' mean scores with 95 % intervals, beside those of other evaluations."""
-        series: dict[str, dict[str, ChartedMean]] = {}
-        for result in (self, *others):
-            name = result.folder.name if others else result.model
-            series[name] = {
-                row["task"]: ChartedMean(row["score"], row["score_low"], row["score_high"])
-                for row in result.rows()
-                if row["score"] is not None
-            }
-        return interval_chart(series)
 
     def __str__(self) -> str:
         score = "nothing was scored" if self.score is None else f"mean score {self.score:.3f}"

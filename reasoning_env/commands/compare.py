@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 
+from ..evaluations.comparison import Comparison, compare, rank, read_scores
 from ..evaluations.table import MOST
-from ..reports.comparison import Comparison, compare, rank, read_scores
 from ..reports.html.page import check_page, collect, encode, make_page, write_page
 from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width

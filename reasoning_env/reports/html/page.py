@@ -19,6 +19,7 @@ from typing import Any, NotRequired, TypedDict
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
+from ...evaluations.comparison import NO_REFERENCES, RunScores, compare
 from ...evaluations.folder import Results
 from ...evaluations.summary import SummaryRow
 from ...library_facts import category
@@ -26,7 +27,6 @@ from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
 from ...storage.files import replace_file
-from ..comparison import NO_REFERENCES, RunScores, compare
 from ..runs import StoredRun, distinct_ends, find_series
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.reports.comparison import compare, read_scores
+from reasoning_env.evaluations.comparison import compare, read_scores
 from reasoning_env.reports.html.page import make_page, write_page
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 

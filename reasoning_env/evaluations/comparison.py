@@ -13,16 +13,15 @@ from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
-from ..dumps.reader import DumpedGroup
+from ..dumps.reader import DumpedGroup, DumpFormatError, stream_groups
 from ..errors import ConfigError
-from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..metrics.intervals import bootstrap_interval, sign_test
 from ..problems.references import without_release
 from ..runtime.terminal import Table
 from ..runtime.text import counted, visible
 from ..settings import ReasoningSettings, decides
 from ..storage.reading import describe
-from .runs import StoredRun
+from .folder import RESULTS, SAMPLES, Results, read_results
 
 logger = logging.getLogger(__name__)
 
@@ -156,20 +155,22 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
         raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
+    samples = path / SAMPLES
+    damage: list[DumpFormatError] = []
     problems: dict[str, ProblemScore] = {}
     lacks_references = False
-    run = StoredRun(path.name, path, [path / SAMPLES])
-    for group in run.groups():
-        if not group.rollouts:
-            continue
-        if group.reference is None:
-            lacks_references = True
-        else:
-            problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
-    for fault in run.faults:
-        logger.warning("%s", fault)
+    try:
+        for group in stream_groups(samples, strict=False, on_damage=damage.append):
+            if group.rollouts and group.reference is None:
+                lacks_references = True
+            elif group.rollouts and group.reference is not None:
+                problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
+    except OSError as error:
+        raise ConfigError(f"{samples} cannot be read: {describe(error)}") from error
+    for first in damage[:1]:
+        logger.warning("%s; lines left out: %d", first, len(damage))
     if not problems and not lacks_references:
-        raise ConfigError("; ".join([f"{path / SAMPLES} holds no scored completion", *run.faults]))
+        raise ConfigError("; ".join([f"{samples} holds no scored completion", *map(str, damage[:1])]))
     return RunScores(path, results, problems, lacks_references)
 
 
