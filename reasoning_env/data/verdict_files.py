@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from ..dumps.chat import chat_paths
-from ..dumps.format import header_path, read_group
+from ..dumps.format import read_group
 from ..errors import ConfigError
 from ..records import Row
 from ..runtime.concurrency import do_as_they_come
 from ..session import Session
 from ..settings import fingerprint
+from ..storage.keyed_file import header_path
 from ..storage.reading import describe, require_regular
 from .store import RowStore, finished_card, write_card
 from .tables import (

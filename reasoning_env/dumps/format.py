@@ -33,6 +33,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
+from ..storage.keyed_file import read_made_with
 from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
@@ -60,18 +61,14 @@ def is_dump(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
-def header_path(groups: Path) -> Path:
-    """Return the path of the settings with which `process` made a file of groups; dumps have no such file."""
-    return groups.with_name(f"{groups.name}.header")
-
-
 def model_of(file: Path) -> str | None:
     """Return the model of a file of groups, several joined by commas; None where nothing beside the file names any.
 
     `process` keeps the models in the file's header, an evaluation in `results.json`. Dumps name no model.
     """
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return ",".join(map(str, read_json(header_path(file))["made_with"]["models"])) or None
+    models = read_made_with(file).get("models")
+    if isinstance(models, list):
+        return ",".join(map(str, models)) or None
     if file.name == "samples.jsonl":
         with suppress(OSError, ValueError, KeyError, TypeError):
             return str(read_json(file.with_name("results.json"))["model"])

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
+from ..storage.keyed_file import header_path
 from ..storage.reading import MAX_BYTES, describe, open_lines, read_lines, require_regular
 from .chat import chat_paths
-from .format import DumpedGroup, DumpedRollout, header_path, is_torn, model_of, read_group
+from .format import DumpedGroup, DumpedRollout, is_torn, model_of, read_group
 
 __all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "model_of", "read_group", "stream_groups"]
 

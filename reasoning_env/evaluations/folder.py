@@ -31,7 +31,8 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
-from ..storage.files import KeyedFile, replace_file
+from ..storage.files import replace_file
+from ..storage.keyed_file import InUseError, KeyedFile, changed_settings
 from ..storage.reading import Count, FreeJson, Name, Number, read_json
 from .summary import SummaryRow
 
@@ -42,6 +43,7 @@ SAMPLES = "samples.jsonl"
 FORMAT = 1
 DEFAULT_FOLDER = "evals"
 """Folder of evaluations for which no setting names a folder."""
+FOLDER_SETTING = "data_dir_to_save_evals"
 
 
 class MadeWith(TypedDict):
@@ -115,22 +117,14 @@ class EvaluationFolder:
         self._header = header
         # The result of a cancelled evaluation may still be on its way when the folder is closed.
         self._lock = threading.Lock()
-        file = KeyedFile.take(path / SAMPLES, self._add)
-        if file is None:
-            raise BlockingIOError(0, "another process writes to it", str(path))
-        self._file = file
+        # results.json holds the settings.
+        self._file = KeyedFile(path / SAMPLES, None, setting=FOLDER_SETTING, on_line=self._add)
 
     def append(self, task: str, number: int, line: bytes) -> DumpedGroup:
-        """Write a problem's line whole, or raise ReasoningEnvError and write none of it."""
+        """Write a problem's line whole, or raise OutputError and write none of it."""
         key = f"{task}/{number}"
         with self._lock:
-            try:
-                self._file.append(key, line)
-            except OSError as error:
-                raise ReasoningEnvError(
-                    f"{self.path / SAMPLES} cannot be written ({error.strerror}), and its lines are kept",
-                    remedy="make room, and give the same command again to evaluate the other problems",
-                ) from error
+            self._file.append(key, line)
             self._add(key, line)
             return self.samples[task, number]
 
@@ -215,7 +209,7 @@ def open_folder(
     except OSError as error:
         raise ConfigError(
             f"no folder can be made in {root} ({error.strerror})",
-            setting="data_dir_to_save_evals",
+            setting=FOLDER_SETTING,
             remedy="name another folder",
         ) from error
 
@@ -223,9 +217,9 @@ def open_folder(
 def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
     """Open the newest unfinished folder of the evaluation that no process writes to; None without such a folder."""
     for path, results in _unfinished(root):
-        if any(results.get(name) != value for name, value in made_with.items()):
+        if changed_settings(results, made_with):
             continue
-        with suppress(BlockingIOError):
+        with suppress(InUseError):
             folder = EvaluationFolder(path, {**header, "started": results["started"]}, spent_s=results["seconds"])
             logger.info("continuing in %s, where %d problems are done", path, len(folder.samples))
             return folder

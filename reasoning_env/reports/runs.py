@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..dumps.format import header_path, is_dump
+from ..dumps.format import is_dump
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..runtime.text import visible
+from ..storage.keyed_file import header_path
 from ..storage.reading import describe
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
-import re
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
@@ -66,19 +63,19 @@ class LineFile:
                 yield line
 
     def append(self, *pieces: bytes | memoryview) -> None:
-        """Write whole lines, given in pieces. Raises OSError, and then leaves nothing of them.
+        """Write whole lines, given in pieces, by one write. Raises OSError, and then leaves nothing of them.
 
         If a torn line cannot be cut off after a failure, the next call cuts it off first.
         """
+        lines = b"".join(pieces)
         self.cut()
         try:
-            for piece in pieces:
-                write_all(self._file, piece)
+            write_all(self._file, lines)
         except OSError:
             with suppress(OSError):
                 self.cut()
             raise
-        self.size_bytes += sum(map(len, pieces))
+        self.size_bytes += len(lines)
 
     def cut(self) -> bool:
         """Cut off a torn line behind the whole lines; return whether there was one. Raises OSError."""
@@ -151,69 +148,6 @@ class NumberedFiles:
         raise AssertionError("numbers have no end")
 
 
-class KeyedFile:
-    """A file of JSON lines that a later run goes on with: each line begins with its `key`, and no key comes twice.
-
-    Lines come in any order. The file itself tells what is done, however the earlier run ended: `keys` are the keys of
-    its whole lines, and a torn last line is cut off. A line without a key, or that `on_line` refuses, stays and does
-    not count. All methods block; any thread may call them.
-    """
-
-    def __init__(self, file: LineFile, on_line: Callable[[str, bytes], None]) -> None:
-        self.path = file.path
-        self.keys: set[str] = set()
-        self._file = file
-        self._lock = threading.Lock()
-        unusable = 0
-        for line in file.read():
-            try:
-                key = _key_of(line)
-                if key not in self.keys:
-                    on_line(key, line)
-                    self.keys.add(key)
-            except ValueError:
-                unusable += 1
-        if unusable:
-            logger.warning("%s: %d unreadable lines are ignored, and stay in the file", file.path, unusable)
-        if file.cut():
-            logger.warning("the torn last line of %s is cut off", file.path)
-
-    @classmethod
-    def take(cls, path: Path, on_line: Callable[[str, bytes], None] = lambda key, line: None) -> KeyedFile | None:
-        """Open or make a file and lock it; None if another process holds the lock. Raises OSError.
-
-        `on_line` is called with the key and the bytes of each existing line, and raises ValueError for a line that
-        cannot be used.
-        """
-        file = LineFile.take(path)
-        return None if file is None else cls(file, on_line)
-
-    def append(self, key: str, *pieces: bytes) -> None:
-        """Write a line: a JSON object without its key, given in pieces. Raises OSError, and then leaves nothing of it.
-
-        A line with an existing key is not written.
-        """
-        with self._lock:
-            if key not in self.keys:
-                begin = f'{{"key": {json.dumps(key)}, '.encode()
-                self._file.append(begin, memoryview(pieces[0])[1:], *pieces[1:])
-                self.keys.add(key)
-
-    def close(self) -> None:
-        """Close the file. Safe to call twice."""
-        with self._lock:
-            self._file.close()
-
-
-def _key_of(line: bytes) -> str:
-    """Return the key that a line begins with; raises ValueError for a line without a key."""
-    # Reading only the key saves decoding megabytes of tokens.
-    beginning = re.match(rb'\{"key": ("(?:[^"\\]|\\.)*"), ', line)
-    if beginning is None:
-        raise ValueError("the line has no key")
-    return str(json.loads(beginning[1]))
-
-
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
     """Write a file beside its path, sync and rename it; a failure leaves the old file.
 
@@ -235,7 +169,7 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> N
         raise
 
 
-def write_all(file: FileIO, data: bytes | memoryview) -> None:
+def write_all(file: FileIO, data: bytes) -> None:
     """Write every byte. On a disk that fills up, the system writes a part, and only the next call fails."""
     rest = memoryview(data)
     while rest:

@@ -1,54 +1,41 @@
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
-import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_path, encode_line
+from reasoning_env.atropos.modes.group_file import check_path, encode_line, open_groups
 from reasoning_env.atropos.modes.sent_groups import BackgroundWriter
-from reasoning_env.dumps.format import header_path, read_group
+from reasoning_env.dumps.format import read_group
 from reasoning_env.errors import ConfigError
-from reasoning_env.storage import files as files_module
+from reasoning_env.storage.keyed_file import KeyedFile, header_path
 from tests.records import make_group, make_rollout
 
 SETTINGS = {"seed": 1, "tasks": ("gcd",)}
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Iterator[Any]:
+def groups(tmp_path: Path) -> Iterator[Any]:
     """Opens the file of some settings, and closes all of them at the end."""
-    opened = []
+    with ExitStack() as opened:
 
-    def open_file(**settings: Any) -> GroupFile:
-        file = GroupFile(tmp_path / "below" / "groups.jsonl", {**SETTINGS, **settings})
-        file.open()
-        opened.append(file)
-        return file
+        def open_file(**settings: Any) -> KeyedFile:
+            file = open_groups(tmp_path / "below" / "groups.jsonl", {**SETTINGS, **settings})
+            opened.callback(file.close)
+            return file
 
-    yield open_file
-    for file in opened:
-        file.close()
-
-
-def append(file: GroupFile, *positions: int) -> None:
-    for position in positions:
-        file.append(position, json.dumps({"index": position}).encode() + b"\n")
+        yield open_file
 
 
 def read(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
-def indices(file: GroupFile) -> list[int]:
-    return [group["index"] for group in read(file.path)]
 
 
 def test_line_joins_group_with_dump() -> None:
@@ -72,76 +59,29 @@ def test_unknown_token_count_is_none() -> None:
     assert read_group(line).rollouts[0].tokens is None
 
 
-def test_resume_after_torn_line(files: Any) -> None:
-    first = files()
-    append(first, 0, 7, 4)
-    first.close()
-    with first.path.open("ab") as file:
-        file.write(b'{"key": "9", "ind')
-    second = files()
-    assert (second.lines, second.positions) == (3, {0, 4, 7})
-    append(second, 9)
-    assert indices(second) == [0, 7, 4, 9]
-
-
-def test_open_reads_lines(files: Any) -> None:
-    first = files()
-    append(first, 3, 1)
-    first.close()
-    seen: list[bytes] = []
-    again = GroupFile(first.path, SETTINGS)
-    again.open(seen.append)
-    again.close()
-    assert [json.loads(line) for line in seen] == [{"key": "3", "index": 3}, {"key": "1", "index": 1}]
-
-
-def test_removed_file_begins_again(files: Any) -> None:
-    first = files()
-    append(first, 0, 1)
-    first.close()
-    first.path.unlink()
-    assert files().lines == 0
-
-
-def test_other_settings_get_other_file(files: Any, caplog: pytest.LogCaptureFixture) -> None:
-    first = files()
-    append(first, 0)
-    other = files(seed=2)
+def test_other_settings_get_other_file(groups: Any, caplog: pytest.LogCaptureFixture) -> None:
+    first = groups()
+    first.append_row("0", {"index": 0})
+    other = groups(seed=2)
     assert other.path.name == "groups_1.jsonl"
     assert "(seed)" in caplog.text
-    append(other, 0)
-    other.path.with_name("groups_1.jsonl.header").unlink()
-    assert files(seed=3).path.name == "groups_2.jsonl"
-    assert indices(first) == [0]
+    other.append_row("0", {"index": 0})
+    assert groups(seed=3).path.name == "groups_2.jsonl"
 
 
-def test_header_is_private(files: Any) -> None:
-    file = files()
-    append(file, 0)
-    assert stat.S_IMODE(file.path.with_name("groups.jsonl.header").stat().st_mode) == 0o600
+def test_groups_go_on(groups: Any) -> None:
+    first = groups()
+    first.append_row("7", {"index": 7})
+    first.close()
+    assert groups().keys == {"7"}
 
 
-def test_second_process_is_refused(files: Any) -> None:
-    append(files(), 0)
-    with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
-        files()
-
-
-def test_full_disk_leaves_whole_lines(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = files()
-    append(file, 0, 1)
-
-    def fill(target: Any, data: bytes) -> None:
-        target.write(data[:3])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files_module, "write_all", fill)
-        with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.*\b2\b"):
-            append(file, 2)
-    assert indices(file) == [0, 1]
-    append(file, 2)
-    assert indices(file) == [0, 1, 2]
+def test_line_without_a_position_does_not_count(groups: Any) -> None:
+    first = groups()
+    for key in ("x", "5"):
+        first.append_row(key, {"index": 5})
+    first.close()
+    assert groups().keys == {"5"}
 
 
 @pytest.mark.parametrize("path", [None, "", ".", "file/x.jsonl"])
@@ -151,7 +91,7 @@ def test_invalid_path_names_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
         check_path(path)
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups"):
-        GroupFile(Path("file/x.jsonl"), {}).open()  # what only the system knows of a place
+        open_groups(Path("file/x.jsonl"), {})  # what only the system knows of a place
     assert check_path("a/b/c.jsonl") == Path("a/b/c.jsonl")
     assert os.listdir(tmp_path) == ["file"]
 

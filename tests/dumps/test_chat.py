@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps.chat import chat_path, write_chat
-from reasoning_env.dumps.format import encode_group, header_path
+from reasoning_env.dumps.format import encode_group
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Reason
+from reasoning_env.storage.keyed_file import header_path
 from tests.records import make_group, make_rollout
 
 FORMAT_FAULT = make_rollout(0.0, Reason.NO_ANSWER)

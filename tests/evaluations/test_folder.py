@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.dumps import DumpedGroup, stream_groups
-from reasoning_env.errors import ConfigError, ReasoningEnvError
-from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvaluationFolder, open_folder
+from reasoning_env.dumps import DumpedGroup
+from reasoning_env.errors import ConfigError
+from reasoning_env.evaluations.folder import RESULTS, EvaluationFolder, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
-from reasoning_env.storage.files import KeyedFile
 from tests.records import make_group, make_rollout
 
 MADE_WITH: dict[str, Any] = {
@@ -72,17 +69,6 @@ def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
     assert (again.path, again.spent_s, list(again.samples)) == (folder.path, 7.0, [("gcd", 0)])
 
 
-def test_torn_line_is_cut_off(begin: Begin, tmp_path: Path) -> None:
-    folder = begin(tmp_path)
-    append(folder, 0)
-    folder.close()
-    with (folder.path / SAMPLES).open("ab") as torn:
-        torn.write(line(1)[:-9])
-    again = begin(tmp_path)
-    append(again, 2)
-    assert [group.index for group in stream_groups(again.path / SAMPLES)] == [0, 2]
-
-
 def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
@@ -120,9 +106,3 @@ def test_unwritable_root_names_its_setting(begin: Begin, tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         begin(tmp_path / "file" / "evals")
-
-
-def test_full_disk(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeyedFile, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(ReasoningEnvError, match="No space left"):
-        append(begin(tmp_path), 1)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
 from reasoning_env.problems.sampling import TaskSampler
+from reasoning_env.storage.keyed_file import KeyedFile, OutputError
 from reasoning_gym_testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 
@@ -167,16 +167,16 @@ async def test_failed_groups_are_replaced(process: Process, monkeypatch: pytest.
 async def test_resume_after_full_disk(
     process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, one_by_one = GroupFile.append, threading.Lock()
+    append, one_by_one = KeyedFile.append, threading.Lock()
 
-    def fill(file: GroupFile, position: int, *pieces: bytes) -> None:
+    def fill(file: KeyedFile, key: str, *pieces: bytes) -> None:
         with one_by_one:  # threads append at the same time
-            if file.lines >= 5:
+            if len(file.keys) >= 5:
                 raise OutputError("full")
-            append(file, position, *pieces)
+            append(file, key, *pieces)
 
     with monkeypatch.context() as patch:
-        patch.setattr(GroupFile, "append", fill)
+        patch.setattr(KeyedFile, "append", fill)
         with pytest.raises(OutputError, match="full"):
             await process()
     assert len(groups(path)) <= 5

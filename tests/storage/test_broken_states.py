@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.modes.group_file import GroupFile
-from reasoning_env.dumps.format import header_path
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
@@ -143,37 +141,11 @@ def test_evaluation_with_broken_lines(tmp_path: Path, caplog: pytest.LogCaptureF
     assert (path / SAMPLES).read_bytes().count(b'"index": 1') == 1
 
 
-@pytest.mark.parametrize("name", [RESULTS, SAMPLES])
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_evaluation_with_other_files(tmp_path: Path, name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_without_results(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = begin_evaluation(tmp_path)
     monkeypatch.chdir(path)
-    (path / name).unlink()
-    NO_FILES[kind](path / name)
-    with no_hang(), suppress(ConfigError):
+    (path / RESULTS).unlink()
+    NO_FILES[kind](path / RESULTS)
+    with no_hang():
         open_folder(tmp_path, MADE_WITH, problems=3, remarks=[], resume=True).close()  # type: ignore[arg-type]
-
-
-def test_groups_with_broken_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "groups.jsonl"
-    header_path(path).write_text(json.dumps({"made_with": {"seed": 1}}))
-    path.write_bytes(b'{"key": "\\q", "a": 1}\n{"key": "x", "a": 1}\n{"key": "5", "a": 1}\n{}\n')
-    with caplog.at_level(logging.WARNING):
-        file = GroupFile(path, {"seed": 1})
-        file.open()
-    assert file.positions == {5}
-    assert "3 unreadable lines" in caplog.text
-    file.close()
-
-
-@pytest.mark.parametrize("kind", NO_FILES)
-@pytest.mark.parametrize("name", ["groups.jsonl", "groups.jsonl.header"])
-def test_groups_in_other_files(tmp_path: Path, kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "groups.jsonl").write_text('{"key": "1", "a": 1}\n')
-    (tmp_path / name).unlink(missing_ok=True)
-    NO_FILES[kind](tmp_path / name)
-    file = GroupFile(tmp_path / "groups.jsonl", {"seed": 1})
-    with no_hang(), suppress(ConfigError):
-        file.open()
-    file.close()

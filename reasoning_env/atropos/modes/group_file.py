@@ -1,36 +1,28 @@
 """The file that `process` writes groups to: one line a group, in the order in which groups are scored.
 
-A line holds Atropos' own fields and the fields of a dump line; its key is the position of the problem. The header, a
-file beside, holds the settings that decide the content.
+A line holds Atropos' own fields and the fields of a dump line; its key is the position of the problem.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...data.tables import JSON_LINES, PARQUET, check_name
-from ...dumps.format import encode_group, header_path
-from ...errors import ConfigError, ReasoningEnvError
+from ...dumps.format import encode_group
+from ...errors import ConfigError
 from ...records import Group
-from ...storage.files import KeyedFile, replace_file
 from ...storage.folders import check_writable
-from ...storage.reading import read_json
+from ...storage.keyed_file import KeyedFile, OtherSettingsError, changed_settings, header_path, read_made_with
 from ..wire import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 
 logger = logging.getLogger(__name__)
-
-
-class OutputError(ReasoningEnvError):
-    """The disk takes no more groups. Written groups stay, and the same command resumes later."""
 
 
 def check_path(name: str | None) -> Path:
@@ -63,91 +55,38 @@ def count_lines(path: Path) -> int:
     return 0
 
 
-class GroupFile:
-    """A file of groups made with the settings `made_with`; only this process writes to the file.
+def open_groups(
+    path: Path, made_with: Mapping[str, object], on_line: Callable[[bytes], object] = lambda line: None
+) -> KeyedFile:
+    """Open or make a file of groups of some settings; its keys are the positions of the groups' problems.
 
-    If `path` holds groups of other settings, the name gets the first number without such groups. `open` makes the file.
-    All methods block; any thread may call them.
+    If `path` holds groups of other settings, the name gets the first number without such groups. `on_line` is called
+    with each line of the file, and may raise ValueError. Raises ConfigError if the file cannot be opened.
     """
 
-    def __init__(self, path: Path, made_with: Mapping[str, Any]) -> None:
-        self.path = path
-        self._made_with = json.loads(json.dumps(made_with))
-        self._file: KeyedFile | None = None
+    def use(key: str, line: bytes) -> None:
+        int(key)
+        on_line(line)
 
-    @property
-    def lines(self) -> int:
-        """Number of groups in the file."""
-        return 0 if self._file is None else len(self._file.keys)
-
-    @property
-    def positions(self) -> frozenset[int]:
-        """Positions of the problems with a group in the file."""
-        return frozenset() if self._file is None else frozenset(map(int, self._file.keys))
-
-    def open(self, on_line: Callable[[bytes], None] = lambda line: None) -> None:
-        """Open or make the file; `on_line` is called with each line of the file, and may raise ValueError.
-
-        Raises ConfigError if that fails, or if another process writes to the file.
-        """
-        configured = self.path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path.parent} cannot be made ({error.strerror})", setting=SETTING) from error
+    for candidate in numbered_paths(path):
         try:
-            configured.parent.mkdir(parents=True, exist_ok=True)
-            self.path = next(path for path in numbered_paths(configured) if self._is_free(path))
-            self._file = KeyedFile.take(self.path, partial(_use_line, on_line))
-            if self._file is None:
-                raise ConfigError(
-                    f"another process writes to {self.path}", setting=SETTING, remedy="name another file, or wait"
-                )
-            if not self._file.keys:
-                header = json.dumps({"made_with": self._made_with}).encode()
-                replace_file(header_path(self.path), [header])
-        except OSError as error:
-            raise ConfigError(f"{self.path} cannot be made ({error.strerror})", setting=SETTING) from error
-        if self.path != configured:
-            others = _read_header(configured)
-            names = sorted(self._made_with.keys() | others.keys())
-            changed = ", ".join(name for name in names if self._made_with.get(name) != others.get(name))
-            logger.warning("%s holds groups of other settings (%s); new ones go to %s", configured, changed, self.path)
-
-    def is_of_these_settings(self) -> bool:
-        """Tell whether `path` holds groups of these settings."""
-        return bool(_read_header(self.path) == self._made_with)
-
-    def append(self, position: int, *pieces: bytes) -> None:
-        """Write the group of a problem, a line in pieces; raises OutputError, and then no part of the line is left."""
-        assert self._file is not None, "call open() first"
-        try:
-            self._file.append(str(position), *pieces)
-        except OSError as error:
-            raise OutputError(
-                f"{self.path} cannot be written ({error.strerror}); its {self.lines} groups are intact",
-                remedy="free disk space, then run the same command again",
-            ) from error
-
-    def close(self) -> None:
-        """Safe to call twice."""
-        if self._file is not None:
-            self._file.close()
-
-    def _is_free(self, path: Path) -> bool:
-        """Tell whether the file at the path is missing, empty or of these settings."""
-        return not path.exists() or not path.stat().st_size or _read_header(path) == self._made_with
+            file = KeyedFile(candidate, made_with, setting=SETTING, on_line=use)
+        except OtherSettingsError as error:
+            logger.warning("%s", error.problem)
+        else:
+            if candidate != path:
+                logger.warning("new groups go to %s", candidate)
+            return file
+    raise AssertionError("numbers have no end")
 
 
-def _use_line(on_line: Callable[[bytes], None], key: str, line: bytes) -> None:
-    """Call `on_line` for a line of a position; raises ValueError for another line."""
-    int(key)
-    on_line(line)
-
-
-def _read_header(path: Path) -> dict[str, Any]:
-    """Return the settings of a file from its header; empty without a header."""
-    with suppress(OSError, ValueError):
-        header = read_json(header_path(path))
-        if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
-            return dict(header["made_with"])
-    return {}
+def holds_groups_of(path: Path, made_with: Mapping[str, object]) -> bool:
+    """Tell whether the groups of a file were made with these settings."""
+    return not changed_settings(read_made_with(path), made_with)
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:

@@ -12,8 +12,9 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
@@ -25,15 +26,18 @@ from ...runtime.concurrency import cancel_all
 from ...runtime.text import counted
 from ...runtime.turns import in_background
 from ...session import ScoredGroup, Session
+from ...storage.keyed_file import KeyedFile
 from ..config import ReasoningGymEnvConfig, made_with
 from ..environment import Environment, RolloutItem
 from ..panel import RunProgress
 from ..run import Run
-from .group_file import GroupFile, check_path, count_lines, encode_line
+from .group_file import check_path, count_lines, encode_line, holds_groups_of, open_groups
 from .mode import Mode
 from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 
 class Process(Mode):
@@ -43,7 +47,7 @@ class Process(Mode):
     shows_panel = True
 
     def __init__(self) -> None:
-        self._file: GroupFile | None = None
+        self._file: KeyedFile | None = None
         self._total = 0
         """Groups that the file is to hold."""
         self._scored: dict[int, Group] = {}
@@ -68,11 +72,11 @@ class Process(Mode):
         if not 1 <= config.total_steps <= await asyncio.to_thread(count_lines, _lines_path(path)):
             return False
         async with Session(config, checkout=checkout) as session:
-            file = _group_file(path, config, models, session)
-        if not await asyncio.to_thread(file.is_of_these_settings):
+            decided_by = _made_with(config, models, session)
+        if not await asyncio.to_thread(holds_groups_of, _lines_path(path), decided_by):
             return False
-        await asyncio.to_thread(file.open)
-        if file.lines < config.total_steps:
+        file = await asyncio.to_thread(open_groups, _lines_path(path), decided_by)
+        if len(file.keys) < config.total_steps:
             file.close()
             return False
         if path.suffix == PARQUET:
@@ -93,23 +97,25 @@ class Process(Mode):
     def run_progress(self) -> RunProgress | None:
         if self._file is None:
             return None
-        return RunProgress(self._file.lines, self._total, f"{self._file.lines:,} of {self._total:,} groups")
+        written = len(self._file.keys)
+        return RunProgress(written, self._total, f"{written:,} of {self._total:,} groups")
 
     @property
     def groups_path(self) -> Path | None:
-        return self._file.path if self._file is not None and self._file.lines else None
+        return self._file.path if self._file is not None and self._file.keys else None
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print the table of the tasks and where the groups are."""
         super().print_summary(metrics)
         file = self._file
-        if file is None or not file.lines:
+        if file is None or not file.keys:
             return
+        written = len(file.keys)
         of_this_run = metrics.total.groups
         if of_this_run:
-            print("\nThe table covers this run only.\n" if file.lines > of_this_run else "")
-        print(f"{file.path} holds {counted(file.lines, 'group')}; the command `report {file.path}` shows them")
-        if not of_this_run and file.lines >= self._total:
+            print("\nThe table covers this run only.\n" if written > of_this_run else "")
+        print(f"{file.path} holds {counted(written, 'group')}; the command `report {file.path}` shows them")
+        if not of_this_run and written >= self._total:
             print(f"Nothing was left to do: env.total_steps is {self._total}, and more groups need a higher number.")
 
     def close(self) -> None:
@@ -135,33 +141,36 @@ class Process(Mode):
         await env.setup()
         await env.setup_wandb()
         models = [str(client.config.model_name) for client in run.inference.clients]
-        file = self._file = _group_file(path, config, models, run.session)
-        scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
-        if file.lines:
-            missing = max(0, self._total - file.lines)
+        scored: list[ScoredGroup] = []
+        learns = config.complexity_mode == "curriculum" or config.task_sampling == "adaptive"
+        on_line = partial(_add_scores, scored) if learns else _ignore
+        decided_by = _made_with(config, models, run.session)
+        file = self._file = await _in_thread(open_groups, _lines_path(path), decided_by, on_line)
+        if file.keys:
+            missing = max(0, self._total - len(file.keys))
             rest = f"{missing:,} are missing" if missing else "nothing is left to do"
-            logger.info("%s holds %s already; %s", file.path, counted(file.lines, "group"), rest)
-        run.session.begin(done=file.positions, learn_from=scored)
+            logger.info("%s holds %s already; %s", file.path, counted(len(file.keys), "group"), rest)
+        run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
         try:
             await self._write_groups(env, run, file)
         finally:
-            if path.suffix == PARQUET and file.lines:
+            if path.suffix == PARQUET and file.keys:
                 await in_background(write_groups, file.path, file.path.with_suffix(PARQUET))
 
-    async def _write_groups(self, env: Environment, run: Run, file: GroupFile) -> None:
+    async def _write_groups(self, env: Environment, run: Run, file: KeyedFile) -> None:
         """Begin groups until the file has all groups; at its end, with or without an error, no group is under way."""
         under_way: set[asyncio.Task[None]] = set()
         logged_at = 0.0
         try:
-            while file.lines < self._total:
-                while len(under_way) < env.max_num_workers and file.lines + len(under_way) < self._total:
+            while len(file.keys) < self._total:
+                while len(under_way) < env.max_num_workers and len(file.keys) + len(under_way) < self._total:
                     item = await env.get_next_item()
                     under_way.add(asyncio.create_task(self._write_group(env, file, item)))
                 ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 errors = [error for group in ended if (error := group.exception()) is not None]
                 if errors:
                     raise errors[0]
-                env.curr_step = file.lines
+                env.curr_step = len(file.keys)
                 if time.monotonic() - logged_at >= 2.0:
                     logged_at = time.monotonic()
                     await env.wandb_log()
@@ -171,7 +180,7 @@ class Process(Mode):
         finally:
             await cancel_all(under_way)
 
-    async def _write_group(self, env: Environment, file: GroupFile, item: RolloutItem) -> None:
+    async def _write_group(self, env: Environment, file: KeyedFile, item: RolloutItem) -> None:
         """Sample a group and write it; a dropped group is counted and logged, and not written."""
         position = item.problem.spec.index
         packed, _ = await env.collect_trajectories(item)
@@ -185,14 +194,14 @@ class Process(Mode):
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         pieces = await in_background(encode_line, packed, group)
-        await _in_thread(file.append, position, *pieces)
+        await _in_thread(file.append, str(position), *pieces)
 
 
-def _group_file(path: Path, config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> GroupFile:
-    """Return the file of the settings, which is not open yet."""
+def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> dict[str, Any]:
+    """Return what decides the groups."""
     library = session.library
     versions = {"models": sorted(set(models)), "reasoning_gym": library.version, **library.modules}
-    return GroupFile(_lines_path(path), {**made_with(config, session.plan), **versions})
+    return {**made_with(config, session.plan), **versions}
 
 
 def _lines_path(path: Path) -> Path:
@@ -200,25 +209,23 @@ def _lines_path(path: Path) -> Path:
     return path.with_suffix(JSON_LINES) if path.suffix == PARQUET else path
 
 
-async def _open(file: GroupFile, *, learns: bool) -> list[ScoredGroup]:
-    """Open the file; with `learns`, return the scores of its groups."""
-    scored: list[ScoredGroup] = []
-
-    def read(line: bytes) -> None:
-        with suppress(ValueError):  # a line that a user has edited
-            group = read_group(line)
-            scores = [rollout.judged_score for rollout in group.rollouts]
-            scored.append(ScoredGroup(group.item_id, group.level, scores))
-
-    await (_in_thread(file.open, read) if learns else _in_thread(file.open))
-    return scored
+def _ignore(line: bytes) -> None:
+    """Read nothing of a line."""
 
 
-async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:
+def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:
+    """Add the scores of a line's group, unless a user has edited the line."""
+    with suppress(ValueError):
+        group = read_group(line)
+        scores = [rollout.judged_score for rollout in group.rollouts]
+        scored.append(ScoredGroup(group.item_id, group.level, scores))
+
+
+async def _in_thread(work: Callable[..., R], *arguments: Any) -> R:
     """Run `work` in a thread to its end, even if the caller is cancelled: the file must not be closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
-        await asyncio.shield(working)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
         await asyncio.wait([working])
         raise

@@ -1,0 +1,231 @@
+"""The store of everything that resumes: what is asked of it here holds for all that use it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.storage import files
+from reasoning_env.storage.keyed_file import (
+    InUseError,
+    KeyedFile,
+    OtherSettingsError,
+    OutputError,
+    changed_settings,
+    header_path,
+)
+from tests.broken_files import NO_FILES, no_hang
+from tests.e2e.processes import REPOSITORY
+
+MADE_WITH = {"seed": 1, "tasks": ("gcd",)}
+
+Open = Callable[..., KeyedFile]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rows"
+
+
+@pytest.fixture
+def reopen(path: Path) -> Iterator[Open]:
+    """Opens the file again and again; the earlier object is closed first."""
+    with ExitStack() as stack:
+
+        def reopen(made_with: Any = MADE_WITH, **how: Any) -> KeyedFile:
+            stack.close()
+            file = KeyedFile(path, made_with, setting="--out", **how)
+            stack.callback(file.close)
+            return file
+
+        yield reopen
+
+
+def fill(target: FileIO, data: bytes) -> None:
+    """Write as a disk that gets full."""
+    target.write(data[:3])
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_line_begins_with_its_key(reopen: Open, path: Path) -> None:
+    reopen().append('gcd/"1"', b'{"a": 1', b"}\n")
+    assert path.read_bytes() == b'{"key": "gcd/\\"1\\"", "a": 1}\n'
+
+
+def test_rows_in_the_order_of_keys(reopen: Open) -> None:
+    for number in (1, 2, 0):
+        reopen().append_row(str(number), {"a": "é" * number})
+    assert list(reopen().rows(["0", "1", "2"])) == [{"key": str(n), "a": "é" * n} for n in range(3)]
+
+
+def test_row_is_written_once(reopen: Open, path: Path) -> None:
+    for _ in range(2):
+        reopen().append_row("1", {"a": 1})
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_threads_write_whole_lines(reopen: Open) -> None:
+    file = reopen()
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(200):
+            threads.submit(file.append_row, str(number), {"a": "x" * 5_000})
+    assert reopen().keys == set(map(str, range(200)))
+
+
+# ---------------------------------------------------------------------------- after an end in the middle
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from reasoning_env.storage.keyed_file import KeyedFile
+
+file = KeyedFile(Path(sys.argv[1]), {"seed": 1}, setting="--out")
+for number in range(1_000):
+    if number == 500:
+        os.kill(os.getpid(), signal.SIGKILL)
+    file.append_row(str(number), {"text": "x" * 1_000})
+"""
+
+
+def test_kill_loses_no_row(reopen: Open, path: Path) -> None:
+    call = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=REPOSITORY, check=False)
+    assert call.returncode == -signal.SIGKILL
+    assert reopen({"seed": 1}).keys == set(map(str, range(500)))
+
+
+@pytest.mark.parametrize("torn", [b'{"key": "9", "a', b'{"key": "9", "a": 1}', b"\0\0\n"])
+def test_torn_line_is_cut_off_and_told(reopen: Open, path: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    reopen().append_row("1", {"a": 1})
+    with path.open("ab") as other:
+        other.write(torn)
+    file = reopen()
+    assert f"the torn last line of {path} is cut off" in caplog.text
+    file.append_row("2", {"a": 2})
+    assert list(reopen().rows("12")) == [{"key": "1", "a": 1}, {"key": "2", "a": 2}]
+
+
+def test_lines_of_others_stay(reopen: Open, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    reopen().append_row("1", {"a": 1})
+    lines = b'nonsense\n{"a": 1}\n{"key": "\\q", "a": 1}\n'
+    with path.open("ab") as other:
+        other.write(lines)
+    assert reopen().keys == {"1"}
+    assert "3 unreadable lines are ignored" in caplog.text
+    assert lines in path.read_bytes()
+
+
+def test_refused_line_does_not_count(reopen: Open) -> None:
+    reopen().append_row("x", {"a": 1})
+    assert not reopen(on_line=lambda key, line: int(key)).keys
+
+
+def test_lines_are_read_again(reopen: Open) -> None:
+    reopen().append_row("1", {"a": 1})
+    seen: list[Any] = []
+    reopen(on_line=lambda key, line: seen.append((key, json.loads(line))))
+    assert seen == [("1", {"key": "1", "a": 1})]
+
+
+# ---------------------------------------------------------------------------- a full disk
+
+
+def test_full_disk_leaves_whole_lines(reopen: Open, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = reopen()
+    file.append_row("1", {"a": 1})
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_all", fill)
+        with pytest.raises(OutputError, match=r"rows cannot be written \(No space left .*its 1 lines are intact; make"):
+            file.append_row("2", {"a": 2})
+    assert path.read_bytes() == before
+
+
+def test_room_again(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = reopen()
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_all", fill)
+        with suppress(OutputError):
+            file.append_row("1", {"a": 1})
+    file.append_row("1", {"a": 1})
+    assert list(reopen().rows("1")) == [{"key": "1", "a": 1}]
+
+
+# ---------------------------------------------------------------------------- whose rows they are
+
+
+def test_one_process_at_a_time(reopen: Open, path: Path) -> None:
+    reopen()
+    with pytest.raises(InUseError, match="--out: another process writes to "):
+        KeyedFile(path, MADE_WITH, setting="--out")
+
+
+def test_other_settings_are_named(reopen: Open) -> None:
+    reopen().append_row("1", {"a": 1})
+    with pytest.raises(OtherSettingsError, match=r"rows was made with other settings \(count, seed\)"):
+        reopen({**MADE_WITH, "seed": 2, "count": 3})
+
+
+def test_rows_without_a_header_are_of_others(reopen: Open, path: Path) -> None:
+    reopen().append_row("1", {"a": 1})
+    header_path(path).unlink()
+    with pytest.raises(OtherSettingsError):
+        reopen()
+
+
+def test_file_without_rows_blocks_no_other_settings(reopen: Open) -> None:
+    for seed in (1, 2):
+        file = reopen({"seed": seed})
+    file.append_row("1", {"a": 1})
+    with pytest.raises(OtherSettingsError):
+        reopen({"seed": 1})
+
+
+def test_no_settings_make_no_header(reopen: Open, path: Path) -> None:
+    reopen(None).append_row("1", {"a": 1})
+    assert not header_path(path).exists()
+    assert reopen(None).keys == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "changed"),
+    [({"a": [1], "b": None}, []), ({"a": [1], "b": None, "old": 1}, []), ({"a": [2]}, ["a", "b"]), ({}, ["a", "b"])],
+)
+def test_changed_settings(before: dict[str, Any], changed: list[str]) -> None:
+    assert changed_settings(before, {"a": (1,), "b": None}) == changed
+
+
+def test_header_is_private(reopen: Open, path: Path) -> None:
+    reopen()
+    assert stat.S_IMODE(header_path(path).stat().st_mode) == 0o600
+
+
+def test_removed_rows(reopen: Open, tmp_path: Path) -> None:
+    reopen().remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+@pytest.mark.parametrize("name", ["rows", "rows.header"])
+def test_something_in_the_way(
+    tmp_path: Path, path: Path, kind: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path.write_text('{"key": "1", "a": 1}\n')
+    (tmp_path / name).unlink(missing_ok=True)
+    NO_FILES[kind](tmp_path / name)
+    with no_hang(), suppress(ConfigError):
+        KeyedFile(path, MADE_WITH, setting="--out").close()
