@@ -36,7 +36,7 @@ from ..records import Problem
 from ..results import EvaluationResult
 from ..runtime.terminal import print_json
 from ..session import Session, check_selection
-from ..settings import ReasoningSettings, default_text, range_text
+from ..settings import ReasoningSettings, default_text, meaning, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
 from .environment import CommandEnvironment, EnvironmentClass
@@ -306,8 +306,12 @@ def settings_schema(env_cls: EnvironmentClass) -> dict[str, Any]:
         schema = config_cls.model_json_schema()
         definitions |= schema.get("$defs", {})
         properties = schema["properties"]
-        for name in properties:  # pydantic leaves out defaults that a factory makes
-            properties[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
+        for name, entry in properties.items():
+            field = config_cls.model_fields[name]
+            # pydantic leaves out defaults that a factory makes
+            entry.setdefault("default", field.get_default(call_default_factory=True))
+            if field.description:
+                entry["description"] = meaning(field)
         for name, limits in ranges.items():
             if name in properties:
                 words = properties[name].get("description", "").removesuffix(".")
@@ -328,7 +332,7 @@ def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[
             name,
             default_text(field),
             ranges[name].words if name in ranges else range_text(field),
-            field.description or "",
+            meaning(field),
         )
         for name, field in fields.items()
     ]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -19,7 +19,7 @@ from ..problems.plan import TaskPlan, describe_run
 from ..problems.seeds import INSTANCES
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
-from ..settings import ReasoningSettings, TemplateOptions, fingerprint
+from ..settings import Decides, ReasoningSettings, TemplateOptions, fingerprint
 
 
 @dataclass(frozen=True)
@@ -100,107 +100,59 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
 
     with_word_none = frozenset({"reasoning_effort"})
 
-    wandb_name: str | None = Field(
-        default=ENV_NAME, description="Name of the run at wandb, and of this environment at run-api."
-    )
-    ensure_scores_are_not_same: bool = Field(
-        default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
-    )
+    wandb_name: str | None = ENV_NAME
+    """Name of the run at wandb, and of this environment at run-api."""
+    ensure_scores_are_not_same: bool = True
+    """Do not send groups whose scores are all equal; off for a `group_size` of 1."""
 
-    chat_template: str | None = Field(
-        default=None,
-        description="Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models.",
-        json_schema_extra={"decides": ["answers"]},
-    )
-    chat_template_kwargs: TemplateOptions = Field(
-        default_factory=dict,
-        description="Options of the chat template: `{enable_thinking: false}`; chat servers get them too.",
-        json_schema_extra={"decides": ["answers"]},
-    )
-    stop_after_answer: bool | None = Field(
-        default=None,
-        description="End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no.",
-        json_schema_extra={"decides": ["answers"]},
-    )
-    temperature: float = Field(
-        default=1.0,
-        ge=0.0,
-        le=2.0,
-        description="Sampling temperature in training.",
-        json_schema_extra={"decides": ["answers"]},
-    )
-    top_p: float = Field(
-        default=1.0,
-        gt=0.0,
-        le=1.0,
-        description="Nucleus sampling threshold in training.",
-        json_schema_extra={"decides": ["answers"]},
-    )
-    mask_too_long_completions: bool = Field(
-        default=True,
-        description="Give rollouts that ran out of tokens the override `set_advantage_to_zero`.",
-        json_schema_extra={"decides": ["answers"]},
-    )
+    chat_template: Annotated[str | None, Decides("answers")] = None
+    """Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models."""
+    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers")] = Field(default_factory=dict)
+    """Options of the chat template: `{enable_thinking: false}`; chat servers get them too."""
+    stop_after_answer: Annotated[bool | None, Decides("answers")] = None
+    """End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no."""
+    temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
+    """Sampling temperature in training."""
+    top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("answers")] = 1.0
+    """Nucleus sampling threshold in training."""
+    mask_too_long_completions: Annotated[bool, Decides("answers")] = True
+    """Give rollouts that ran out of tokens the override `set_advantage_to_zero`."""
 
-    dump_rollouts: bool = Field(
-        default=False, description="Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."
-    )
-    dump_failed_rollouts: bool = Field(
-        default=False, description="Write groups whose scores are all 0 to `data_dumps_dir`."
-    )
-    rollout_save_score_threshold: float = Field(
-        default=0.7, ge=0.0, le=1.0, description="`dump_rollouts` writes groups with a score above this threshold."
-    )
-    data_dumps_dir: str | None = Field(
-        default=None,
-        description="Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the "
-        "module is installed.",
-    )
+    dump_rollouts: bool = False
+    """Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."""
+    dump_failed_rollouts: bool = False
+    """Write groups whose scores are all 0 to `data_dumps_dir`."""
+    rollout_save_score_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
+    """`dump_rollouts` writes groups with a score above this threshold."""
+    data_dumps_dir: str | None = None
+    """Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the module is
+    installed."""
 
-    calm_garbage_collector: bool = Field(
-        default=False,
-        description="For importers: `setup` exempts existing objects from garbage collection (`gc.freeze`) and makes "
-        "collections rarer. Otherwise a full collection blocks the event loop for 130 ms, about once in 2,500 groups. "
-        "Commands always do this.",
-    )
+    calm_garbage_collector: bool = False
+    """For importers: `setup` exempts existing objects from garbage collection (`gc.freeze`) and makes collections
+    rarer. Otherwise a full collection blocks the event loop for 130 ms, about once in 2,500 groups. Commands always do
+    this."""
 
-    startup_timeout_s: float | None = Field(
-        default=None,
-        gt=0.0,
-        le=86_400.0,
-        description="Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no "
-        "limit in `serve`, 30 elsewhere.",
-    )
-    shutdown_grace_s: float = Field(
-        default=10.0,
-        ge=0.0,
-        le=3600.0,
-        description="Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped.",
-    )
-    instance: int = Field(
-        default=0,
-        ge=0,
-        lt=INSTANCES,
-        description="Number of this environment among those of one trainer. It names the folder of checkpoints and "
-        "picks the stream of problems; without a `checkpoint_dir`, run-api's number picks the stream.",
-    )
-    resume_with_changes: bool = Field(
-        default=False,
-        description="Resume a checkpoint that was made with another seed, other tasks or other settings that decide "
-        "the problems, instead of refusing it.",
-    )
-    progress_interval_s: float = Field(
-        default=30.0, gt=0.0, le=86_400.0, description="Seconds between progress lines in the log."
-    )
-    panel_sort: PanelSort = Field(
-        default="score",
-        description="Order of the tasks in the panel of `serve` and `process`: the lowest first, the largest `change` "
-        "first, or by name (`task`).",
-    )
-    debug_logging: bool = Field(default=False, description="Log each item at debug level.")
-    suppress_base_env_logs: bool = Field(
-        default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
-    )
+    startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
+    """Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no limit in `serve`, 30
+    elsewhere."""
+    shutdown_grace_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 10.0
+    """Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped."""
+    instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
+    """Number of this environment among those of one trainer. It names the folder of checkpoints and picks the stream of
+    problems; without a `checkpoint_dir`, run-api's number picks the stream."""
+    resume_with_changes: bool = False
+    """Resume a checkpoint that was made with another seed, other tasks or other settings that decide the problems,
+    instead of refusing it."""
+    progress_interval_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 30.0
+    """Seconds between progress lines in the log."""
+    panel_sort: PanelSort = "score"
+    """Order of the tasks in the panel of `serve` and `process`: the lowest first, the largest `change` first, or by
+    name (`task`)."""
+    debug_logging: bool = False
+    """Log each item at debug level."""
+    suppress_base_env_logs: bool = True
+    """Keep Atropos' own loggers at warning, so that this environment's lines can be read."""
 
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:

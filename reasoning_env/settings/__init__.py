@@ -4,19 +4,21 @@ from .core import (
     NATIVE_SYSTEM_PROMPT,
     SYSTEM_PROMPT,
     Decided,
+    Decides,
     ReasoningSettings,
     TemplateOptions,
     decides,
     fingerprint,
     read_settings,
 )
-from .given import check_whole_number, default_text, make_settings, range_text
+from .given import check_whole_number, default_text, make_settings, meaning, range_text
 from .yaml_text import DuplicateKeyError, load_yaml, parse_mapping
 
 __all__ = [
     "NATIVE_SYSTEM_PROMPT",
     "SYSTEM_PROMPT",
     "Decided",
+    "Decides",
     "DuplicateKeyError",
     "ReasoningSettings",
     "TemplateOptions",
@@ -26,6 +28,7 @@ __all__ = [
     "fingerprint",
     "load_yaml",
     "make_settings",
+    "meaning",
     "parse_mapping",
     "range_text",
     "read_settings",

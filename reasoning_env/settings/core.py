@@ -1,8 +1,7 @@
 """Every setting of the core, with default, description and range. The adapter's settings are in `atropos/config.py`.
 
-A value may be a text, as on the command line: each field parses the text that its description shows.
-
-A field also names what it `decides`:
+A field's description is the text below it. A value may be a text, as on the command line: each field parses the text
+that its description shows. `Decides` names what a field decides:
 
 - `problems`: the problems that are drawn, the evaluation set included, since training leaves its questions out
 - `answers`: what completions look like and earn
@@ -60,6 +59,21 @@ def _split_names(value: object) -> object:
     return names
 
 
+Decided = Literal["problems", "answers", "evaluation"]
+
+
+class Decides:
+    """Marks a setting that decides parts of a run."""
+
+    def __init__(self, *parts: Decided) -> None:
+        self.parts = parts
+
+
+def decides(field: FieldInfo, part: Decided) -> bool:
+    """Tell whether a setting decides the problems, the answers or the figures of an evaluation."""
+    return any(isinstance(mark, Decides) and part in mark.parts for mark in field.metadata)
+
+
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Weights = Annotated[dict[str, Weight], BeforeValidator(parse_mapping)]
@@ -73,7 +87,7 @@ class ReasoningSettings(BaseModel):
     Unknown names and values out of range raise ConfigError in one line. The config of `ReasoningGymEnv` is a subclass.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     with_word_none: ClassVar[frozenset[str]] = frozenset()
     """Settings for which `none` is a word of its own, and not None."""
@@ -86,271 +100,130 @@ class ReasoningSettings(BaseModel):
             except ValidationError as error:
                 raise settings_error(error, type(self).model_fields, section="") from error
 
-    tasks: NameList = Field(
-        default_factory=list,
-        description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as "
-        "a list or joined by commas. Empty or `all`: every task.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    exclude_tasks: NameList = Field(
-        default_factory=list,
-        description="Tasks to leave out of `tasks`: names, globs or categories.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    task_modules: NameList = Field(
-        default_factory=list,
-        description="Modules that add your own tasks: names that Python can import, or paths of `.py` files, whose "
-        "code calls reasoning-gym's `register_dataset`. Imported in worker processes only.",
-    )
-    checkout: str | None = Field(
-        default=None,
-        description="Folder with a `reasoning_gym` package, such as a clone or a fork, to use in place of the "
-        "installed package.",
-    )
-    task_weights: Weights = Field(
-        default_factory=dict,
-        description="Weights of tasks for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. "
-        "Other tasks have the weight 1.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    task_params: TaskParams = Field(
-        default_factory=dict,
-        description="Parameters of the library's own configs, by name, glob or category: "
-        "`{chain_sum: {min_terms: 4, max_digits: 6}}`.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    task_sampling: Literal["uniform", "weighted", "adaptive"] = Field(
-        default="uniform",
-        description="How tasks are drawn: equally often, by `task_weights`, or more often if groups carry a signal.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    complexity_mode: Literal["random", "curriculum"] | None = Field(
-        default=None,
-        description="Level of difficulty of training problems: random for each problem, or following the learner. "
-        "None: `complexity_level`, or the library's defaults.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    complexity_level: float | None = Field(
-        default=None,
-        ge=0.0,
-        le=1.0,
-        description="Fixed level of difficulty of training problems, from 0 to 1.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    curriculum_target_accuracy: float = Field(
-        default=0.7,
-        ge=0.05,
-        le=0.95,
-        description="Share of right answers that the curriculum aims at, for each task.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    seed: int = Field(
-        default=42,
-        ge=0,
-        description="Seed of the training stream. The same seed gives the same problems.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    system_prompt: str = Field(
-        default=SYSTEM_PROMPT,
-        description="System message. Empty: the question is sent alone.",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
-    thinking: Literal[
-        "auto",
-        "none",
-        "think",
-        "gpt-oss",
-        "gemma",
-        "magistral",
-        "seed-oss",
-        "command-a",
-        "kimi",
-        "kimi-k3",
-        "minimax",
-        "hunyuan",
-        "solar",
-        "apriel",
-        "muse",
-        "thinking",
-        "reasoning",
-    ] = Field(
-        default="auto",
-        description="Format of the model's thinking, in which no answer is looked for. `auto`: `<think>` tags, and the "
-        "formats that the tokenizer or its chat template knows.",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
-    min_completion_tokens: int = Field(
-        default=64,
-        ge=1,
-        description="Fewest tokens for a completion. Problems whose prompt leaves fewer are skipped and counted.",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
-    max_answer_bytes: int = Field(
-        default=20_000,
-        ge=1,
-        le=10_000_000,
-        description="Answers above this many bytes of UTF-8 score 0 (`too_long`).",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
+    tasks: Annotated[NameList, Decides("problems")] = []
+    """Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as a list or
+    joined by commas. Empty or `all`: every task."""
+    exclude_tasks: Annotated[NameList, Decides("problems")] = []
+    """Tasks to leave out of `tasks`: names, globs or categories."""
+    task_modules: NameList = []
+    """Modules that add your own tasks: names that Python can import, or paths of `.py` files, whose code calls
+    reasoning-gym's `register_dataset`. Imported in worker processes only."""
+    checkout: str | None = None
+    """Folder with a `reasoning_gym` package, such as a clone or a fork, to use in place of the installed package."""
+    task_weights: Annotated[Weights, Decides("problems")] = {}
+    """Weights of tasks for `task_sampling: weighted`, by name, glob or category: `games/*=2, gcd=0.5`. Other tasks have
+    the weight 1."""
+    task_params: Annotated[TaskParams, Decides("problems")] = {}
+    """Parameters of the library's own configs, by name, glob or category: `{chain_sum: {min_terms: 4, max_digits:
+    6}}`."""
+    task_sampling: Annotated[Literal["uniform", "weighted", "adaptive"], Decides("problems")] = "uniform"
+    """How tasks are drawn: equally often, by `task_weights`, or more often if groups carry a signal."""
+    complexity_mode: Annotated[Literal["random", "curriculum"] | None, Decides("problems")] = None
+    """Level of difficulty of training problems: random for each problem, or following the learner. None:
+    `complexity_level`, or the library's defaults."""
+    complexity_level: Annotated[float | None, Field(ge=0.0, le=1.0), Decides("problems")] = None
+    """Fixed level of difficulty of training problems, from 0 to 1."""
+    curriculum_target_accuracy: Annotated[float, Field(ge=0.05, le=0.95), Decides("problems")] = 0.7
+    """Share of right answers that the curriculum aims at, for each task."""
+    seed: Annotated[int, Field(ge=0), Decides("problems")] = 42
+    """Seed of the training stream. The same seed gives the same problems."""
+    system_prompt: Annotated[str, Decides("answers", "evaluation")] = SYSTEM_PROMPT
+    """System message. Empty: the question is sent alone."""
+    thinking: Annotated[
+        Literal[
+            "auto",
+            "none",
+            "think",
+            "gpt-oss",
+            "gemma",
+            "magistral",
+            "seed-oss",
+            "command-a",
+            "kimi",
+            "kimi-k3",
+            "minimax",
+            "hunyuan",
+            "solar",
+            "apriel",
+            "muse",
+            "thinking",
+            "reasoning",
+        ],
+        Decides("answers", "evaluation"),
+    ] = "auto"
+    """Format of the model's thinking, in which no answer is looked for. `auto`: `<think>` tags, and the formats that
+    the tokenizer or its chat template knows."""
+    min_completion_tokens: Annotated[int, Field(ge=1), Decides("answers", "evaluation")] = 64
+    """Fewest tokens for a completion. Problems whose prompt leaves fewer are skipped and counted."""
+    max_answer_bytes: Annotated[int, Field(ge=1, le=10_000_000), Decides("answers", "evaluation")] = 20_000
+    """Answers above this many bytes of UTF-8 score 0 (`too_long`)."""
 
-    strict_rewards: bool = Field(
-        default=True,
-        description="Correct the library: verifiers that give credit for meaningless answers, wrong answers, and "
-        "ambiguous questions. Off: the library's own questions, answers and scores count.",
-        json_schema_extra={"decides": ["problems", "answers", "evaluation"]},
-    )
-    lenient_answers: bool = Field(
-        default=True,
-        description="Also score an answer without its wrapping (a code fence, `\\boxed{}`, bold), and in the form of "
-        "the right answer if both say the same (`161.0` for 161, a board in another layout).",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
-    exclude_gameable: bool = Field(
-        default=True,
-        description="Do not train on tasks that still give credit for meaningless answers, unless `tasks` names them.",
-        json_schema_extra={"decides": ["problems"]},
-    )
+    strict_rewards: Annotated[bool, Decides("problems", "answers", "evaluation")] = True
+    """Correct the library: verifiers that give credit for meaningless answers, wrong answers, and ambiguous questions.
+    Off: the library's own questions, answers and scores count."""
+    lenient_answers: Annotated[bool, Decides("answers", "evaluation")] = True
+    r"""Also score an answer without its wrapping (a code fence, `\boxed{}`, bold), and in the form of the right answer
+    if both say the same (`161.0` for 161, a board in another layout)."""
+    exclude_gameable: Annotated[bool, Decides("problems")] = True
+    """Do not train on tasks that still give credit for meaningless answers, unless `tasks` names them."""
 
-    eval_preset: Literal["rg-easy", "rg-hard"] | None = Field(
-        default=None,
-        description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: the paper's "
-        "problems, prompt and token budget, and 50 problems a task unless `num_eval_samples_per_task` is set.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    eval_tasks: NameList = Field(
-        default_factory=list,
-        description="Tasks to evaluate on, written as in `tasks`. Empty: the selected tasks.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    num_eval_samples_per_task: int | None = Field(
-        default=None,
-        ge=1,
-        le=100_000,
-        description="Evaluation problems per task. None: 5, or the number of the preset's protocol.",
-        json_schema_extra={"decides": ["problems", "evaluation"]},
-    )
-    num_eval_tasks: int = Field(
-        default=-1,
-        ge=-1,
-        description="Number of evaluation tasks, spread evenly by name; -1 for all.",
-        json_schema_extra={"decides": ["problems"]},
-    )
-    eval_repeats: int | None = Field(
-        default=None,
-        ge=1,
-        le=1000,
-        description="Completions of each evaluation problem. None: 1, or the number of the preset's protocol.",
-        json_schema_extra={"decides": ["evaluation"]},
-    )
-    eval_level: float | None = Field(
-        default=None,
-        ge=0.0,
-        le=1.0,
-        description="Level of difficulty of evaluation problems, from 0 to 1. None: the library's defaults.",
-        json_schema_extra={"decides": ["problems", "evaluation"]},
-    )
-    eval_params: Literal["library", "training"] = Field(
-        default="library",
-        description="Parameters of evaluation problems: the library's defaults, or `task_params` as in training.",
-        json_schema_extra={"decides": ["problems", "evaluation"]},
-    )
-    eval_seed: int = Field(
-        default=123,
-        ge=0,
-        description="Seed of the evaluation set.",
-        json_schema_extra={"decides": ["problems", "evaluation"]},
-    )
-    eval_temperature: float = Field(
-        default=0.6,
-        ge=0.0,
-        le=2.0,
-        description="Sampling temperature in evaluation.",
-        json_schema_extra={"decides": ["evaluation"]},
-    )
-    eval_top_p: float = Field(
-        default=0.95,
-        gt=0.0,
-        le=1.0,
-        description="Nucleus sampling threshold in evaluation.",
-        json_schema_extra={"decides": ["evaluation"]},
-    )
-    eval_max_completion_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="Most tokens of a completion in evaluation, however long the prompt is. None: the tokens that "
-        "`max_token_length` leaves, or the preset's 32,768.",
-        json_schema_extra={"decides": ["evaluation"]},
-    )
+    eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Decides("problems")] = None
+    """Evaluate by the protocol of the Reasoning Gym paper, beside its published models: the paper's problems, prompt
+    and token budget, and 50 problems a task unless `num_eval_samples_per_task` is set."""
+    eval_tasks: Annotated[NameList, Decides("problems")] = []
+    """Tasks to evaluate on, written as in `tasks`. Empty: the selected tasks."""
+    num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Decides("problems", "evaluation")] = None
+    """Evaluation problems per task. None: 5, or the number of the preset's protocol."""
+    num_eval_tasks: Annotated[int, Field(ge=-1), Decides("problems")] = -1
+    """Number of evaluation tasks, spread evenly by name; -1 for all."""
+    eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Decides("evaluation")] = None
+    """Completions of each evaluation problem. None: 1, or the number of the preset's protocol."""
+    eval_level: Annotated[float | None, Field(ge=0.0, le=1.0), Decides("problems", "evaluation")] = None
+    """Level of difficulty of evaluation problems, from 0 to 1. None: the library's defaults."""
+    eval_params: Annotated[Literal["library", "training"], Decides("problems", "evaluation")] = "library"
+    """Parameters of evaluation problems: the library's defaults, or `task_params` as in training."""
+    eval_seed: Annotated[int, Field(ge=0), Decides("problems", "evaluation")] = 123
+    """Seed of the evaluation set."""
+    eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("evaluation")] = 0.6
+    """Sampling temperature in evaluation."""
+    eval_top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("evaluation")] = 0.95
+    """Nucleus sampling threshold in evaluation."""
+    eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Decides("evaluation")] = None
+    """Most tokens of a completion in evaluation, however long the prompt is. None: the tokens that `max_token_length`
+    leaves, or the preset's 32,768."""
 
-    num_generators: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
-    num_verifiers: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
-    prefetch_problems: int = Field(default=128, ge=1, le=100_000, description="Problems kept ready ahead of demand.")
-    fast_generators: bool = Field(
-        default=True,
-        description="Generate the same problems faster, if the version of the library is a known one.",
-    )
-    generation_deadline_s: float = Field(
-        default=10.0, gt=0.0, le=3600.0, description="Seconds for the generation of a training problem."
-    )
-    eval_generation_deadline_s: float = Field(
-        default=60.0,
-        gt=0.0,
-        le=3600.0,
-        description="Seconds for the generation of an evaluation problem; many, for slow machines to get the same set.",
-    )
-    reference_deadline_s: float = Field(
-        default=5.0,
-        gt=0.0,
-        le=3600.0,
-        description="Seconds of processor time for the generation of a problem from its reference, which may come from "
-        "a stranger.",
-    )
-    scoring_deadline_s: float = Field(
-        default=5.0,
-        gt=0.0,
-        le=3600.0,
-        description="Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0.",
-        json_schema_extra={"decides": ["answers", "evaluation"]},
-    )
-    scoring_budget_s: float | None = Field(
-        default=None,
-        gt=0.0,
-        le=86_400.0,
-        description="Seconds of processor time for the scoring of a group. A group that takes longer is dropped and "
-        "counted, never scored 0. None: four times `scoring_deadline_s`.",
-    )
-    sandbox_verifiers: bool = Field(
-        default=True,
-        description="Deny verifier workers files, network and processes, as far as the operating system can.",
-    )
-    worker_memory_mb: int = Field(
-        default=1024,
-        ge=512,
-        le=1_048_576,
-        description="Address space of a worker process, in megabytes; what `task_modules` take at import is added.",
-    )
-    worker_niceness: int = Field(
-        default=3,
-        ge=0,
-        le=19,
-        description="Niceness of workers: a higher value leaves more CPU time to the main process.",
-    )
-    worker_start_timeout_s: float = Field(
-        default=300.0,
-        gt=0.0,
-        le=3600.0,
-        description="Seconds for the worker processes to import the library.",
-    )
-    quarantine_after_failures: int = Field(
-        default=3, ge=1, le=1000, description="Failed generations in a row after which a task is no longer drawn."
-    )
+    num_generators: Annotated[int, Field(ge=1, le=256)] = 2
+    """Processes that generate problems."""
+    num_verifiers: Annotated[int, Field(ge=1, le=256)] = 2
+    """Processes that score answers."""
+    prefetch_problems: Annotated[int, Field(ge=1, le=100_000)] = 128
+    """Problems kept ready ahead of demand."""
+    fast_generators: bool = True
+    """Generate the same problems faster, if the version of the library is a known one."""
+    generation_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 10.0
+    """Seconds for the generation of a training problem."""
+    eval_generation_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 60.0
+    """Seconds for the generation of an evaluation problem; many, for slow machines to get the same set."""
+    reference_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 5.0
+    """Seconds of processor time for the generation of a problem from its reference, which may come from a stranger."""
+    scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Decides("answers", "evaluation")] = 5.0
+    """Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0."""
+    scoring_budget_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
+    """Seconds of processor time for the scoring of a group. A group that takes longer is dropped and counted, never
+    scored 0. None: four times `scoring_deadline_s`."""
+    sandbox_verifiers: bool = True
+    """Deny verifier workers files, network and processes, as far as the operating system can."""
+    worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
+    """Address space of a worker process, in megabytes; what `task_modules` take at import is added."""
+    worker_niceness: Annotated[int, Field(ge=0, le=19)] = 3
+    """Niceness of workers: a higher value leaves more CPU time to the main process."""
+    worker_start_timeout_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 300.0
+    """Seconds for the worker processes to import the library."""
+    quarantine_after_failures: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Failed generations in a row after which a task is no longer drawn."""
 
-    max_failed_groups_in_a_row: int = Field(
-        default=8,
-        ge=1,
-        le=100_000,
-        description="`process` and evaluations end with an error after this many failed groups in a row.",
-    )
+    max_failed_groups_in_a_row: Annotated[int, Field(ge=1, le=100_000)] = 8
+    """`process` and evaluations end with an error after this many failed groups in a row."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -407,17 +280,6 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
             remedy=f"pass them to ReasoningSettings, or pass keywords to {owner.__name__} alone",
         )
     return settings or make_settings(ReasoningSettings, fields)
-
-
-# ------------------------------------------------------------------ facts about settings
-
-Decided = Literal["problems", "answers", "evaluation"]
-
-
-def decides(field: FieldInfo, part: Decided) -> bool:
-    """Tell whether a setting decides the problems, the answers or the figures of an evaluation."""
-    extra = field.json_schema_extra
-    return isinstance(extra, dict) and part in extra.get("decides", [])  # type: ignore[operator]
 
 
 def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, Any]:

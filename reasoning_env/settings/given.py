@@ -154,6 +154,11 @@ def default_text(field: FieldInfo) -> str:
     return text if len(text) <= 40 else "a text"
 
 
+def meaning(field: FieldInfo) -> str:
+    """Return the description in one line."""
+    return " ".join((field.description or "").split())
+
+
 def range_text(field: FieldInfo) -> str:
     """Return the limits of a number or the choices of a word, joined by commas; empty without either."""
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
