@@ -24,6 +24,7 @@ RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))
 COPY README.md LICENSE reasoning_gym_environment.py reasoning_gym_taskset.py ./
 COPY demo demo
 COPY reasoning_gym_testing reasoning_gym_testing
+COPY reasoning_audit reasoning_audit
 COPY reasoning_env reasoning_env
 RUN pip install --no-cache-dir --no-deps .
 

@@ -15,7 +15,7 @@ import pytest
 import reasoning_env
 
 ROOT = Path(reasoning_env.__file__).parent.parent
-PACKAGES = ("reasoning_env", "reasoning_gym_testing", "demo", "learn", "benchmarks", "tests")
+PACKAGES = ("reasoning_env", "reasoning_audit", "reasoning_gym_testing", "demo", "learn", "benchmarks", "tests")
 FRONT_DOOR = "reasoning_gym_environment"
 MAX_FLOORS = 14
 MAX_FACADE = 24
@@ -91,8 +91,9 @@ def test_rooms_are_layered(rooms: dict[str, set[str]]) -> None:
     def floor(name: str, above: tuple[str, ...] = ()) -> int:
         assert name not in above, f"a cycle of imports: {' -> '.join((*above, name))}"
         if name not in floors:
-            # The only import upwards: `demo` of the command line, by name and on request.
-            below = rooms.get(name, set()) - ({"demo"} if name == "reasoning_env/commands" else set())
+            # The only imports upwards: the command line looks up the commands `demo` and `audit` on request.
+            beside = {"demo", "reasoning_audit"} if name == "reasoning_env/commands" else set()
+            below = rooms.get(name, set()) - beside
             floors[name] = 1 + max((floor(other, (*above, name)) for other in below), default=0)
         return floors[name]
 
@@ -120,10 +121,19 @@ def test_only_hosts_import_session(rooms: dict[str, set[str]]) -> None:
 
 
 def test_only_commands_import_reports(rooms: dict[str, set[str]]) -> None:
-    above = {"tests", "benchmarks", "tools"}
+    above = {"tests", "benchmarks", "tools", "reasoning_audit"}
     assert {name for name, known in rooms.items() if "reasoning_env/reports" in known} - above == {
         "reasoning_env/commands"
     }
+
+
+def test_core_knows_no_audit() -> None:
+    assert users("reasoning_audit") == {"reasoning_env/commands/main.py"}
+
+
+def test_audit_knows_no_trainer(rooms: dict[str, set[str]]) -> None:
+    hosts = {f"reasoning_env/{name}" for name in ("atropos", "integrations", "judging", "bridge")} | {FRONT_DOOR}
+    assert rooms["reasoning_audit"] & hosts == set()
 
 
 def test_only_cli_imports_commands() -> None:
@@ -191,7 +201,7 @@ def test_recipes_name_existing_files() -> None:
 def test_public_names_have_one_meaning() -> None:
     """No two modules define a public constant or class of one name; workers' fast generators follow the library's."""
     places: dict[str, list[str]] = {}
-    for path in sources("reasoning_env"):
+    for path in sources("reasoning_env", "reasoning_audit"):
         if path.parent.name == "faster":
             continue
         for name in defined_names(path):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from reasoning_audit.command import audit_command
 from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
-from reasoning_env.commands.audit import audit_command
 from reasoning_env.evaluations.protocol import identify
 from reasoning_env.integrations import verl
 from reasoning_env.problems.own_tasks import check_own_tasks

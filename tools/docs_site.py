@@ -1,4 +1,4 @@
-"""A hook of mkdocs: add the README as the first page of the site, and the page of `learn`."""
+"""A hook of mkdocs: add the README as the first page of the site, and the READMEs of `learn` and of the audit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
-    "index.md": ("README.md", {"](docs/": "](", "](learn/README.md": "](learning.md"}),
+    "index.md": (
+        "README.md",
+        {"](docs/": "](", "](learn/README.md": "](learning.md", "](reasoning_audit/README.md": "](audit.md"},
+    ),
     "learning.md": ("learn/README.md", {"](../docs/": "]("}),
+    "audit.md": ("reasoning_audit/README.md", {"](../docs/": "]("}),
 }
 """Pages outside `docs` by their name in the site: the file, and the beginnings of links in file and site."""
 
@@ -26,8 +30,10 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Turn links to the README and to `learn` in the pages of `docs` into links of the site."""
-    return markdown.replace("](../learn/README.md", "](learning.md").replace("](../README.md", "](index.md")
+    """Turn links to the READMEs in the pages of `docs` into links of the site."""
+    for name, (source, _) in PAGES.items():
+        markdown = markdown.replace(f"](../{source}", f"]({name}")
+    return markdown
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:

@@ -199,9 +199,7 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
 
             return functools.partial(rescore_command, folder=folder)
         case "audit":
-            from .audit import audit_command
-
-            return functools.partial(audit_command, folder=folder)
+            return functools.partial(_import_audit(folder), folder=folder)
         case "report":
             from .report import report_command
 
@@ -211,6 +209,18 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
     raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
+
+
+def _import_audit(folder: Path) -> Callable[..., int]:
+    """Return the command of `reasoning_audit`, which lies beside this package and knows it as `reasoning_env`."""
+    core = __name__.removesuffix(".commands.main")
+    if core != "reasoning_env":  # dropped into another source tree: one core with two names, not two cores
+        loaded = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{core}.")}
+        sys.modules.update({f"reasoning_env{name.removeprefix(core)}": module for name, module in loaded.items()})
+        sys.path.append(str(folder))
+    from reasoning_audit.command import audit_command
+
+    return audit_command
 
 
 def _import_demo(folder: Path) -> Any:

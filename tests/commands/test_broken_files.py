@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from reasoning_audit.report import make_report
 from reasoning_env.commands.main import main
-from reasoning_env.reports.audit import make_report
 from tests.broken_files import EVIL, NO_FILES, broken_documents, no_hang
-from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY
-from tests.reports.audits import RESULTS as AUDIT_RESULTS
+from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, LIBRARY
+from tests.reasoning_audit.audits import RESULTS as AUDIT_RESULTS
 from tests.reports.lines import RESULTS, group, report, rollout, row, write, write_evaluation
 
 from .test_rescore import RIGHT, line

@@ -26,7 +26,8 @@ from .processes import REPOSITORY, SCRIPT
 pytestmark = pytest.mark.slow
 
 README = (REPOSITORY / "README.md").read_text()
-DOCS = "\n".join(page.read_text() for page in sorted((REPOSITORY / "docs").glob("*.md")))
+PAGES = [REPOSITORY / "reasoning_audit" / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+DOCS = "\n".join(page.read_text() for page in PAGES)
 COMMAND = re.compile(r"python reasoning_gym_environment\.py (.*)$", re.MULTILINE)
 MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
 RAY = "judge --ray auto --port 8400"

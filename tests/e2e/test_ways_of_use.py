@@ -31,6 +31,7 @@ SHIPPED = (
     "__main__.py",
     "reasoning_gym_environment.py",
     "reasoning_env",
+    "reasoning_audit",
     "demo",
     "reasoning_gym_testing",
     "reasoning_gym_taskset.py",
@@ -196,6 +197,16 @@ def test_dropped_in_folder_runs_commands(ways: Ways, how: list[str]) -> None:
     assert "group_size" in run(sys.executable, *named[: named.index("serve")], "settings", "group_size")
 
 
+@pytest.mark.parametrize("how", [["-m", "environments.reasoning_gym_environment"], ["-m", "reasoning_gym_environment"]])
+def test_audit_knows_the_core_that_runs(ways: Ways, how: list[str]) -> None:
+    """The error that the audit raises is one that the command line knows, wherever the core lies."""
+    places = {"PYTHONPATH": str(ways.target)} if how[1] == "reasoning_gym_environment" else {}
+    command = [sys.executable, *how, "audit", "--items", "0"]
+    ended = subprocess.run(command, cwd=ways.tree, env={**os.environ, **places}, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("reasoning_gym_environment audit: --items must be between")
+
+
 def test_installed_package_is_importable(ways: Ways) -> None:
     found = probed(ways.installed, ways.target, "module", "core")
     assert Path(found["library"]) == installed_library()
@@ -238,4 +249,4 @@ def test_installed_names_are_distinct(ways: Ways) -> None:
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
     modules = {"reasoning_gym_environment.py", "reasoning_gym_taskset.py"}
-    assert names == modules | {"reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
+    assert names == modules | {"reasoning_audit", "reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}

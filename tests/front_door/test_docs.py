@@ -20,7 +20,8 @@ from reasoning_gym_testing import TOKENIZER, InferenceServer
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 TRAINERS = (ROOT / "docs" / "trainers.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "learn" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+READMES = [ROOT / "README.md", ROOT / "learn" / "README.md", ROOT / "reasoning_audit" / "README.md"]
+PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
@@ -140,7 +141,7 @@ def test_site_lists_every_page() -> None:
     contents = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     named = re.findall(r"[\w-]+\.md", str(contents))
     assert sorted(named) == sorted(
-        ["index.md", "learning.md", *(page.name for page in PAGES if page.parent.name == "docs")]
+        ["index.md", "learning.md", "audit.md", *(page.name for page in PAGES if page.parent.name == "docs")]
     )
 
 

@@ -21,8 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from reasoning_audit.probes import reference_answer
 from reasoning_env.records import Problem
-from reasoning_env.reports.verifier_probes import reference_answer
 from reasoning_env.workers.protocol import encode_frame
 
 from .traps import Traps

@@ -7,21 +7,22 @@ import shlex
 import sys
 from dataclasses import replace
 
-from ..data.tables import JSON_LINES, read_rows
-from ..errors import ConfigError, WorkerError
-from ..records import LibraryInfo, Problem
-from ..reports.audit import result_of
-from ..reports.contract_checks import ContractCheck, WatchedPools
-from ..reports.findings import Finding, Reproduction, function_commands, merge
-from ..reports.probe_findings import findings_of
-from ..reports.scored_rows import GOLD, QUESTION_COLUMNS, CompletionForm, RowWorkers, choose_form, row_problems
-from ..reports.verifier_probes import AuditTarget, TaskAudit, audit_task
-from ..score_judge import ScoreJudge
-from ..storage.reading import describe
-from .audit_output import finish
-from .options import program
-from .running import run_to_end
-from .score_options import score_arguments, score_words
+from reasoning_env.commands.options import program
+from reasoning_env.commands.running import run_to_end
+from reasoning_env.commands.score_options import score_arguments, score_words
+from reasoning_env.data.tables import JSON_LINES, read_rows
+from reasoning_env.errors import ConfigError, WorkerError
+from reasoning_env.records import LibraryInfo, Problem
+from reasoning_env.score_judge import ScoreJudge
+from reasoning_env.storage.reading import describe
+
+from .contract import ContractCheck, WatchedPools
+from .findings import Finding, Reproduction, function_commands, merge
+from .output import finish
+from .probe_findings import findings_of
+from .probes import AuditTarget, TaskAudit, audit_task
+from .report import result_of
+from .rows import GOLD, QUESTION_COLUMNS, CompletionForm, RowWorkers, choose_form, row_problems
 from .watched_pools import watched_pools
 
 

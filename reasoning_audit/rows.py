@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import ConfigError, GenerationError
-from ..records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
-from ..runtime.text import visible
+from reasoning_env.errors import ConfigError, GenerationError
+from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.runtime.text import visible
 
 MAX_ROWS = 200
 """Rows of a file that are audited.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reasoning_env.reports.audit import AuditOutcome, make_report
-from reasoning_env.reports.findings import Defect, Finding, Severity
-from reasoning_env.reports.html.heat_map import heat_map_page
-from reasoning_env.reports.verifier_probes import TaskAudit
-from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS
+from reasoning_audit.findings import Defect, Finding, Severity
+from reasoning_audit.page import heat_map_page
+from reasoning_audit.probes import TaskAudit
+from reasoning_audit.report import AuditOutcome, make_report
+from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS
 
 
 def test_tasks_over_their_bound_come_first() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.reports.audit import AuditOutcome, make_report, outcome_line, result_of
-from reasoning_env.reports.verifier_probes import Probe, TaskAudit
-from tests.reports.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS, audit_of, tally
+from reasoning_audit.probes import Probe, TaskAudit
+from reasoning_audit.report import AuditOutcome, make_report, outcome_line, result_of
+from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS, audit_of, tally
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from reasoning_audit.probes import Probe, ProbeTally, TaskAudit
+from reasoning_audit.report import AuditOutcome
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.reports.audit import AuditOutcome
-from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
 from tests.records import make_library, make_spec, problem_of
 
 LIBRARY = make_library({"gcd": "arithmetic"}, version="1.2", path="/library")

@@ -11,11 +11,13 @@ from typing import Annotated, NotRequired
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
-from ..library_facts import facts
-from ..records import LibraryInfo
-from ..storage.reading import Count, Name, Number, Share, read_json
+from reasoning_env.errors import ConfigError
+from reasoning_env.library_facts import facts
+from reasoning_env.records import LibraryInfo
+from reasoning_env.storage.reading import Count, Name, Number, Share, describe, read_json
+
 from .findings import Finding, FindingRow, count_by_severity, finding_row, worst_first
-from .verifier_probes import TaskAudit, is_shortcut, role_of
+from .probes import TaskAudit, is_shortcut, role_of
 
 DEFAULTS = "defaults"
 """The name, among levels, of the library's own parameters."""
@@ -96,11 +98,20 @@ _REPORT = TypeAdapter(Report)
 
 
 def read_report(path: Path) -> Report:
-    """Return the numbers that `audit --output` saved; raises OSError, and ValueError for another file."""
-    report = _REPORT.validate_python(read_json(path))
-    for audit in report["audits"]:
-        if audit["worst"] is not None and audit["worst"] not in audit["kinds"]:
-            raise ValueError(f"{audit['task']}: `kinds` has no {audit['worst']!r}, which `worst` names")
+    """Return the numbers that `audit --output` saved. Raises ConfigError for another file."""
+    try:
+        report = _REPORT.validate_python(read_json(path))
+        for audit in report["audits"]:
+            if audit["worst"] is not None and audit["worst"] not in audit["kinds"]:
+                raise ValueError(f"{audit['task']}: `kinds` has no {audit['worst']!r}, which `worst` names")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="--from") from error
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} holds no audit of this version ({describe(error)})",
+            setting="--from",
+            remedy="name a file that `audit --output` has written",
+        ) from error
     return report
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reasoning_audit.questions import contradictions, giveaways, same_problems
 from reasoning_env.records import Problem
-from reasoning_env.reports.question_checks import contradictions, giveaways, same_problems
 from tests.records import make_spec, problem_of
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from reasoning_audit.contract import ContractCheck, WatchedPools, with_negative_number, wrong_cells
+from reasoning_audit.findings import Defect, Finding, own_commands
+from reasoning_audit.probes import AuditTarget, ProbedAnswer
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
-from reasoning_env.reports.contract_checks import ContractCheck, WatchedPools, with_negative_number, wrong_cells
-from reasoning_env.reports.findings import Defect, Finding, own_commands
-from reasoning_env.reports.verifier_probes import AuditTarget, ProbedAnswer
 from reasoning_env.workers.watch import Watched
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec, problem_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 
-from ..records import Reason
-from ..verifiers.partial_credit import FORM_SCORE
-from ..verifiers.shortcuts import LAYOUTS
+from reasoning_env.records import Reason
+from reasoning_env.verifiers.partial_credit import FORM_SCORE
+from reasoning_env.verifiers.shortcuts import LAYOUTS
+
 from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduction, Severity
-from .question_checks import MANY
-from .verifier_probes import (
+from .probes import (
     CONSTANT_ANSWERS,
     GARBAGE,
     HEDGES,
@@ -24,6 +24,7 @@ from .verifier_probes import (
     is_shortcut,
     role_of,
 )
+from .questions import MANY
 
 GOLD_SCORE = 0.95
 """The least that a right answer must earn. The mean of a task is 1 in 539 of 540 tasks, and 0.99 in the other."""

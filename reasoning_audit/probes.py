@@ -19,14 +19,14 @@ from itertools import combinations, pairwise
 from operator import itemgetter
 from typing import ClassVar
 
-from ..errors import GenerationError, ScoringError
-from ..library_facts import FACTS, facts
-from ..problems.own_tasks import BUSY_MACHINE_S, Workers
-from ..problems.sampling import evaluation_spec
-from ..records import Problem, ProblemSpec, Reason, Verdict
-from ..verifiers.options import option
-from ..verifiers.partial_credit import FORM_SCORE
-from ..verifiers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts, turned_fills
+from reasoning_env.errors import GenerationError, ScoringError
+from reasoning_env.library_facts import FACTS, facts
+from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
+from reasoning_env.problems.sampling import evaluation_spec
+from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.verifiers.options import option
+from reasoning_env.verifiers.partial_credit import FORM_SCORE
+from reasoning_env.verifiers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 
 GENERATION_CPU_S = 20.0
 """Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""

@@ -7,20 +7,27 @@ oracle earns too little. So a machine can check a new release of the library.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import ConfigError, WorkerError
-from ..library_facts import COMPOSITE, FACTS
-from ..problems.selection import select_tasks
-from ..records import Problem
-from ..reports.audit import DEFAULTS, AuditOutcome, Report, read_report, result_of
-from ..reports.contract_checks import ContractCheck
-from ..reports.defects import defects_page, read_runs, runs_of
-from ..reports.findings import (
+from reasoning_env.commands.options import CommandParser, add_config_option, file_settings, program
+from reasoning_env.commands.problem_options import split_names
+from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.commands.score_options import add_score_options, check_score_options
+from reasoning_env.commands.values import share
+from reasoning_env.errors import WorkerError
+from reasoning_env.library_facts import COMPOSITE, FACTS
+from reasoning_env.problems.selection import select_tasks
+from reasoning_env.records import Problem
+from reasoning_env.reports.html.page import write_page
+from reasoning_env.session import Session
+from reasoning_env.storage.folders import find_checkout
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+from .contract import ContractCheck
+from .findings import (
     MEANINGS,
     Defect,
     Finding,
@@ -30,26 +37,14 @@ from ..reports.findings import (
     merge,
     own_commands,
 )
-from ..reports.html.heat_map import heat_map_page
-from ..reports.html.page import write_page
-from ..reports.probe_findings import findings_of
-from ..reports.question_checks import same_problems
-from ..reports.scored_rows import GOLD
-from ..reports.verifier_probes import ROUNDS, AuditTarget, TaskAudit, audit_task
-from ..session import Session
-from ..settings import ReasoningSettings
-from ..storage.files import replace_file
-from ..storage.folders import find_checkout
-from ..storage.reading import describe
-from ..workers.pool import PoolSettings, WorkerPool
-from .audit_output import DEFAULT_OUTPUT, NEVER, check_outputs, finish
-from .audit_rows import audit_rows
-from .defect_examples import find_examples
-from .options import CommandParser, add_config_option, file_settings, program
-from .problem_options import split_names
-from .running import map_with_progress, run_to_end
-from .score_options import add_score_options, check_score_options
-from .values import share
+from .output import DEFAULT_OUTPUT, NEVER, check_outputs, finish
+from .page import heat_map_page
+from .probe_findings import findings_of
+from .probes import ROUNDS, AuditTarget, TaskAudit, audit_task
+from .questions import same_problems
+from .report import DEFAULTS, AuditOutcome, read_report, result_of
+from .rows import GOLD
+from .rows_command import audit_rows
 from .watched_pools import watched_pools
 
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
@@ -66,10 +61,8 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     - OSError: the numbers cannot be saved
     """
     options = _parse(argv)
-    if options.defects is not None:
-        return _write_defects(options.defects, options.saved)
-    if options.saved:
-        write_page(options.html, heat_map_page(_read_saved(options.saved[0])))
+    if options.saved is not None:
+        write_page(options.html, heat_map_page(read_report(options.saved)))
         print(f"{options.html}: open it in a browser")
         return 0
     check_outputs(options)
@@ -148,17 +141,8 @@ def _parser() -> CommandParser:
         "--from",
         dest="saved",
         type=Path,
-        action="append",
-        default=[],
         metavar="FILE",
         help="write the page of an earlier audit's JSON file, and probe nothing",
-    )
-    parser.add_argument(
-        "--defects",
-        type=Path,
-        metavar="FILE",
-        help="write docs/defects.md from the files of three audits, each with --from: plain, corrected and RLVE-Gym's; "
-        "without --from, from the findings beside it",
     )
     parser.add_argument(
         "--plain", action="store_true", help="audit the library's own problems and scores, not those of training"
@@ -193,8 +177,8 @@ def _check(parser: CommandParser, options: argparse.Namespace) -> None:
         parser.error(f"--score does not go with {', '.join(given)}: it audits no task")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         parser.error("--items must be between 1 and 10000 and --seed at least 0")
-    if options.defects is None and options.saved and (options.html is None or len(options.saved) > 1):
-        parser.error("--from takes one FILE, and needs --html FILE, the page to write")
+    if options.saved is not None and options.html is None:
+        parser.error("--from needs --html FILE, the page to write")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
         parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
 
@@ -215,44 +199,6 @@ def _levels(text: str) -> Sequence[float | None]:
 def _level_names(levels: Sequence[float | None]) -> str:
     """Return levels as `--levels` takes them."""
     return ",".join(DEFAULTS if level is None else f"{level:g}" for level in levels)
-
-
-def _write_defects(page: Path, saved: Sequence[Path]) -> int:
-    """Write the page of defects, and beside it the findings that the page is made from.
-
-    Without saved audits, the page is made again from the findings beside it. Raises ConfigError and OSError.
-    """
-    findings = page.with_suffix(".json")
-    try:
-        runs = runs_of([_read_saved(path) for path in saved]) if saved else read_runs(findings)
-        if saved:
-            session = Session(ReasoningSettings(exclude_gameable=False))
-            runs["examples"] = run_to_end(lambda: find_examples(session))
-    except ValueError as error:
-        remedy = "name the files of `audit` with --plain, without, and over rlve/*"
-        raise ConfigError(describe(error), setting="--from", remedy=remedy) from error
-    except OSError as error:
-        raise ConfigError(f"{findings} cannot be read: {describe(error)}", setting="--defects") from error
-    if saved:
-        text = json.dumps(runs, indent=1, ensure_ascii=False)
-        replace_file(findings, [f"{text}\n".encode("utf-8", "backslashreplace")], mode=0o666)
-    replace_file(page, [defects_page(runs).encode()], mode=0o666)
-    print(f"{page} has {len(runs['plain'])} findings in the library as it is, {len(runs['rlve'])} in RLVE-Gym")
-    return 0
-
-
-def _read_saved(path: Path) -> Report:
-    """Return a saved audit. Raises ConfigError for a file without one."""
-    try:
-        return read_report(path)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="--from") from error
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} holds no audit of this version ({describe(error)})",
-            setting="--from",
-            remedy="name a file that `audit --output` has written",
-        ) from error
 
 
 async def _audit(

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..records import Problem
-from .verifier_probes import reference_answer
+from reasoning_env.records import Problem
+
+from .probes import reference_answer
 
 MANY = 3
 """The fewest problems whose common form tells something: one value rounded to three decimals may end in a nought.

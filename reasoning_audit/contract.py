@@ -12,16 +12,17 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import GenerationError, ScoringError
-from ..problems.own_tasks import BUSY_MACHINE_S, Workers
-from ..problems.references import Reference
-from ..records import Problem, Verdict
-from ..verifiers.shortcuts import last_grid
-from ..workers.watch import CANARY, EXECUTED, Watched
+from reasoning_env.errors import GenerationError, ScoringError
+from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
+from reasoning_env.problems.references import Reference
+from reasoning_env.records import Problem, Verdict
+from reasoning_env.verifiers.shortcuts import last_grid
+from reasoning_env.workers.watch import CANARY, EXECUTED, Watched
+
 from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduction
 from .probe_findings import DEFECTS_OF_REASONS, GOLD_SCORE
-from .question_checks import Remark, contradictions, giveaways
-from .verifier_probes import ANSWER_CELL, GENERATION_CPU_S, AuditTarget, ProbedAnswer, perturb, reference_answer
+from .probes import ANSWER_CELL, GENERATION_CPU_S, AuditTarget, ProbedAnswer, perturb, reference_answer
+from .questions import Remark, contradictions, giveaways
 
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from ..audit import AuditedTask, AuditOutcome, Report
-from ..findings import FindingRow
+from .findings import FindingRow
+from .report import AuditedTask, AuditOutcome, Report
 
 OWN_STYLE = """
 .heat { max-width: none; width: 100%; }
@@ -57,7 +57,8 @@ def heat_map_page(report: Report) -> str:
         f'<td class="none why">{escape(_best_answer(closest[task]))}</td></tr>'
         for task in tasks
     ]
-    style = "\n".join([(files(__package__) / "assets" / "style.css").read_text(encoding="utf-8"), OWN_STYLE, _shades()])
+    of_report = (files("reasoning_env.reports.html") / "assets" / "style.css").read_text(encoding="utf-8")
+    style = "\n".join([of_report, OWN_STYLE, _shades()])
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     failed: Sequence[str] = report["failed"]
     giving_away = sum(audit["result"] == AuditOutcome.GIVES_AWAY for audit in cells.values())

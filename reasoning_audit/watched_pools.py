@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
-from ..reports.contract_checks import WatchedPools
-from ..workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+from .contract import WatchedPools
 
 OTHER_HASH_SEED = 1
 """A hash seed that ordinary workers do not have."""

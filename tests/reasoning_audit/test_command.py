@@ -9,9 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.commands import audit as audit_module
-from reasoning_env.commands import audit_output
-from reasoning_env.commands.audit import audit_command
+from reasoning_audit import command as audit_module
+from reasoning_audit import output as audit_output
+from reasoning_audit.command import audit_command
 from reasoning_env.errors import ConfigError, WorkerError
 from tests.small_library import write_small_library
 
@@ -127,8 +127,6 @@ def test_page_of_an_audit(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert "first.html; open it in a browser" in capsys.readouterr().out
     assert run("--from", "audit.json", "--html", "again.html") == 0
     assert Path("again.html").read_text() == Path("first.html").read_text()
-    with pytest.raises(ConfigError, match="--from: no audit of the run plain, rlve"):
-        run("--defects", "defects.md", "--from", "audit.json")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"audits": 1}', '{"audits": [{"task": 1, "level": "<b>"}]}'])
@@ -166,16 +164,6 @@ def test_findings_are_printed_and_saved(run: Run, capsys: pytest.CaptureFixture[
 )
 def test_fail_on(run: Run, tasks: str, limit: str, status: int) -> None:
     assert run("--tasks", tasks, "--fail-on", limit) == status
-
-
-def test_page_of_defects_again(tmp_path: Path) -> None:
-    page = tmp_path / "defects.md"
-    with pytest.raises(ConfigError, match=r"--defects: .*defects\.json cannot be read"):
-        audit_command(["--defects", str(page)], tmp_path)
-    findings = Path(__file__).parents[2] / "docs" / "defects.json"
-    page.with_suffix(".json").write_bytes(findings.read_bytes())
-    assert audit_command(["--defects", str(page)], tmp_path) == 0
-    assert page.read_text() == findings.with_suffix(".md").read_text()
 
 
 @pytest.mark.parametrize(("option", "says"), [("--output", "holds no audit"), ("--html", "is no page")])

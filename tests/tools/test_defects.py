@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reasoning_audit.findings import Defect
+from reasoning_audit.report import Report
+from reasoning_env.errors import ConfigError
 from reasoning_env.library_facts import FACTS
-from reasoning_env.reports.audit import Report
-from reasoning_env.reports.defects import HELD, REPORTED, Runs, defects_page, read_runs, runs_of
-from reasoning_env.reports.findings import Defect
+from tools.defects import FINDINGS, HELD, REPORTED, Runs, defects_page, runs_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,8 +34,7 @@ def _runs(**runs: Any) -> Runs:
 
 
 def test_page_has_not_drifted() -> None:
-    page = (ROOT / "docs" / "defects.md").read_text()
-    assert page == defects_page(read_runs(ROOT / "docs" / "defects.json"))
+    assert FINDINGS.with_suffix(".md").read_text() == defects_page(json.loads(FINDINGS.read_text()))
 
 
 def test_every_defect_is_held_by_a_test() -> None:
@@ -100,5 +101,5 @@ def test_runs_are_told_apart() -> None:
     reports = [_report("the scores of training", "gcd"), _report("the library's own scores", "gcd")]
     runs = runs_of([*reports, _report("the scores of training", "rlve/Maze")])
     assert [len(runs[name]) for name in ("plain", "corrected", "rlve")] == [1, 1, 1]  # type: ignore[literal-required]
-    with pytest.raises(ValueError, match="rlve"):
+    with pytest.raises(ConfigError, match="rlve"):
         runs_of(reports)

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
-from ..records import Problem
-from ..rewards import extract_answer
-from ..storage.reading import Name, Number, Share
+from reasoning_env.records import Problem
+from reasoning_env.rewards import extract_answer
+from reasoning_env.storage.reading import Name, Number, Share
 
 MAX_ANSWER = 200
 """Characters of an answer that a finding shows. Of 198 findings, 7 have a longer answer."""

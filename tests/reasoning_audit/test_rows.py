@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from reasoning_audit.rows import FORMS, MAX_ROWS, CompletionForm, RowWorkers, choose_form, row_problems
 from reasoning_env.errors import GenerationError
 from reasoning_env.records import Problem, Reason, Verdict
-from reasoning_env.reports.scored_rows import FORMS, MAX_ROWS, CompletionForm, RowWorkers, choose_form, row_problems
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec
 

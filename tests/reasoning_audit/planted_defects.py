@@ -1,6 +1,6 @@
 """Small tasks with one defect each, and a clean twin of each, as a module of `task_modules`.
 
-`planted_NAME` has the defect NAME, as `reasoning_env/reports/findings.py` calls it; `clean_NAME` is the same task done
+`planted_NAME` has the defect NAME, as `reasoning_audit/findings.py` calls it; `clean_NAME` is the same task done
 right.
 """
 

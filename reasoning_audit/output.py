@@ -8,18 +8,19 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..errors import ConfigError
-from ..records import LibraryInfo
-from ..reports.audit import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line
-from ..reports.findings import Finding, Severity, is_at_least, worst_first
-from ..reports.html.heat_map import heat_map_page
-from ..reports.html.page import check_page, write_page
-from ..reports.verifier_probes import Probe, TaskAudit
-from ..runtime.terminal import print_table
-from ..runtime.text import visible
-from ..storage.files import replace_file
-from ..storage.folders import check_writable
-from ..storage.reading import read_json
+from reasoning_env.errors import ConfigError
+from reasoning_env.records import LibraryInfo
+from reasoning_env.reports.html.page import check_page, write_page
+from reasoning_env.runtime.terminal import print_table
+from reasoning_env.runtime.text import visible
+from reasoning_env.storage.files import replace_file
+from reasoning_env.storage.folders import check_writable
+from reasoning_env.storage.reading import read_json
+
+from .findings import Finding, Severity, is_at_least, worst_first
+from .page import heat_map_page
+from .probes import Probe, TaskAudit
+from .report import DEFAULTS, AuditOutcome, findings_line, make_report, outcome_line
 
 DEFAULT_OUTPUT = "audit.json"
 NEVER = "never"

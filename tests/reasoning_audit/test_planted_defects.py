@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from reasoning_env.commands.audit import audit_command
-from reasoning_env.reports.findings import Defect
+from reasoning_audit.command import audit_command
+from reasoning_audit.findings import Defect
 
 MODULE = Path(__file__).with_name("planted_defects.py")
 

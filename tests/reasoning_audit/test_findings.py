@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.reports.findings import (
+from reasoning_audit.findings import (
     MEANINGS,
     Defect,
     Finding,

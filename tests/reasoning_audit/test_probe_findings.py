@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from reasoning_audit.findings import Defect, Reproduction, Severity
+from reasoning_audit.probe_findings import defect_of, findings_of
+from reasoning_audit.probes import Probe, ProbeTally, TaskAudit
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.reports.findings import Defect, Reproduction, Severity
-from reasoning_env.reports.probe_findings import defect_of, findings_of
-from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
+from tests.reasoning_audit.audits import BAD, EMPTY, GOOD
 from tests.records import make_spec, problem_of
-from tests.reports.audits import BAD, EMPTY, GOOD
 
 COMMANDS = Reproduction(lambda _problem, answer: f"score {answer}", "the audit")
 

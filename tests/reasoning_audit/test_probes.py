@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.errors import ScoringError
-from reasoning_env.problems.seeds import hash_int
-from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
-from reasoning_env.reports.verifier_probes import (
+from reasoning_audit.probes import (
     CONSTANT_ANSWERS,
     LONG_BYTES,
     WRONG_PROBES,
@@ -31,6 +28,9 @@ from reasoning_env.reports.verifier_probes import (
     score_best_split,
     wrong_answers,
 )
+from reasoning_env.errors import ScoringError
+from reasoning_env.problems.seeds import hash_int
+from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.rewards import extract_answer
 from tests.fake_workers import FakeWorkers, fails_where, is_the_answer, no_luck
 from tests.records import make_spec, problem_of

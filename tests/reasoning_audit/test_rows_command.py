@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.commands.audit import audit_command
+from reasoning_audit.command import audit_command
 from reasoning_env.errors import ConfigError
 
 FUNCTIONS = """
