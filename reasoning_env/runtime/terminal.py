@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.control import Control
 from rich.live import Live
 from rich.progress import (
@@ -26,7 +25,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.segment import ControlType
+from rich.segment import ControlType, Segment, SegmentLines
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -135,24 +134,6 @@ def progress_bar(title: str, total: int | None, *, done: int = 0, shown: bool = 
         yield advance
 
 
-@dataclass(frozen=True)
-class Screen:
-    """The room for a panel, in characters and lines; `unicode` says whether the terminal takes all characters."""
-
-    columns: int
-    rows: int
-    unicode: bool = True
-
-
-@dataclass(frozen=True)
-class PanelLine:
-    """A line of a panel; a `strong` line is bold, an `alert` bold and red. Control characters are escaped."""
-
-    text: str
-    strong: bool = False
-    alert: bool = False
-
-
 LOG_ROWS = 4
 """Lines of a terminal that a panel leaves to the log."""
 
@@ -168,30 +149,24 @@ class LivePanel:
     def __init__(self, console: Console, live: Live) -> None:
         self._console = console
         self._live = live
-        self._screen = self._measure()
-        self._lines: Sequence[PanelLine] = ()
+        self._size = console.size
+        self._lines: list[list[Segment]] = []
 
     @property
     def is_resized(self) -> bool:
         """Whether the terminal has another size than at the last drawing."""
-        return self._measure() != self._screen
+        return self._console.size != self._size
 
-    def show(self, draw: Callable[[Screen], Sequence[PanelLine]]) -> None:
-        """Replace the panel by the lines that `draw` returns for the room; lines that do not fit are cut."""
-        screen = self._measure()
-        if screen.columns < self._screen.columns:
-            self._move_above_wrapped_lines(screen.columns)
-        self._screen = screen
-        self._lines = draw(screen)[: screen.rows]
-        text = Text(no_wrap=True, overflow="ellipsis")
-        for number, line in enumerate(self._lines):
-            style = "bold red" if line.alert else "bold" if line.strong else ""
-            text.append("\n" if number else "").append(visible(line.text), style)
-        self._live.update(text, refresh=True)
-
-    def _measure(self) -> Screen:
-        columns, rows = self._console.size
-        return Screen(columns, max(rows - LOG_ROWS, 1), not self._console.options.ascii_only)
+    def show(self, draw: Callable[[ConsoleOptions], RenderableType]) -> None:
+        """Replace the panel by what `draw` returns for the room; lines that do not fit are cut."""
+        size = self._console.size
+        if size.width < self._size.width:
+            self._move_above_wrapped_lines(size.width)
+        self._size = size
+        options = self._console.options.copy()
+        options.max_height = max(size.height - LOG_ROWS, 1)
+        self._lines = self._console.render_lines(draw(options), options, pad=False)[: options.max_height]
+        self._live.update(SegmentLines(self._lines, new_lines=True), refresh=True)
 
     def _move_above_wrapped_lines(self, columns: int) -> None:
         """Erase the lines that a terminal makes of a panel's lines when it becomes narrower.
@@ -199,8 +174,7 @@ class LivePanel:
         Most terminals wrap lines that are there already; Rich erases as many lines as were written.
         """
         for line in self._lines:
-            width = min(cell_len(visible(line.text)), self._screen.columns)
-            for _ in range((max(width, 1) - 1) // columns):
+            for _ in range((max(Segment.get_line_length(line), 1) - 1) // columns):
                 self._console.control(ERASE_LINE_GO_UP)
 
 
@@ -239,7 +213,7 @@ def _fit(text: str) -> str:
 
 @contextlib.contextmanager
 def live_panel() -> Iterator[LivePanel]:
-    """Keep a panel of lines at the bottom of stderr, which must be a terminal; remove the panel at the end.
+    """Keep a panel at the bottom of stderr, which must be a terminal; remove the panel at the end.
 
     Text written to `sys.stderr` meanwhile appears above the panel. Raises OSError if the terminal is gone.
     """

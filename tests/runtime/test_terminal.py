@@ -8,11 +8,11 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 from reasoning_env.runtime.terminal import (
     LOG_ROWS,
     LivePanel,
-    PanelLine,
     StderrHandler,
     Table,
     can_show_panel,
@@ -121,35 +121,20 @@ def panel() -> Iterator[tuple[LivePanel, Terminal]]:
             yield live, terminal
 
 
-def test_panel_escapes_text() -> None:
-    with panel() as (live, terminal):
-        before = len(terminal.getvalue())
-        live.show(lambda screen: [PanelLine("a\x1b[2J\nb", strong=True), PanelLine("c" * screen.columns * 2)])
-        written = terminal.getvalue()[before:]
-    assert STYLE.sub("", written).splitlines() == [r"a\x1b[2J\nb", "c" * 49 + "…"]
-
-
-def test_panel_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    with panel() as (live, terminal):
-        live.show(lambda screen: [PanelLine("an outage", alert=True)])
-        assert "\x1b[1man outage" in terminal.getvalue()
-
-
 def test_panel_leaves_lines_to_log() -> None:
     with panel() as (live, terminal):
-        live.show(lambda screen: [PanelLine(f"row {number}") for number in range(99)])
+        live.show(lambda options: Text("\n".join(f"row {number}" for number in range(99))))
         shown = re.findall(r"row (\d+)", terminal.getvalue())
     assert shown == [str(number) for number in range(20 - LOG_ROWS)]
 
 
 def test_narrower_terminal_is_cleared() -> None:
     with panel() as (live, terminal):
-        live.show(lambda screen: [PanelLine("a" * 99), PanelLine("b")])  # the first is cut to 50 columns
+        live.show(lambda options: Text(f"{'a' * 49}\nb"))
         before = len(terminal.getvalue())
         live._console.width = 20
         assert live.is_resized
-        live.show(lambda screen: [PanelLine("c" * screen.columns)])
+        live.show(lambda options: Text("c" * options.max_width))
         written = terminal.getvalue()[before:]
     assert written.count("\x1b[1A") == 3, "two lines, the first of which the terminal has wrapped twice"
 

@@ -17,10 +17,11 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from ...errors import ReasoningEnvError
 from ...evaluations.scores import EvaluationScores
 from ...inference.addresses import PATIENCE_S
-from ...metrics.recorder import MetricsRecorder, progress_line
+from ...metrics.recorder import MetricsRecorder, TaskTotals, progress_line
 from ...metrics.stats import DeliveryStats
 from ...records import Group
 from ...results import EvaluationResult
+from ...runtime.terminal import Table
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
@@ -28,7 +29,6 @@ from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..panel import RunProgress
 from ..run_api import RunApiSession
-from ..summary import print_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -138,9 +138,16 @@ class Mode:
         return None
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
-        """Print a table of the tasks, worst first; nothing if no group was scored."""
-        if metrics.tasks:
-            print_tasks(metrics)
+        """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
+        if not metrics.tasks:
+            return
+        columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
+        if any(totals.last_level is not None for totals in metrics.tasks.values()):
+            columns["LAST LEVEL"] = ".2f"
+        tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
+        rows = [_summary_row(name, totals, totals.last_level) for name, totals in tasks]
+        rows.append(_summary_row("all", metrics.total, None))
+        Table(columns, [row[: len(columns)] for row in rows]).print()
 
     # ---- hooks of the environment
 
@@ -159,6 +166,11 @@ class Mode:
 
     def close(self) -> None:
         """Close the files of the mode; blocks. Safe to call twice."""
+
+
+def _summary_row(name: str, totals: TaskTotals, level: float | None) -> Sequence[object]:
+    means = (totals.score.mean, totals.correct.mean, totals.unanswered.mean)
+    return name, totals.groups, totals.rollouts, *means, level
 
 
 class Imported(Mode):

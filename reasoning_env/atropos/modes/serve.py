@@ -17,6 +17,7 @@ from atroposlib.envs.base import ScoredDataGroup
 from ...errors import ConfigError
 from ...metrics.recorder import MetricsRecorder
 from ...metrics.stats import DeliveryStats
+from ...runtime.terminal import Table
 from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
 from ..environment import Environment
@@ -25,7 +26,6 @@ from ..inference.servers import Training, names_of_types
 from ..panel import RunProgress
 from ..run import Run
 from ..run_api import RunApiSession
-from ..summary import print_evaluations
 from .mode import Evaluations, Mode, evaluate_beside_training
 from .shutdown import finish_in_flight
 
@@ -76,8 +76,13 @@ class Serve(Mode):
         """Print the table of the tasks and, if there were evaluations, a table of the last ten evaluations."""
         super().print_summary(metrics)
         if self._evaluations is not None and self._evaluations.scores:
+            columns = {"EVALUATED AT STEP": "d", "MEAN SCORE": ".3f", "95 %": "", "CHANGE": "+.3f"}
+            rows = []
+            for scores in self._evaluations.scores[-10:]:
+                low, high = scores.interval
+                rows.append((scores.step, scores.overall.score, f"{low:.2f}-{high:.2f}", scores.overall.change))
             print()
-            print_evaluations(self._evaluations.scores)
+            Table(columns, rows).print()
 
     async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
         """Cancel evaluations, and give groups in flight `shutdown_grace_s` to be scored."""
