@@ -45,6 +45,7 @@ from .questions import same_problems
 from .report import DEFAULTS, AuditOutcome, read_report, result_of
 from .rows import GOLD
 from .rows_command import audit_rows
+from .watch import BARE
 from .watched_pools import watched_pools
 
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
@@ -76,7 +77,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
     # With --plain no guard protects the library: probes are not a model's text, and run in a sandbox.
-    workers = replace(PoolSettings.of(settings, checkout), bare=options.plain)
+    workers = replace(PoolSettings.of(settings, checkout), source_wrapper=BARE if options.plain else None)
     session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
     audits, checked = run_to_end(lambda: _audit(session, workers, options))
     library = session.library

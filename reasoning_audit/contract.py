@@ -1,6 +1,6 @@
 """Check the contract of a verifier on a few problems: by what it returns, and by what it does meanwhile.
 
-The scores come from watched workers (`workers/watch.py`), where bare verifiers score each answer twice. Three processes
+The scores come from watched workers (`watch.py`), where bare verifiers score each answer twice. Three processes
 answer: one with the hash seed of ordinary workers, one with another, and, only where these two differ, a third, which
 tells whether the hash seed is the cause.
 """
@@ -17,12 +17,12 @@ from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
 from reasoning_env.verifiers.shortcuts import last_grid
-from reasoning_env.workers.watch import CANARY, EXECUTED, Watched
 
 from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduction
 from .probe_findings import DEFECTS_OF_REASONS, GOLD_SCORE
 from .probes import ANSWER_CELL, GENERATION_CPU_S, AuditTarget, ProbedAnswer, perturb, reference_answer
 from .questions import Remark, contradictions, giveaways
+from .watch import CANARY, EXECUTED, Watched
 
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import WatchedPools
+from .watch import WATCHED
 
 OTHER_HASH_SEED = 1
 """A hash seed that ordinary workers do not have."""
@@ -25,7 +26,7 @@ async def watched_pools(settings: PoolSettings) -> AsyncIterator[WatchedPools]:
         settings,
         generators=min(1, settings.generators),
         verifiers=1,
-        watched=True,
+        source_wrapper=WATCHED,
         scoring_budget_s=math.inf,  # one slow answer of a group must not hide what the others show
     )
     async with AsyncExitStack() as stack:

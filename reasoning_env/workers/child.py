@@ -11,8 +11,8 @@ up. When its socket closes, because the main process has ended, it kills every w
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
+import importlib
 import json
 import os
 import resource
@@ -50,7 +50,6 @@ from reasoning_env.workers.sandbox import (
     no_sandbox,
     prepare,
 )
-from reasoning_env.workers.watch import BareAnswers, Watch, WatchedAnswers
 
 
 def freeze_imports() -> None:
@@ -90,22 +89,13 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(source: Source, sock: socket.socket, watch: Watch | None = None, *, is_bare: bool = False) -> None:
-    """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer.
-
-    With `watch`, bare verifiers score, and verdicts tell what was seen. With `is_bare`, bare verifiers score.
-    """
+def serve_verifier(source: Source, sock: socket.socket) -> None:
+    """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer."""
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
             problem = header["task"], header["params"], request.blob, header["level"]
-            scorer: Answers
-            if watch is not None:
-                scorer = WatchedAnswers(source.bare_scorer(*problem), watch)
-            elif is_bare:
-                scorer = BareAnswers(functools.partial(source.bare_scorer, *problem))
-            else:
-                scorer = source.scorer(*problem, plainly=header["plainly"])
+            scorer = source.scorer(*problem, plainly=header["plainly"])
         except MemoryError:
             _exit_out_of_memory()
         except BaseException as error:
@@ -160,9 +150,6 @@ class Forker:
         sandbox: Sandbox,
         directory: str,
         limits: WorkerLimits,
-        *,
-        is_watched: bool,
-        is_bare: bool,
     ) -> None:
         self._orders = orders
         self._source = source
@@ -170,8 +157,6 @@ class Forker:
         self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
-        self._is_watched = is_watched
-        self._is_bare = is_bare
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
@@ -245,7 +230,7 @@ class Forker:
                 hello["sandbox"] = restrictions.describe()[:1000]
                 hello["lacks_a_filter"] = restrictions.lacks_a_filter
                 sock.sendall(encode_frame(hello))
-                serve_verifier(self._source, sock, Watch() if self._is_watched else None, is_bare=self._is_bare)
+                serve_verifier(self._source, sock)
             status = 0
         except ConnectionError:
             status = 0
@@ -299,16 +284,11 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     # The user's modules come on top: importing torch alone takes 3,000 MB of addresses, most of which it never uses.
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
     limits = WorkerLimits(settings["memory_mb"] + grown_mb, settings["file_mb"], settings["niceness"])
-    forker = Forker(
-        orders,
-        loaded.source,
-        loaded.faster,
-        sandbox,
-        start["directory"],
-        limits,
-        is_watched=settings["watched"],
-        is_bare=settings["bare"],
-    )
+    source = loaded.source
+    if settings["source_wrapper"] is not None:
+        module, _, function = settings["source_wrapper"].partition(":")
+        source = getattr(importlib.import_module(module), function)(source)
+    forker = Forker(orders, source, loaded.faster, sandbox, start["directory"], limits)
     try:
         forker.run()
     finally:
@@ -339,7 +319,6 @@ def load_library(library: Library, settings: dict[str, Any], announce: Callable[
     """Return the library with the user's task modules. Raises TaskModuleError."""
     source = library.add_modules(settings["task_modules"], settings["folder"], announce)
     library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
-    library.through_json = settings["watched"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
     hello = {
         "version": library.version,

@@ -74,10 +74,8 @@ class PoolSettings:
     """Modules that register further tasks with the library: names, or absolute paths of `.py` files."""
     score_function: ScoreFunction | None = None
     """A score function in place of the library: the pool then scores rows, and generates nothing."""
-    bare: bool = False
-    """Whether bare verifiers score, without any guard of this environment (`watch.py`): for audits alone."""
-    watched: bool = False
-    """Whether bare verifiers score, and verdicts tell what was seen (`watch.py`); entries pass through JSON."""
+    source_wrapper: str | None = None
+    """`MODULE:FUNCTION`, which gets the source of problems and returns the source that workers use in its place."""
     hash_seed: int = 0
     """PYTHONHASHSEED of the workers. Some tasks make other problems under another hash seed."""
 

@@ -47,8 +47,8 @@ from .levels import DifficultyMap, Resolved
 class Library(Source):
     """The imported library with its caches, one per worker process: the first source of problems.
 
-    `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. `through_json`
-    writes entries to JSON and reads them again, as a file of problems would. All may be changed.
+    `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. Both may
+    be changed.
 
     Raises ImportError at construction if reasoning_gym cannot be imported.
     """
@@ -59,7 +59,6 @@ class Library(Source):
         self._from_checkout = checkout is not None
         self.strict = True
         self.lenient = True
-        self.through_json = False
         with without_plotting():
             self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
@@ -242,7 +241,7 @@ class Library(Source):
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
-            entry=pickle.dumps(_plain(entry) if self.through_json else entry),
+            entry=pickle.dumps(entry),
             seed=request.seed,
             params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,

@@ -12,6 +12,7 @@ import pytest
 from reasoning_audit import command as audit_module
 from reasoning_audit import output as audit_output
 from reasoning_audit.command import audit_command
+from reasoning_audit.watch import BARE
 from reasoning_env.errors import ConfigError, WorkerError
 from tests.small_library import write_small_library
 
@@ -97,7 +98,7 @@ def test_plain_scores(run: Run, unstarted: Mock, argv: Sequence[str], strict: bo
     with pytest.raises(WorkerError, match="not started"):
         run(*argv)
     assert unstarted.call_args.args[0].strict_rewards is strict
-    assert unstarted.call_args.kwargs["pool"]._settings.bare is not strict
+    assert unstarted.call_args.kwargs["pool"]._settings.source_wrapper == (None if strict else BARE)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from reasoning_audit.contract import ContractCheck, WatchedPools, with_negative_number, wrong_cells
 from reasoning_audit.findings import Defect, Finding, own_commands
 from reasoning_audit.probes import AuditTarget, ProbedAnswer
+from reasoning_audit.watch import Watched
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
-from reasoning_env.workers.watch import Watched
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec, problem_of
 

@@ -1,23 +1,33 @@
-"""Watch what a verifier does with an answer. Runs in the verifier workers of an audit only.
+"""Score by bare verifiers, and watch what they do with an answer. Runs in the workers of an audit only.
 
-A watched scorer calls the bare verifier twice. `Verdict.parts` reports, as numbers, what the verifier returned and what
-Python's audit events showed meanwhile. Nothing is denied here: the sandbox does that.
+`BareSource` and `WatchedSource` take the place of the source of problems (`PoolSettings.source_wrapper`). A bare
+verifier is the one that its author wrote, without any guard of this environment. A watched scorer calls the bare
+verifier twice: `Verdict.parts` reports, as numbers, what the verifier returned and what Python's audit events showed
+meanwhile. Nothing is denied here: the sandbox does that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from types import CodeType
 from typing import Any
 
-from ..sources.contract import DetailedAnswers
-from ..sources.score_function import as_number
+from reasoning_env.records import ProblemRequest
+from reasoning_env.sources.contract import Answers, DetailedAnswers, Generated, Source, SourceTask
+from reasoning_env.sources.score_function import as_number
 
+BARE = f"{__name__}:BareSource"
+WATCHED = f"{__name__}:WatchedSource"
+"""The sources of this module, as `PoolSettings.source_wrapper` names them."""
 CANARY = "audit_canary"
 """A word that no verifier uses. An answer that is executed uses it."""
 PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn")
@@ -151,3 +161,56 @@ class WatchedAnswers(DetailedAnswers):
             return 0.0
         parts[name] = number
         return number
+
+
+class BareSource(Source):
+    """Another source's problems, whose bare verifiers score."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def tasks(self) -> Mapping[str, SourceTask]:
+        return self._source.tasks
+
+    def generate(self, request: ProblemRequest) -> Generated:
+        return self._source.generate(request)
+
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+    ) -> Answers:
+        return BareAnswers(partial(self._source.bare_scorer, task, params, entry, level))
+
+    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+        return self._source.check(task, params, level)
+
+    def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:
+        return self._source.describe(task)
+
+
+class WatchedSource(BareSource):
+    """Another source's problems, their entries after a passage through JSON, whose bare verifiers are watched."""
+
+    _watch: Watch | None = None
+
+    def generate(self, request: ProblemRequest) -> Generated:
+        return after_json(super().generate(request))
+
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+    ) -> Answers:
+        if self._watch is None:  # not before a verifier's process is forked: the hook stays in it
+            self._watch = Watch()
+        return WatchedAnswers(self._source.bare_scorer(task, params, entry, level), self._watch)
+
+
+def after_json(generated: Generated) -> Generated:
+    """Return a problem with the entry that a file of JSON would have kept.
+
+    The entries of reasoning-gym are pickled dictionaries. Other sources' records stay as they are.
+    """
+    is_pickle = generated.entry.startswith(pickle.PROTO)
+    entry = pickle.loads(generated.entry) if is_pickle else None
+    if not isinstance(entry, dict):
+        return generated
+    return replace(generated, entry=pickle.dumps({**entry, "metadata": json.loads(generated.metadata_json)}))
