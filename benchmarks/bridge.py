@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with asyncio.Runner() as runner, Bridge(SETTINGS) as bridge:
-        pool = WorkerPool(PoolSettings(generators=1, verifiers=1, niceness=0))
+        pool = WorkerPool(PoolSettings(SETTINGS))
         runner.run(pool.start())
         problems = [bridge.next() for _ in range(options.groups)]
         groups = [(problem, completions(problem)) for problem in problems]

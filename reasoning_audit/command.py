@@ -77,7 +77,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
     # With --plain no guard protects the library: probes are not a model's text, and run in a sandbox.
-    workers = replace(PoolSettings.of(settings, checkout), source_wrapper=BARE if options.plain else None)
+    workers = PoolSettings(settings, checkout, source_wrapper=BARE if options.plain else None)
     session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
     audits, checked = run_to_end(lambda: _audit(session, workers, options))
     library = session.library

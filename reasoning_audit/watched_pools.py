@@ -22,13 +22,9 @@ async def watched_pools(settings: PoolSettings) -> AsyncIterator[WatchedPools]:
 
     Each has one worker of a kind, so that two calls for scores reach the same process.
     """
-    watched = replace(
-        settings,
-        generators=min(1, settings.generators),
-        verifiers=1,
-        source_wrapper=WATCHED,
-        scoring_budget_s=math.inf,  # one slow answer of a group must not hide what the others show
-    )
+    # One slow answer of a group must not hide what the others show.
+    one_of_each = {"num_generators": 1, "num_verifiers": 1, "scoring_budget_s": math.inf}
+    watched = replace(settings, user=settings.user.model_copy(update=one_of_each), source_wrapper=WATCHED)
     async with AsyncExitStack() as stack:
 
         async def start(hash_seed: int) -> WorkerPool:

@@ -11,7 +11,6 @@ harms no other completion.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +21,16 @@ from .errors import ConfigError
 from .prompts.completions import Completion, read_completions
 from .records import Problem, ProblemRequest, ProblemSpec, Row, Split, Verdict
 from .runtime.text import short
-from .settings import check_whole_number
+from .settings import ReasoningSettings, check_whole_number
 from .sources.modules import absolute_entry
 from .sources.score_function import SCORE_TASK, ScoreFunction
 from .workers.pool import PoolSettings, WorkerPool
 
 MAX_DEADLINE_S = 3600.0
-"""The same bound as that of the setting `scoring_deadline_s`."""
+MIN_MEMORY_MB = 512
+"""The same bounds as those of the settings `scoring_deadline_s` and `worker_memory_mb`."""
+NO_BUDGET_S = 86_400.0
+"""Each completion has its own limit; in a group of many bad ones the others keep their scores."""
 
 
 class ScoreJudge:
@@ -58,22 +60,23 @@ class ScoreJudge:
         sandbox: bool = True,
     ) -> None:
         verifiers = (os.cpu_count() or 1) if verifiers is None else verifiers
-        for name, value in (("verifiers", verifiers), ("memory_mb", memory_mb)):
-            check_whole_number(name, value, least=1)
+        check_whole_number("verifiers", verifiers, least=1)
+        check_whole_number("memory_mb", memory_mb, least=MIN_MEMORY_MB)
         if not 0.0 < deadline_s <= MAX_DEADLINE_S:
             raise ConfigError(f"must be over 0, and at most {MAX_DEADLINE_S:g}", setting="deadline_s", got=deadline_s)
         paths = tuple(str(Path(path).expanduser().absolute()) for path in read)
         for path in paths:
             if not os.path.exists(path):
                 raise ConfigError("there is no such file or folder", setting="read", got=path)
-        self.settings = PoolSettings(
-            generators=0,
-            verifiers=verifiers,
+        settings = ReasoningSettings(
+            num_verifiers=verifiers,
             scoring_deadline_s=deadline_s,
-            # Each completion has its own limit; in a group of many bad ones the others keep their scores.
-            scoring_budget_s=math.inf,
-            memory_mb=memory_mb,
+            scoring_budget_s=NO_BUDGET_S,
+            worker_memory_mb=memory_mb,
             sandbox_verifiers=sandbox,
+        )
+        self.settings = PoolSettings(
+            settings,
             score_function=ScoreFunction(with_absolute_path(function), paths, tuple(environment), threads),
         )
         self.pool = WorkerPool(self.settings)

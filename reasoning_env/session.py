@@ -145,7 +145,7 @@ class Session(Generic[T]):
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
-        self.pool = pool or WorkerPool(PoolSettings.of(settings, None if checkout is None else Path(checkout)))
+        self.pool = pool or WorkerPool(PoolSettings(settings, None if checkout is None else Path(checkout)))
         self.instance = 0
         self._prepare = prepare
         self._checkout = settings.checkout or checkout

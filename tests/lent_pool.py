@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reasoning_env.records import LibraryInfo
+from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 
@@ -30,7 +31,7 @@ class LentPool(WorkerPool):
 @asynccontextmanager
 async def lent_pool() -> AsyncIterator[LentPool]:
     """A running pool with one worker of each role."""
-    pool = LentPool(PoolSettings(generators=1, verifiers=1))
+    pool = LentPool(PoolSettings(ReasoningSettings(num_generators=1, num_verifiers=1)))
     await pool.start()
     try:
         yield pool

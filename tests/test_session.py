@@ -387,21 +387,16 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Paths are of the working directory, which workers do not share; the setting wins over the folder beside."""
     monkeypatch.chdir(tmp_path)
     settings = ReasoningSettings(checkout="fork", task_modules="lab.words, own.py")
-    pool = PoolSettings.of(settings, Path("/beside"))
+    pool = PoolSettings(settings, Path("/beside"))
     assert pool.checkout == tmp_path / "fork"
-    assert pool.task_modules == ("lab.words", str(tmp_path / "own.py"))
+    assert pool.for_child()["task_modules"] == ["lab.words", str(tmp_path / "own.py")]
 
 
-def test_settings_reach_workers(tmp_path: Path) -> None:
-    off = dict.fromkeys(("strict_rewards", "sandbox_verifiers", "fast_generators"), False)
-    shared: dict[str, Any] = {"scoring_deadline_s": 1.5, **off}
-    limits = {"memory_mb": 600, "niceness": 7, "start_timeout_s": 8.0}
-    settings = ReasoningSettings(
-        num_generators=3, num_verifiers=4, **shared, **{f"worker_{name}": value for name, value in limits.items()}
-    )
-    assert PoolSettings.of(settings, tmp_path) == PoolSettings(
-        generators=3, verifiers=4, checkout=tmp_path, **shared, **limits
-    )
+def test_settings_that_workers_get() -> None:
+    sent = {"strict_rewards": False, "sandbox_verifiers": False, "fast_generators": False, "lenient_answers": False}
+    sent |= {"worker_memory_mb": 600, "worker_niceness": 7}
+    own = {"task_modules": [], "folder": None, "source_wrapper": None}
+    assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 
 def test_checkout_without_library(tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     freeze_imports()  # all workers share the present objects
     # The user's modules come on top: importing torch alone takes 3,000 MB of addresses, most of which it never uses.
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
-    limits = WorkerLimits(settings["memory_mb"] + grown_mb, settings["file_mb"], settings["niceness"])
+    limits = WorkerLimits(settings["worker_memory_mb"] + grown_mb, settings["worker_niceness"])
     source = loaded.source
     if settings["source_wrapper"] is not None:
         module, _, function = settings["source_wrapper"].partition(":")

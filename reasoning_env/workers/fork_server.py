@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -47,58 +47,49 @@ WORKER_LIMITS = {
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """Numbers of processes, times in seconds and limits in megabytes."""
+    """What a pool works by: a user's settings, and what no user sets.
 
-    generators: int = 2
-    verifiers: int = 2
-    scoring_deadline_s: float = 5.0
-    """Processor time for an answer. An answer that takes more scores 0."""
-    scoring_budget_s: float | None = None
-    """Processor time for all answers of a group; a group that takes more is not scored. None means four deadlines."""
-    memory_mb: int = 1024
-    file_mb: int = 16
-    niceness: int = 3
-    start_timeout_s: float = 300.0
-    """Limit for the start of a process, for building a task, and for waiting for processor time."""
-    strict_rewards: bool = True
-    """Whether verifiers that pay for nonsense are corrected."""
-    lenient_answers: bool = True
-    """Whether answers are also read without decoration, such as a code fence."""
-    sandbox_verifiers: bool = True
-    """Whether the operating system restricts verifier workers."""
-    fast_generators: bool = True
-    """Whether faster functions replace slow functions of the library's generators. Problems stay the same."""
-    checkout: Path | None = None
-    """A folder with a `reasoning_gym` package to use instead of the installed package."""
-    task_modules: tuple[str, ...] = ()
-    """Modules that register further tasks with the library: names, or absolute paths of `.py` files."""
+    With a `score_function` in place of the library, the pool scores rows, and generates nothing. `hash_seed` is
+    PYTHONHASHSEED of the workers: some tasks make other problems under another one.
+    """
+
+    user: ReasoningSettings = field(default_factory=ReasoningSettings)
+    beside: Path | None = None
+    """A folder with a `reasoning_gym` package, to use where the user's settings name none."""
     score_function: ScoreFunction | None = None
-    """A score function in place of the library: the pool then scores rows, and generates nothing."""
     source_wrapper: str | None = None
     """`MODULE:FUNCTION`, which gets the source of problems and returns the source that workers use in its place."""
     hash_seed: int = 0
-    """PYTHONHASHSEED of the workers. Some tasks make other problems under another hash seed."""
 
-    @classmethod
-    def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
-        """Return the pool settings in an environment's settings. `checkout` stands in where the settings have none."""
-        if settings.checkout is not None:
-            checkout = Path(settings.checkout).expanduser().absolute()
-        return cls(
-            generators=settings.num_generators,
-            verifiers=settings.num_verifiers,
-            scoring_deadline_s=settings.scoring_deadline_s,
-            scoring_budget_s=settings.scoring_budget_s,
-            memory_mb=settings.worker_memory_mb,
-            niceness=settings.worker_niceness,
-            start_timeout_s=settings.worker_start_timeout_s,
-            strict_rewards=settings.strict_rewards,
-            lenient_answers=settings.lenient_answers,
-            sandbox_verifiers=settings.sandbox_verifiers,
-            fast_generators=settings.fast_generators,
-            checkout=checkout,
-            task_modules=tuple(map(absolute_entry, settings.task_modules)),
-        )
+    @property
+    def checkout(self) -> Path | None:
+        """The folder with the library; None for the installed library."""
+        return self.beside if self.user.checkout is None else Path(self.user.checkout).expanduser().absolute()
+
+    def workers(self, role: Role) -> int:
+        """The number of workers of a role."""
+        if role is Role.VERIFIER:
+            return self.user.num_verifiers
+        return self.user.num_generators if self.score_function is None else 0
+
+    def for_child(self) -> dict[str, Any]:
+        """Return as JSON values what the fork server needs to know, and no more: its workers read model text."""
+        return {
+            **self.user.model_dump(include=SENT),
+            "task_modules": list(map(absolute_entry, self.user.task_modules)),
+            "folder": os.getcwd() if self.user.task_modules or self.score_function else None,
+            "source_wrapper": self.source_wrapper,
+        }
+
+
+SENT = {
+    "strict_rewards",
+    "lenient_answers",
+    "fast_generators",
+    "sandbox_verifiers",
+    "worker_memory_mb",
+    "worker_niceness",
+}
 
 
 def run_child(
@@ -192,15 +183,12 @@ class ForkServer:
         Raises KilledError if somebody kills the process meanwhile, WorkerError for other failures, and ConfigError for
         a module of `task_modules` that cannot be used.
         """
-        self._timeout_s = settings.start_timeout_s
+        self._timeout_s = settings.user.worker_start_timeout_s
         in_setting = "task_modules" if settings.score_function is None else "function"
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
-            not_sent = ("checkout", "score_function")
-            sent = {name: value for name, value in vars(settings).items() if name not in not_sent}
-            needs_folder = bool(settings.task_modules or settings.score_function)
-            channel.send({**sent, "folder": os.getcwd() if needs_folder else None})
+            channel.send(settings.for_child())
             hello = await self._await_import(channel)
         except DeadlineExceeded:
             if self._importing is not None:

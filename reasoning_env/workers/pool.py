@@ -76,7 +76,7 @@ class WorkerPool:
         self.sandbox = ""
         """One line for the log: what restricts verifier workers. Empty before the first worker is ready."""
         self.stats = PoolStats()
-        self._scorer = BatchScorer(settings, self.stats, self._replace)
+        self._scorer = BatchScorer(settings.user, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes, and return when the library is imported.
@@ -95,8 +95,8 @@ class WorkerPool:
 
     def grow(self, workers: int | None = None) -> None:
         """Start workers of each role up to the number in the settings, or `workers` if that is less."""
-        for role, full in ((Role.GENERATOR, self._settings.generators), (Role.VERIFIER, self._settings.verifiers)):
-            owners = self._owners[role]
+        for role, owners in self._owners.items():
+            full = self._settings.workers(role)
             while len(owners) < (full if workers is None else min(workers, full)):
                 owners.append(asyncio.create_task(self._own_worker(role)))
 
@@ -118,7 +118,7 @@ class WorkerPool:
         """Why jobs get no worker, in one line; None while workers of both roles live, and some are not stopped."""
         if self._closed:
             return str(_closed())
-        for role in Role if self._settings.score_function is None else [Role.VERIFIER]:
+        for role in filter(self._settings.workers, Role):
             workers = [slot.worker for slot in self._slots_of(role) if slot.worker is not None]
             if workers and all(worker.is_stopped for worker in workers):
                 return f"no {role.name.lower()} answers: somebody stopped all of them"
@@ -191,14 +191,15 @@ class WorkerPool:
     async def _ask_about_parameters(self, request: dict[str, Any], reply_key: str, tasks: Sequence[str]) -> Any:
         """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
         slot = Slot(Role.GENERATOR)
+        limit_s = self._settings.user.worker_start_timeout_s
         try:
             await self._replace(slot)
             slot.current.send(request)
-            reply = await slot.current.receive(self._settings.start_timeout_s)
+            reply = await slot.current.receive(limit_s)
             return reply.header[reply_key]
         except DeadlineExceeded:
             raise WorkerError(
-                f"the parameters of {_some(tasks)} were not checked in {self._settings.start_timeout_s:g} s",
+                f"the parameters of {_some(tasks)} were not checked in {limit_s:g} s",
                 remedy="raise {worker_start_timeout_s}",
             ) from None
         except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:

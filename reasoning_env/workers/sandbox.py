@@ -65,11 +65,14 @@ class Landlock(IntEnum):
 
 @dataclass(frozen=True)
 class WorkerLimits:
-    """Limits of a worker: address space and largest file, in megabytes; niceness, from 0 to 19."""
+    """Limits of a worker: address space, in megabytes; niceness, from 0 to 19."""
 
     memory_mb: int
-    file_mb: int
     niceness: int
+
+
+MAX_FILE_MB = 16
+"""Size of the largest file that a worker can write, in megabytes."""
 
 
 def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
@@ -84,7 +87,7 @@ def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
     set_group_priority(limits.niceness)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_NOFILE, 64)
-    _lower(resource.RLIMIT_FSIZE, limits.file_mb * 2**20)
+    _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20)
     _lower(resource.RLIMIT_AS, limits.memory_mb * 2**20)
     # A write over the file limit then raises OSError in the verifier instead of killing the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

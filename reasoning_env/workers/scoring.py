@@ -15,8 +15,8 @@ from typing import Any
 from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
+from ..settings import ReasoningSettings
 from .cpu_time import Asleep, Starved, Stopwatch, receive_in_cpu_time
-from .fork_server import PoolSettings
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
 
@@ -72,7 +72,7 @@ class BatchScorer:
     """Scores batches of answers. `replace` gives a slot a fresh worker; `stats` are counted up."""
 
     def __init__(
-        self, settings: PoolSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[WorkerEnd]]
+        self, settings: ReasoningSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[WorkerEnd]]
     ) -> None:
         self._settings = settings
         self._stats = stats
@@ -153,7 +153,7 @@ class BatchScorer:
 
         Raises ScoringError and _DiedBuilding.
         """
-        limit_s = self._settings.start_timeout_s
+        limit_s = self._settings.worker_start_timeout_s
         try:
             header = (await receive_in_cpu_time(worker, limit_s, limit_s)).header
             if "fault" not in header and header.get("ready") is not True:
@@ -184,7 +184,7 @@ class BatchScorer:
         limit_s = min(deadline_s, batch.budget_s)
         used = Stopwatch(worker)
         try:
-            return await receive_in_cpu_time(worker, limit_s, self._settings.start_timeout_s)
+            return await receive_in_cpu_time(worker, limit_s, self._settings.worker_start_timeout_s)
         except Asleep:
             raise
         except Starved as error:

@@ -13,6 +13,7 @@ import pytest_asyncio
 from reasoning_env.evaluations.presets import PRESET_SIZE, PresetSet, load_preset
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import LibraryInfo, Problem
+from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_problem, problem_of
@@ -68,7 +69,7 @@ on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def library() -> AsyncIterator[Library]:
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
+    pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1, num_verifiers=1)))
     yield pool, await pool.start()
     await pool.close()
 

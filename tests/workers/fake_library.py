@@ -81,7 +81,7 @@ def score(answer, entry):
         time.sleep(600)
     if verb == "big_file":
         with open("big", "wb") as file:
-            file.write(b"x" * (8 << 20))
+            file.write(b"x" * (20 << 20))
     if verb == "spoil":  # writes into the entry, which must not show in the next call
         entry["answer"] = "spoilt"
         return 0.0

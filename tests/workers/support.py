@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split
+from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing.process_table import is_alive
 from tests.waiting import PATIENCE_S, until
@@ -43,13 +44,13 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
 
     Verifiers of a fake library are not sandboxed, since they misbehave on purpose.
     """
-    defaults = {"generators": 1, "verifiers": 1, "niceness": 0, "scoring_deadline_s": PATIENCE_S}
+    defaults = {"num_generators": 1, "num_verifiers": 1, "worker_niceness": 0, "scoring_deadline_s": PATIENCE_S}
     defaults["sandbox_verifiers"] = checkout is None
-    pool_settings = PoolSettings(**{**defaults, "checkout": checkout, **settings})
-    pool = WorkerPool(pool_settings)
+    user = ReasoningSettings(**{**defaults, **settings})
+    pool = WorkerPool(PoolSettings(user, checkout))
     await pool.start()
     try:
-        await until(lambda: len(pool.worker_pids) == pool_settings.generators + pool_settings.verifiers)
+        await until(lambda: len(pool.worker_pids) == user.num_generators + user.num_verifiers)
         yield pool
     finally:
         await pool.close()
@@ -57,7 +58,8 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
 
 async def library_info(checkout: Path | None, **settings: Any) -> LibraryInfo:
     """What a starting pool reports of the library."""
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=checkout, **settings))
+    user = ReasoningSettings(num_generators=1, num_verifiers=1, **settings)
+    pool = WorkerPool(PoolSettings(user, checkout))
     try:
         return await pool.start()
     finally:

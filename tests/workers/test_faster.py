@@ -12,6 +12,7 @@ import pytest
 import reasoning_gym
 
 from reasoning_env.errors import GenerationError
+from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.faster import REPLACEMENTS, bf, edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.workers.direct_calls import call_library
@@ -51,7 +52,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Entries:
 @pytest.fixture(scope="module")
 def made() -> Entries:
     async def make_all() -> list[bytes]:
-        async with running_pool(None, generators=2, verifiers=0) as pool:
+        async with running_pool(None, num_generators=2) as pool:
             wanted = [spec(*one, **params_of(*one)).with_request(as_is=True, as_published=True) for one in WANTED]
             problems = await asyncio.gather(*(pool.generate(one, PATIENCE_S) for one in wanted))
             return [problem.entry for problem in problems]
@@ -85,7 +86,7 @@ def other_release(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("fast", [True, False])
 async def test_unknown_source_keeps_its_generator(other_release: Path, fast: bool) -> None:
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=0, checkout=other_release, fast_generators=fast))
+    pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1, fast_generators=fast), other_release))
     try:
         warnings = (await pool.start()).warnings
         assert len(warnings) == fast

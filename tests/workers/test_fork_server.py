@@ -24,10 +24,12 @@ import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.library_facts import FACTS, category
 from reasoning_env.records import TaskInfo
+from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.sandbox import MAX_FILE_MB
 from tests.preloaded_library import fresh_children
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S, until, wait_until
@@ -119,7 +121,7 @@ async def test_library_hangs_at_import(tmp_path: Path, temp_folder: Path, monkey
     monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     with pytest.raises(WorkerError, match=r" 0\.5 s.* worker_start_timeout_s"):
-        await library_info(package, start_timeout_s=0.5)
+        await library_info(package, worker_start_timeout_s=0.5)
     assert list(temp_folder.iterdir()) == []
 
 
@@ -131,7 +133,7 @@ def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
     """A generator's report of itself. The parent has a secret in its environment."""
 
     async def ask() -> dict[str, Any]:
-        async with running_pool(fake_library, memory_mb=700, file_mb=3, niceness=4) as pool:
+        async with running_pool(fake_library, worker_memory_mb=700, worker_niceness=4) as pool:
             report: dict[str, Any] = json.loads((await make(pool, "inspect")).question)
             pid = pool.worker_pids[0]
             autogroup = Path(f"/proc/{pid}/autogroup")
@@ -183,7 +185,7 @@ def test_files_of_a_worker(report: dict[str, Any]) -> None:
 
 def test_worker_is_limited(report: dict[str, Any]) -> None:
     assert report["niceness"] == min(19, os.nice(0) + 4)
-    assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [3 << 20] * 2)
+    assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [MAX_FILE_MB << 20] * 2)
 
 
 def test_scheduling_group_of_a_worker(report: dict[str, Any]) -> None:
@@ -196,7 +198,7 @@ def test_scheduling_group_of_a_worker(report: dict[str, Any]) -> None:
 
 
 async def test_close_with_hanging_workers(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
-    async with running_pool(fake_library, generators=2, verifiers=2) as pool:
+    async with running_pool(fake_library, num_generators=2, num_verifiers=2) as pool:
         pids = [*pool.worker_pids, _fork_server_pid(pool)]
         assert len(set(pids)) == 5
         waiting = [
@@ -246,10 +248,10 @@ def test_unused_fork_server_ends(tmp_path: Path) -> None:
 FORGETFUL = """
 import asyncio, json, sys
 from pathlib import Path
-from reasoning_env import PoolSettings, WorkerPool
+from reasoning_env import PoolSettings, ReasoningSettings, WorkerPool
 
 async def main(checkout):
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=Path(checkout)))
+    pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1, num_verifiers=1, checkout=checkout)))
     await pool.start()
     while len(pool.worker_pids) < 2:
         await asyncio.sleep(0.01)
@@ -285,7 +287,7 @@ async def test_kill_without_pidfds(
 
 
 async def test_pool_grows_to_settings(fake_library: Path) -> None:
-    pool = WorkerPool(PoolSettings(generators=2, verifiers=3, checkout=fake_library))
+    pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=2, num_verifiers=3), fake_library))
     try:
         await pool.start(workers=1)
         await until(lambda: len(pool.worker_pids) == 2)
@@ -450,11 +452,11 @@ def _fork_server_pid(pool: WorkerPool) -> int:
 MAIN_PROCESS = """
 import asyncio, json, sys
 from pathlib import Path
-from reasoning_env import PoolSettings, ProblemSpec, WorkerPool
+from reasoning_env import PoolSettings, ProblemSpec, ReasoningSettings, WorkerPool
 from reasoning_env.records import ProblemRequest, Split
 
 async def main(checkout, marker):
-    pool = WorkerPool(PoolSettings(generators=2, verifiers=2, checkout=Path(checkout)))
+    pool = WorkerPool(PoolSettings(ReasoningSettings(checkout=checkout)))
     await pool.start()
     spec = ProblemSpec(ProblemRequest("hang", 1, {"marker": marker}), Split.TRAIN, 0)
     hanging = asyncio.create_task(pool.generate(spec, 600.0))

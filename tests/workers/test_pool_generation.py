@@ -130,7 +130,7 @@ async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
 
 async def test_hanging_task_holds_up_no_other(fake_library: Path, tmp_path: Path) -> None:
     marker = tmp_path / "began"
-    async with running_pool(fake_library, generators=2) as pool:
+    async with running_pool(fake_library, num_generators=2) as pool:
         hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
         await until(marker.exists)
         assert [(await make(pool, "ok", seed)).answer for seed in range(10)] == [str(seed) for seed in range(10)]

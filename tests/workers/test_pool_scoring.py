@@ -74,7 +74,7 @@ async def test_odd_answers_spoil_no_other(pool: WorkerPool) -> None:
 
 
 async def test_file_over_the_limit(fake_library: Path) -> None:
-    async with running_pool(fake_library, file_mb=4) as pool:
+    async with running_pool(fake_library) as pool:
         problem = await make(pool, seed=3)
         assert _shape(await pool.score(problem, ["big_file", "3"])) == [FAILED, RIGHT]
         assert pool.stats.workers_replaced == 0
@@ -180,7 +180,7 @@ async def test_order_of_groups(pool: WorkerPool) -> None:
 
 
 async def test_slow_group_keeps_one_worker(fake_library: Path) -> None:
-    async with running_pool(fake_library, verifiers=2, scoring_deadline_s=600.0) as pool:
+    async with running_pool(fake_library, num_verifiers=2, scoring_deadline_s=600.0) as pool:
         problem = await make(pool, seed=3)
         slow = asyncio.create_task(pool.score(problem, ["hang"]))
         for group in await asyncio.gather(*(pool.score(problem, ["3", str(number + 4)]) for number in range(40))):
@@ -254,7 +254,7 @@ async def test_worker_starved_for_a_while(fake_library: Path, tmp_path: Path) ->
 async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
         problem, verifier, marker = await make(pool, seed=3), pool.worker_pids[1], tmp_path / "marker"
-        pool._scorer._settings = replace(pool._settings, start_timeout_s=0.5)
+        pool._scorer._settings = pool._settings.user.model_copy(update={"worker_start_timeout_s": 0.5})
         scoring = asyncio.create_task(pool.score(problem, [f"once {marker} hang", "3"]))
         await until(marker.exists)
         os.kill(verifier, signal.SIGSTOP)
@@ -345,7 +345,7 @@ def test_verdict_of_an_earlier_answer() -> None:
 async def test_slow_build_is_no_verdict(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
         problem = await make(pool, "slow_build", seed=3)
-        pool._scorer._settings = replace(pool._settings, start_timeout_s=0.2)
+        pool._scorer._settings = pool._settings.user.model_copy(update={"worker_start_timeout_s": 0.2})
         with pytest.raises(ScoringError, match="to build the task"):
             await pool.score(problem, ["3"])
 

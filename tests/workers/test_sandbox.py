@@ -180,7 +180,7 @@ async def test_sandbox_is_logged_once(
     fake_library: Path, caplog: pytest.LogCaptureFixture, on: bool, told: str
 ) -> None:
     caplog.set_level("INFO", "reasoning_env.workers")
-    async with running_pool(fake_library, verifiers=2, sandbox_verifiers=on) as pool:
+    async with running_pool(fake_library, num_verifiers=2, sandbox_verifiers=on) as pool:
         assert re.search(told, pool.sandbox)
     [record] = [record for record in caplog.records if "sandboxed" in record.getMessage()]
     assert record.getMessage() == pool.sandbox
