@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypedDict
 
@@ -71,37 +70,34 @@ class HeatCell(TypedDict):
     groups: int
 
 
-class FigureCurve(TypedDict):
-    """Figures along a run: each list has a value for each point, and a point stands for neighbours in the stream."""
+FigureCurve = dict[str, object]
+"""What `Timeline` tells of all groups, or of a task by its number: lists with a value for each point.
 
-    groups: list[int]
-    problem: list[float]
-    """The mean position in the stream of problems."""
-    step: list[float] | None
-    """The mean step of the trainer; None where lines have no step."""
-    time: list[float] | None
-    """The mean seconds since the first group of the run was scored; None where lines have no time."""
-    score: list[float | None]
-    accuracy: list[float | None]
-    signal: list[float | None]
-    level: list[float | None]
-    tokens: list[float | None]
-    characters: list[float | None]
-    truncated: list[float | None]
-    """The share of completions that the token budget ended."""
-    outcomes: dict[int, list[int]]
-    """Rollouts by the position of their outcome in PAGE_OUTCOMES; outcomes that never come are left out."""
+A point stands for neighbours in the stream of problems.
 
-
-class TaskCurve(FigureCurve):
-    task: int
+- `groups`: the groups of a point
+- `problem`, `step`, `time`: the mean place of a point. Times are seconds since the first group of the run. A list is
+  None where a point has no such place.
+- the names of CURVES: means over groups, None where unknown
+- `outcomes`: rollouts by the position of their outcome in PAGE_OUTCOMES; outcomes that never come are left out
+"""
+CURVES: Mapping[str, int] = {
+    "score": 4,
+    "accuracy": 4,
+    "signal": 4,
+    "level": 4,
+    "truncated": 4,
+    "tokens": 1,
+    "characters": 1,
+}
+"""The figures that are drawn along a run, each with its number of digits."""
 
 
 class TimelineData(TypedDict):
     """The curves of a run: of all groups, and of each task; no points for an evaluation."""
 
     all: FigureCurve
-    tasks: list[TaskCurve]
+    tasks: list[FigureCurve]
 
 
 class Lengths(TypedDict):
@@ -139,57 +135,24 @@ def length_of(rollout: DumpedRollout) -> int:
     return len(rollout.thinking) + len(rollout.conversation[-1]["content"])
 
 
-@dataclass
-class GroupTally(TaskTally):
-    """A tally with the figures that only the page shows."""
-
-    signal: Tally = field(default_factory=Tally)
-    """1 for each group whose scores differ, 0 for each other group; groups of one rollout are left out."""
-    level: Tally = field(default_factory=Tally)
-    characters: Tally = field(default_factory=Tally)
-    corrected: Tally = field(default_factory=Tally)
-    """1 for each rollout whose library score differs, 0 for each rollout whose library score is the same."""
-
-    def add(self, group: DumpedGroup) -> None:
-        super().add(group)
-        rollouts = group.rollouts
-        if len(rollouts) > 1:
-            self.signal.add(float(len(set(group.scores)) > 1))
-        if group.level is not None:
-            self.level.add(group.level)
-        self.characters.add(*map(length_of, rollouts))
-        for rollout in rollouts:
-            if rollout.library_score is not None:
-                differs = not math.isclose(rollout.judged_score, rollout.library_score, abs_tol=1e-9)
-                self.corrected.add(float(differs))
-
-    def merge(self, other: TaskTally) -> None:
-        super().merge(other)
-        if isinstance(other, GroupTally):
-            self.signal.merge(other.signal)
-            self.level.merge(other.level)
-            self.characters.merge(other.characters)
-            self.corrected.merge(other.corrected)
-
-    def shown(self, row: SummaryRow) -> ShownRow:
-        """Return the page's form of this tally's row."""
-        words = Counter({word: count for word, count in self.outcomes.items() if word in OUTCOMES})
-        words[OTHER] = self.outcomes.total() - words.total()
-        plain: list[float] | None = None
-        if "library_score" in row:
-            corrected = int(self.corrected.total)
-            plain = [row["library_score"], row["mean_score"], corrected, self.corrected.count]
-        return {
-            **shown_means(row),
-            "groups": self.problems,
-            "rollouts": self.completions,
-            "signal": self.signal.mean,
-            "level": self.level.mean,
-            "outcomes": [words[word] for word in PAGE_OUTCOMES],
-            "tokens": row["tokens"] if self.tokens.count * 2 > self.completions else None,
-            "characters": self.characters.mean,
-            "plain": plain,
-        }
+def shown_row(tally: TaskTally, row: SummaryRow, groups: Stretch) -> ShownRow:
+    """Return the page's form of a row; `groups` has the groups of the tally."""
+    plain: list[float] | None = None
+    if "library_score" in row:
+        corrected = groups.tallies["corrected"]
+        plain = [row["library_score"], row["mean_score"], int(corrected.total), corrected.count]
+    tokens = groups.tallies["tokens"]
+    return {
+        **shown_means(row),
+        "groups": tally.problems,
+        "rollouts": tally.completions,
+        "signal": groups.tallies["signal"].mean,
+        "level": groups.tallies["level"].mean,
+        "outcomes": [groups.outcomes[outcome] for outcome in range(len(PAGE_OUTCOMES))],
+        "tokens": tokens.mean if tokens.count * 2 > tally.completions else None,
+        "characters": groups.tallies["characters"].mean,
+        "plain": plain,
+    }
 
 
 def shown_means(row: SummaryRow) -> Means:
@@ -201,49 +164,46 @@ def shown_means(row: SummaryRow) -> Means:
     }
 
 
-@dataclass(slots=True)
 class Stretch:
-    """Tallies over the groups of a stretch of the stream of problems; `score` has a value for each group."""
+    """Tallies by figure, and rollouts by outcome, over the groups of a stretch of the stream of problems."""
 
-    problem: Tally = field(default_factory=Tally)
-    step: Tally = field(default_factory=Tally)
-    time: Tally = field(default_factory=Tally)
-    score: Tally = field(default_factory=Tally)
-    accuracy: Tally = field(default_factory=Tally)
-    signal: Tally = field(default_factory=Tally)
-    level: Tally = field(default_factory=Tally)
-    tokens: Tally = field(default_factory=Tally)
-    characters: Tally = field(default_factory=Tally)
-    truncated: Tally = field(default_factory=Tally)
-    outcomes: Counter[int] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        self.outcomes: Counter[int] = Counter()
+        """Rollouts by the position of their outcome in PAGE_OUTCOMES."""
 
     @property
     def groups(self) -> int:
-        return self.score.count
+        return self.tallies["score"].count
 
     def add(self, position: int, group: DumpedGroup) -> None:
-        rollouts = group.rollouts
-        self.problem.add(position)
-        if group.step is not None:
-            self.step.add(group.step)
-        if group.time is not None:
-            self.time.add(group.time)
-        self.score.add(fmean(group.scores))
-        self.accuracy.add(fmean(rollout.correct for rollout in rollouts))
-        if len(rollouts) > 1:
-            self.signal.add(float(len(set(group.scores)) > 1))
-        if group.level is not None:
-            self.level.add(group.level)
-        self.tokens.add(*(rollout.tokens for rollout in rollouts if rollout.tokens is not None))
-        self.characters.add(*map(length_of, rollouts))
-        self.truncated.add(fmean(rollout.finish_reason == "length" for rollout in rollouts))
-        self.outcomes.update(PAGE_OUTCOMES.index(known_outcome(rollout)) for rollout in rollouts)
+        for name, values in _values(position, group):
+            self.tallies[name].add(*values)
+        self.outcomes.update(PAGE_OUTCOMES.index(known_outcome(rollout)) for rollout in group.rollouts)
 
     def merge(self, other: Stretch) -> None:
-        for each in fields(self):
-            if each.name != "outcomes":
-                getattr(self, each.name).merge(getattr(other, each.name))
+        for name, tally in other.tallies.items():
+            self.tallies[name].merge(tally)
         self.outcomes += other.outcomes
+
+
+def _values(position: int, group: DumpedGroup) -> Iterator[tuple[str, Iterable[float]]]:
+    """Yield the values that a group adds to each tally, with the figure's name."""
+    rollouts = group.rollouts
+    yield "problem", [position]
+    for name, value in (("step", group.step), ("time", group.time), ("level", group.level)):
+        if value is not None:
+            yield name, [value]
+    yield "score", [fmean(group.scores)]
+    yield "accuracy", [fmean(rollout.correct for rollout in rollouts)]
+    if len(rollouts) > 1:
+        yield "signal", [float(len(set(group.scores)) > 1)]
+    yield "truncated", [fmean(rollout.finish_reason == "length" for rollout in rollouts)]
+    yield "tokens", [rollout.tokens for rollout in rollouts if rollout.tokens is not None]
+    yield "characters", map(length_of, rollouts)
+    for rollout in rollouts:
+        if rollout.library_score is not None:
+            yield "corrected", [float(not math.isclose(rollout.judged_score, rollout.library_score, abs_tol=1e-9))]
 
 
 class Timeline:
@@ -279,47 +239,40 @@ class Timeline:
                 wider.setdefault(number // 2, Stretch()).merge(stretch)
             self._stretches[task] = wider
 
+    def total(self, task: str | None) -> Stretch:
+        """Return all groups of a task as one stretch; None for the groups of all tasks."""
+        total = Stretch()
+        for stretch in self._stretches[task].values():
+            total.merge(stretch)
+        return total
+
     def figures(self, numbers: Mapping[str, int]) -> TimelineData:
         """Return the curves; `numbers` has the positions of tasks in the page's list."""
+        tasks = sorted(task for task in self._stretches if task is not None)
         return {
             "all": self._curve(self._stretches[None]),
-            "tasks": [
-                {"task": numbers[task], **self._curve(stretches)}
-                for task, stretches in sorted(
-                    (task, stretches) for task, stretches in self._stretches.items() if task is not None
-                )
-            ],
+            "tasks": [{"task": numbers[task], **self._curve(self._stretches[task])} for task in tasks],
         }
 
     def _curve(self, stretches: Mapping[int, Stretch]) -> FigureCurve:
         points = merge_stretches([stretches[number] for number in sorted(stretches)])
 
-        def means(name: str, digits: int = 4) -> list[float | None]:
-            return [None if mean is None else round(mean, digits) for mean in (getattr(p, name).mean for p in points)]
+        def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
+            found = [point.tallies[name].mean for point in points]
+            return [None if mean is None else round(mean - start, digits) for mean in found]
 
-        def known(name: str, start: float = 0.0) -> list[float] | None:
-            """Return the means above `start`; None where a point has no value."""
-            values = [value - start for value in means(name, 2) if value is not None]
-            return [round(value, 2) for value in values] if len(values) == len(points) else None
-
-        return {
-            "groups": [point.groups for point in points],
-            "problem": known("problem") or [],
-            "step": known("step"),
-            "time": known("time", self._started),
-            "score": means("score"),
-            "accuracy": means("accuracy"),
-            "signal": means("signal"),
-            "level": means("level"),
-            "tokens": means("tokens", 1),
-            "characters": means("characters", 1),
-            "truncated": means("truncated"),
-            "outcomes": {
-                outcome: [point.outcomes[outcome] for point in points]
-                for outcome in range(len(PAGE_OUTCOMES))
-                if any(point.outcomes[outcome] for point in points)
-            },
+        curve: FigureCurve = {"groups": [point.groups for point in points]}
+        for axis in ("problem", "step", "time"):
+            places = means(axis, 2, self._started if axis == "time" else 0.0)
+            curve[axis] = None if None in places else places
+        for name, digits in CURVES.items():
+            curve[name] = means(name, digits)
+        curve["outcomes"] = {
+            outcome: [point.outcomes[outcome] for point in points]
+            for outcome in range(len(PAGE_OUTCOMES))
+            if any(point.outcomes[outcome] for point in points)
         }
+        return curve
 
 
 def merge_stretches(stretches: Sequence[Stretch]) -> list[Stretch]:
@@ -352,7 +305,7 @@ class Figures:
     """
 
     def __init__(self, *, keep_problems: bool, accuracy: bool = False) -> None:
-        self.tasks: defaultdict[str, GroupTally] = defaultdict(GroupTally)
+        self.tasks: defaultdict[str, TaskTally] = defaultdict(TaskTally)
         self.problems: dict[str, ProblemScore] = {}
         """The scores of an evaluation's problems, by reference without release."""
         self.problems_left_out = 0
@@ -389,10 +342,9 @@ class Figures:
         if not group.rollouts:
             return
         self._cells[group.item_id, _level_bin(group.level)].append(fmean(group.scores))
-        if not self._keep_problems:  # the problems of an evaluation have no order
-            self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
-            if prompt := group.rollouts[0].conversation[:-1]:
-                self._repeats.add(group.item_id, prompt[-1]["content"])
+        self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
+        if not self._keep_problems and (prompt := group.rollouts[0].conversation[:-1]):
+            self._repeats.add(group.item_id, prompt[-1]["content"])
         self._groups += 1
         for rollout in group.rollouts:
             self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1
@@ -416,16 +368,19 @@ class Figures:
         number = {task: position for position, task in enumerate(tasks)}
         scored = {task: tally for task, tally in sorted(self.tasks.items()) if tally.completions}
         summary = summarise(scored, categories, {})
-        total = GroupTally()
+        total = TaskTally()
         for tally in self.tasks.values():
             total.merge(tally)
         by_tokens = total.tokens.count * 2 > total.completions
+        # The problems of an evaluation have no order.
+        timeline = Timeline() if self._keep_problems else self._timeline
         return {
-            **total.shown(total.row()),
+            **shown_row(total, total.row(), self._timeline.total(None)),
             "failed": total.failed,
             "of_tasks": shown_means(summary["overall"]),
             "by_task": [
-                {"task": number[task], **tally.shown(summary["tasks"][task])} for task, tally in scored.items()
+                {"task": number[task], **shown_row(tally, summary["tasks"][task], self._timeline.total(task))}
+                for task, tally in scored.items()
             ],
             "categories": [
                 {"category": category, "tasks": row["tasks"], **shown_means(row)}
@@ -440,7 +395,7 @@ class Figures:
                 }
                 for (task, level), scores in sorted(self._cells.items())
             ],
-            "time": self._timeline.figures(number),
+            "time": timeline.figures(number),
             "scores": self._scores,
             "lengths": {"unit": "tokens" if by_tokens else "characters", "bins": self._lengths(by_tokens)},
             "pass_at_k": [

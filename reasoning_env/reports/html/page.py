@@ -11,7 +11,6 @@ import json
 import shlex
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -140,7 +139,7 @@ def collect(
     for run in runs:
         number = len(read)
         figures = Figures(keep_problems=run.evaluation, accuracy=accuracy)
-        with progress_bar(run.name, None) if show_progress else nullcontext(_no_bar) as advance:
+        with progress_bar(run.name, None, shown=show_progress) as advance:
             for group in run.groups():
                 figures.add(group)
                 if group.rollouts:
@@ -181,10 +180,6 @@ def collect(
         "comparisons": _comparisons(read, tasks, _pairs(len(read), series)),
         "groups": sample.groups(),
     }
-
-
-def _no_bar() -> None:
-    """Stand in for the function that advances a bar."""
 
 
 def _name_series(runs: Sequence[StoredRun]) -> list[Series]:
