@@ -31,6 +31,7 @@ from reasoning_env.problems.sampling import evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.sources.contract import Generated
 
 from .running import run_tool
 
@@ -115,7 +116,7 @@ async def _make(options: argparse.Namespace) -> Made:
                 problem = await session.pool.generate(spec, deadline_s)
             except ReasoningEnvError as error:
                 return str(error), "", None
-            return _digest(problem), problem.reference, problem.answer
+            return digest(problem), problem.reference, problem.answer
 
         made = await map_with_progress("problems", list(specs.values()), make, at_once=8)
         stream = [without_release((await session.next()).reference) for _ in range(2 * options.count)]
@@ -123,7 +124,8 @@ async def _make(options: argparse.Namespace) -> Made:
     return Made(dict(zip(specs, made, strict=True)), stream, judged)
 
 
-def _digest(problem: Problem) -> str:
+def digest(problem: Problem | Generated) -> str:
+    """Return a hash of a problem's question, answer and metadata."""
     # Only the metadata of rearc have other last bits from Python 3.12 on, which sums floats in another way.
     metadata = json.loads(problem.metadata_json, parse_float=lambda number: f"{float(number):.12g}")
     text = json.dumps([problem.question, problem.answer, metadata])

@@ -133,7 +133,7 @@ def wrong_forms_paid(task: str, problems: Iterable[Answered], *, every: int = 1)
     first = TASKS.index(task) % every
     paid: dict[str, str] = {}
     for problem in problems:
-        wrong = _spoilt(problem.answer)
+        wrong = spoilt(problem.answer)
         scorer = _scorer(task, problem)
         if _score(replace(scorer, lenient=False), wrong) >= RIGHT:
             continue  # this answer is right too
@@ -199,7 +199,7 @@ def _score(scorer: Scorer, text: str) -> float:
         return 0.0
 
 
-def _spoilt(answer: str) -> str:
+def spoilt(answer: str) -> str:
     """Return an answer with another last digit, mark or letter."""
     ends = ((r"\d(?=\D*$)", "17"), (r"[\u2705\u274c](?=\W*$)", "\u2705\u274c"), (r"[^\W\d_](?=[\W\d_]*$)", "qz"))
     for pattern, others in ends:

@@ -205,7 +205,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 def spoilt_answers(task: str, right: str, wrong: str) -> dict[str, str]:
     """Return wrong answers by name, made from a right answer and from a wrong one, such as another problem's."""
-    right = _in_asked_digits(task, right)
+    right = in_asked_digits(task, right)
     ways = {**DOUBLED, **DENIED, **NEAR}
     if NUMBER.fullmatch(right) and float(right):
         ways |= SIGNED
@@ -216,7 +216,7 @@ def spoilt_answers(task: str, right: str, wrong: str) -> dict[str, str]:
     }
 
 
-def _in_asked_digits(task: str, right: str) -> str:
+def in_asked_digits(task: str, right: str) -> str:
     """Return a right answer with no more digits than its question asks for, so that each digit counts."""
     if task == "power_function":
         return f"{float(right):.2e}"
@@ -306,13 +306,18 @@ def _problem(library: Library, task: str, level: float | None, seed: int) -> tup
     """Return a problem, with a right answer if one is known or found."""
     params = {"max_moves": 8} if task == "rush_hour" and level is None else {}
     made = library.generate(ProblemRequest(task, seed, params, level))
+    return made, known_answer(task, made)
+
+
+def known_answer(task: str, made: Generated) -> str | None:
+    """Return the answer of a problem, an example where many answers are right, or what the solver finds."""
     if made.answer is not None:
-        return made, made.answer
+        return made.answer
     metadata = pickle.loads(made.entry)["metadata"]
     if task == "graph_color":
-        return made, json.dumps(metadata["possible_answer"])
+        return json.dumps(metadata["possible_answer"])
     example = metadata.get("example_answer") or metadata.get("example_correct_answer")
-    return made, example or _solve(task, made.question)
+    return example or _solve(task, made.question)
 
 
 def _solve(task: str, question: str) -> str | None:

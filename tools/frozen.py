@@ -1,0 +1,333 @@
+"""Compare the scores of many answers with recorded ones: `python -m tools.frozen compare --tasks gcd`.
+
+`record` writes the scores of today into `tests/frozen/`, a file for each kind of answers; `tests/verifiers/
+frozen_answers.py` makes the answers. `compare` scores them again, and prints a line for each score that differs: kind,
+task, level and seed, the name of the answer, its text, the recorded score and the score of now. The status is 1 when
+there is any difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from reasoning_env.library_facts import COMPOSITE
+from reasoning_env.problems.seeds import hash_int
+from reasoning_env.workers.library import Library
+from tests.verifiers.frozen_answers import (
+    KINDS,
+    FrozenProblem,
+    frozen_problem,
+    is_same_score,
+    open_library,
+    score_or_zero,
+)
+
+from .frozen_published import PRESETS, published_answers, read_scores, scorers, write_scores
+from .running import choose_tasks, run_tool
+
+FOLDER = Path(__file__).parents[1] / "tests" / "frozen"
+HASH_SEED = "0"
+"""PYTHONHASHSEED of the workers: some tasks make other problems under another hash seed."""
+RIGHT = 0.99
+"""The lowest score that counts as right."""
+ABSENT = "-"
+"""Stands for the score of an answer that a problem does not have."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Problems of a task at a level."""
+
+    task: str
+    level: float | None
+
+    def __str__(self) -> str:
+        return f"{self.task} {'defaults' if self.level is None else self.level}"
+
+
+Row = Mapping[str, Sequence[str]]
+"""The scores of a place: by name of the answer, one for each problem."""
+
+
+@dataclass
+class Table:
+    """The recorded scores of a kind, by place. `names` has all names of answers, in the order of the file."""
+
+    problems: int
+    names: list[str] = field(default_factory=list)
+    rows: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, kind: str) -> Table | None:
+        path = FOLDER / f"{kind}.json"
+        return cls(**json.loads(path.read_text())) if path.exists() else None
+
+    def write(self, kind: str) -> None:
+        """Write a line for each place, so that a change of the file shows where scores changed."""
+        head = f'{{"problems": {self.problems},\n"names": {json.dumps(self.names, ensure_ascii=False)},\n"rows": {{\n'
+        rows = [f"{json.dumps(place)}: {json.dumps(row)}" for place, row in sorted(self.rows.items())]
+        (FOLDER / f"{kind}.json").write_text(head + ",\n".join(rows) + "\n}}\n")
+
+    def set_row(self, place: Place, row: Row) -> None:
+        self.names += [name for name in row if name not in self.names]
+        absent = [ABSENT] * self.problems
+        scores = [score for name in self.names for score in row.get(name, absent)]
+        while scores and scores[-1] == ABSENT:  # names that come to the table later belong here too
+            scores.pop()
+        self.rows[str(place)] = _packed(scores)
+
+    def row(self, place: Place) -> Row:
+        """Return the scores of a place, those that are there."""
+        scores = _unpacked(self.rows.get(str(place), ""))
+        chunks = [scores[start : start + self.problems] for start in range(0, len(scores), self.problems)]
+        return {name: chunk for name, chunk in zip(self.names, chunks, strict=False) if set(chunk) != {ABSENT}}
+
+
+def _packed(scores: Iterable[str]) -> str:
+    """Return scores as text: `1*57 0 0.25*2`."""
+    runs = [(score, len(list(run))) for score, run in groupby(scores)]
+    return " ".join(f"{score}*{length}" if length > 1 else score for score, length in runs)
+
+
+def _unpacked(text: str) -> list[str]:
+    scores = []
+    for run in text.split():
+        score, _, length = run.partition("*")
+        scores += [score] * int(length or 1)
+    return scores
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The part of the answers that is scored: one in so many, to the first problems of a task at its levels."""
+
+    problems: int | None
+    one_in: int
+    defaults_only: bool
+
+    def has(self, place: Place, number: int, name: str) -> bool:
+        return self.one_in == 1 or hash_int("sample", place, number, name) % self.one_in == 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An answer with another score than the recorded one."""
+
+    what: str
+    text: str
+    right: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.text[:300]!r} had {self.old}, has {self.new}; right is {self.right[:200]!r}"
+
+
+@dataclass
+class Compared:
+    """The differences of a place, how many scores were compared, and the recorded answers that are not made now."""
+
+    differences: list[Difference] = field(default_factory=list)
+    scores: int = 0
+    not_made: int = 0
+
+
+# ------------------------------------------------------------------ in a process for each core
+
+
+@cache
+def _library() -> Library:
+    """Open the library in this process, in a folder of its own: some of its generators touch files."""
+    os.chdir(tempfile.mkdtemp())
+    return open_library()
+
+
+def _answers(kind: str, place: Place, number: int) -> tuple[FrozenProblem, Mapping[str, str]]:
+    """Return a problem and the answers to it by name, no answers where the library fails to make the problem."""
+    problem = frozen_problem(_library(), place.task, place.level, number)
+    try:
+        return problem, KINDS[kind].texts(problem)
+    except ValueError as error:
+        print(f"{place}, problem {number}: {error}", file=sys.stderr)
+        return problem, {}
+
+
+def _record_place(kind: str, place: Place) -> Row:
+    count = KINDS[kind].problems
+    row: dict[str, list[str]] = {}
+    for number in range(count):
+        problem, answers = _answers(kind, place, number)
+        for name, text in answers.items():
+            row.setdefault(name, [ABSENT] * count)[number] = KINDS[kind].measure(problem, text)
+    return row
+
+
+def _compare_place(kind: str, place: Place, recorded: Row, sample: Sample) -> Compared:
+    compared = Compared()
+    count = min(KINDS[kind].problems, sample.problems or KINDS[kind].problems)
+    for number in range(count):
+        wanted = {
+            name: scores[number]
+            for name, scores in recorded.items()
+            if scores[number] != ABSENT and sample.has(place, number, name)
+        }
+        if not wanted:
+            continue
+        problem, answers = _answers(kind, place, number)
+        compared.not_made += len(wanted.keys() - answers.keys())
+        for name in wanted.keys() & answers.keys():
+            measure = KINDS[kind].measure(problem, answers[name])
+            compared.scores += 1
+            if not KINDS[kind].is_same(wanted[name], measure):
+                what = f"{kind} {place} seed {problem.request.seed}, {name!r}"
+                compared.differences.append(Difference(what, answers[name], problem.right or "", wanted[name], measure))
+    return compared
+
+
+def _rescore_published(folder: Path, place: tuple[str, str], recorded: Mapping[str, str]) -> Compared:
+    preset, task = place
+    by_question = scorers(_library(), preset, task)
+    compared = Compared(not_made=len(recorded))
+    for answer in published_answers(folder, preset, task):
+        if answer.key in recorded and answer.question in by_question:
+            score = f"{score_or_zero(by_question[answer.question], answer.answer):.4g}"
+            compared.scores += 1
+            compared.not_made -= 1
+            if not is_same_score(recorded[answer.key], score):
+                what = f"published {preset} {task} {answer.key}"
+                old = recorded[answer.key]
+                compared.differences.append(Difference(what, answer.answer, answer.right, old, score))
+    return compared
+
+
+# ------------------------------------------------------------------ all places
+
+
+def _places(kind: str, tasks: Iterable[str]) -> list[Place]:
+    has_levels = {task for task, known in _library().tasks.items() if known.has_levels}
+    return [Place(task, level) for task in tasks for level in KINDS[kind].levels if level is None or task in has_levels]
+
+
+def _on_all_cores(jobs: int, work: Callable[..., Any], *arguments: Sequence[Any]) -> Iterator[Any]:
+    """Yield the results of a function, in order, of calls in so many processes."""
+    if jobs == 1:
+        yield from map(work, *arguments)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        yield from pool.map(work, *arguments)
+
+
+def record(kind: str, tasks: Sequence[str], jobs: int) -> None:
+    """Score all answers of a kind to problems of some tasks, and put the scores into the kind's file."""
+    table = Table.read(kind)
+    if table is None or table.problems != KINDS[kind].problems:
+        table = Table(KINDS[kind].problems)
+    places = _places(kind, tasks)
+    for place, row in zip(places, _on_all_cores(jobs, _record_place, [kind] * len(places), places), strict=True):
+        table.set_row(place, row)
+        print(f"{kind} {place}", file=sys.stderr)
+    table.write(kind)
+
+
+def compare(kind: str, tasks: Sequence[str], jobs: int, sample: Sample) -> int:
+    """Print the differences of a kind; return how many there are."""
+    table = Table.read(kind)
+    if table is None:
+        print(f"{kind}: nothing is recorded")
+        return 1
+    places = [place for place in _places(kind, tasks) if place.level is None or not sample.defaults_only]
+    recorded = [table.row(place) for place in places]
+    repeated = [[kind] * len(places), places, recorded, [sample] * len(places)]
+    return _tell(kind, _on_all_cores(jobs, _compare_place, *repeated))
+
+
+def rescore_published(folder: Path, tasks: Sequence[str], jobs: int, *, record: bool) -> int:
+    """Score the published answers of the sample again. Record the scores, or print and count the differences."""
+    scores = read_scores()
+    places = [(preset, task) for task in tasks for preset in PRESETS if f"{preset} {task}" in scores]
+    recorded = [scores[f"{preset} {task}"] for preset, task in places]
+    rescored = _on_all_cores(jobs, _rescore_published, [folder] * len(places), places, recorded)
+    if not record:
+        return _tell("published", rescored)
+    for (preset, task), compared in zip(places, rescored, strict=True):
+        for difference in compared.differences:
+            scores[f"{preset} {task}"][difference.what.split()[-1]] = difference.new
+    write_scores(scores)
+    return 0
+
+
+def _tell(kind: str, all_compared: Iterable[Compared]) -> int:
+    """Print differences as they come, then a line of counts; return the number of differences."""
+    scores = not_made = 0
+    directions: Counter[str] = Counter()
+    for compared in all_compared:
+        print(*compared.differences, sep="\n", end="\n" if compared.differences else "", flush=True)
+        directions.update(_direction(difference) for difference in compared.differences)
+        scores += compared.scores
+        not_made += compared.not_made
+    found = "".join(f", {count} {direction}" for direction, count in sorted(directions.items()))
+    differing = directions.total()
+    print(f"{kind}: {scores} compared, {differing} differ{found}; {not_made} are not made any more", flush=True)
+    return differing
+
+
+def _direction(difference: Difference) -> str:
+    if difference.what.startswith("digests"):
+        return "another problem"
+    old, new = float(difference.old), float(difference.new)
+    if new >= RIGHT > old:
+        return "newly paid"
+    if old >= RIGHT > new:
+        return "no longer paid"
+    return "partial up" if new > old else "partial down"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("record", "compare"))
+    parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
+    parser.add_argument(
+        "--kind", action="append", choices=KINDS, help=f"{', '.join(KINDS)}; may be repeated (default: all)"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
+    parser.add_argument("--problems", type=int, help="compare the first problems of each task and level alone")
+    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="compare one answer in N alone")
+    parser.add_argument("--defaults", action="store_true", help="compare problems of the library's defaults alone")
+    parser.add_argument("--published", type=Path, metavar="FOLDER", help="published answers, in the files of a folder")
+    options = parser.parse_args(argv)
+    if os.environ.get("PYTHONHASHSEED") != HASH_SEED:
+        arguments = [sys.executable, "-m", "tools.frozen", *(sys.argv[1:] if argv is None else argv)]
+        os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": HASH_SEED})
+    warnings.simplefilter("ignore")
+    tasks = [task for task in choose_tasks(options.tasks) if task != COMPOSITE]
+    if options.published is not None:
+        return min(
+            1, rescore_published(options.published.absolute(), tasks, options.jobs, record=options.action == "record")
+        )
+    kinds = options.kind or list(KINDS)
+    if options.action == "record":
+        for kind in kinds:
+            record(kind, tasks, options.jobs)
+        return 0
+    sample = Sample(options.problems, options.one_in, options.defaults)
+    differences = sum(compare(kind, tasks, options.jobs, sample) for kind in kinds)
+    print(f"{differences} differences")
+    return int(differences > 0)
+
+
+if __name__ == "__main__":
+    run_tool(main)

@@ -1,0 +1,89 @@
+"""Score published answers of models again, and compare the scores with recorded ones.
+
+The answers stay where they are: in result files of the presets' source, of which the user gives the folder. The file
+`tests/frozen/published.json` has a hash and a score for each answer of a sample, by preset and task. The sample has
+every answer of which only another notation than the expected one was right, and of the others right, partly right and
+wrong answers to every task. Its questions are those that the library still asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
+from reasoning_env.library_facts import facts
+from reasoning_env.problems.seeds import hash_int
+from reasoning_env.records import ProblemRequest
+from reasoning_env.sources.contract import Answers
+from reasoning_env.workers.library import Library
+
+FILE = Path(__file__).parents[1] / "tests" / "frozen" / "published.json"
+PRESETS = ("easy", "hard")
+Scores = dict[str, dict[str, str]]
+"""Recorded scores by preset and task, then by hash of the answer."""
+
+
+@dataclass(frozen=True)
+class PublishedAnswer:
+    """An answer of a model to a problem of a preset."""
+
+    task: str
+    question: str
+    answer: str
+    right: str
+
+    @property
+    def key(self) -> str:
+        return f"{hash_int(self.task, self.question, self.answer):016x}"
+
+
+def read_scores() -> Scores:
+    rows: dict[str, str] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    return {place: dict(zip(*[iter(row.split())] * 2, strict=True)) for place, row in rows.items()}
+
+
+def write_scores(scores: Scores) -> None:
+    """Write a line for each preset and task."""
+    rows = [
+        f"{json.dumps(place)}: {json.dumps(' '.join(f'{key} {score}' for key, score in sorted(row.items())))}"
+        for place, row in sorted(scores.items())
+    ]
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def published_answers(folder: Path, preset: str, task: str) -> Iterator[PublishedAnswer]:
+    """Yield the different answers to a task in the files of a folder."""
+    seen = set()
+    for path in sorted(folder.rglob(f"{preset}/*/*/{task}.json")):
+        for result in json.loads(path.read_text())["results"]:
+            for completion in result["completions"]:
+                answer = completion["model_answer"]
+                found = PublishedAnswer(task, result["question"], answer or "", str(result["expected_answer"]))
+                if answer is not None and found.key not in seen:
+                    seen.add(found.key)
+                    yield found
+
+
+def scorers(library: Library, preset: str, task: str) -> dict[str, Answers]:
+    """Return the scorers of a preset's problems by question."""
+    protocol = load_preset(f"rg-{preset}")
+    found = {}
+    for number in range(PRESET_SIZE) if task in protocol.tasks else ():
+        try:
+            made = library.generate(_request(protocol, task, number))
+        except Exception:  # the library fails to make some of its problems
+            continue
+        found[made.question] = library.scorer(task, made.params, made.entry, made.level)
+    return found
+
+
+def _request(preset: Preset, task: str, number: int) -> ProblemRequest:
+    params = preset.params.get(task, {})
+    if facts(task).built_for_each_seed:
+        return ProblemRequest(
+            task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
+        )
+    return ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)
