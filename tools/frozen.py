@@ -251,8 +251,8 @@ def compare(kind: str, tasks: Sequence[str], jobs: int, sample: Sample) -> int:
         return 1
     places = [place for place in _places(kind, tasks) if place.level is None or not sample.defaults_only]
     recorded = [table.row(place) for place in places]
-    repeated = [[kind] * len(places), places, recorded, [sample] * len(places)]
-    return _tell(kind, _on_all_cores(jobs, _compare_place, *repeated))
+    kinds, samples = [kind] * len(places), [sample] * len(places)
+    return _tell(kind, _on_all_cores(jobs, _compare_place, kinds, places, recorded, samples))
 
 
 def rescore_published(folder: Path, tasks: Sequence[str], jobs: int, *, record: bool) -> int:

@@ -9,7 +9,7 @@ wrong answers to every task. Its questions are those that the library still asks
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def published_answers(folder: Path, preset: str, task: str) -> Iterator[Publishe
                     yield found
 
 
-def scorers(library: Library, preset: str, task: str) -> dict[str, Answers]:
+def scorers(library: Library, preset: str, task: str) -> Mapping[str, Answers]:
     """Return the scorers of a preset's problems by question."""
     protocol = load_preset(f"rg-{preset}")
     found = {}
