@@ -1,4 +1,4 @@
-"""The `audit` command: the scores of right, nearly right and unreasoned answers, by task and level, and the findings.
+"""The command `audit`: its options, and the files and lines that show a report.
 
 The command fails when a finding is severe: a policy that does not reason earns more than a task's bound, say, or the
 oracle earns too little. So a machine can check a new release of the library.
@@ -7,113 +7,52 @@ oracle earns too little. So a machine can check a new release of the library.
 from __future__ import annotations
 
 import argparse
-import shlex
+import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from reasoning_env.commands.options import CommandParser, add_config_option, file_settings, program
+from reasoning_env.commands.options import CommandParser, add_config_option, program
 from reasoning_env.commands.problem_options import split_names
-from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.commands.score_options import add_score_options, check_score_options
 from reasoning_env.commands.values import share
-from reasoning_env.errors import WorkerError
-from reasoning_env.library_facts import COMPOSITE, FACTS
-from reasoning_env.problems.selection import select_tasks
-from reasoning_env.records import Problem
-from reasoning_env.reports.html.page import write_page
-from reasoning_env.session import Session
-from reasoning_env.storage.folders import find_checkout
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.errors import ConfigError
+from reasoning_env.library_facts import COMPOSITE
+from reasoning_env.reports.html.page import check_page, write_page
+from reasoning_env.storage.files import replace_file
+from reasoning_env.storage.folders import check_writable
+from reasoning_env.storage.reading import read_json
 
-from .contract import ContractCheck
-from .findings import (
-    MEANINGS,
-    Defect,
-    Finding,
-    Reproduction,
-    Severity,
-    library_commands,
-    merge,
-    own_commands,
-)
-from .output import DEFAULT_OUTPUT, NEVER, check_outputs, finish
+from .findings import Severity, is_at_least
 from .page import heat_map_page
-from .probe_findings import findings_of
-from .probes import ROUNDS, AuditTarget, TaskAudit, audit_task
-from .questions import same_problems
-from .report import DEFAULTS, AuditOutcome, read_report, result_of
-from .rows import GOLD
-from .rows_command import audit_rows
-from .watch import BARE
-from .watched_pools import watched_pools
+from .report import Report, encode_report, print_report, read_report
+from .rows import GOLD, audit_rows
+from .scores import DEFAULTS, ROUNDS
+from .tasks import audit_tasks, level_names
 
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
 """Audited levels; None stands for the library's defaults."""
+DEFAULT_OUTPUT = "audit.json"
+NEVER = "never"
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
-    """Audit, save the numbers, print table and findings; returns 1 for a finding as severe as --fail-on, else 0.
+    """Audit, save the report and print it; returns 1 for a finding as severe as --fail-on, else 0.
 
     `folder` may hold a checkout of the library. Raises:
 
     - ConfigError: an option or a file cannot be used
     - WorkerError: no problem could be probed
-    - OSError: the numbers cannot be saved
     """
-    options = _parse(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    _check(parser, options)
     if options.saved is not None:
         write_page(options.html, heat_map_page(read_report(options.saved)))
         print(f"{options.html}: open it in a browser")
         return 0
-    check_outputs(options)
-    if options.score is not None:
-        return audit_rows(options)
-    given: dict[str, object] = {"exclude_gameable": False}
-    if not options.config:
-        given["tasks"] = options.tasks
-    if options.plain:
-        given["strict_rewards"] = False
-    settings = file_settings(options, {}, given)
-    checkout = find_checkout(folder)
-    # With --plain no guard protects the library: probes are not a model's text, and run in a sandbox.
-    workers = PoolSettings(settings, checkout, source_wrapper=BARE if options.plain else None)
-    session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
-    audits, checked = run_to_end(lambda: _audit(session, workers, options))
-    library = session.library
-    if not any(audit.items for audit in audits):
-        failures = audits[0].failures
-        cause = failures[0] if failures else "all are flawed"
-        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
-    left_out = {task.name for task in library.tasks if task.name in library.releases and task.left_out}
-    results = {audit.name: result_of(audit, left_out) for audit in audits}
-    scores = "the scores of training" if settings.strict_rewards else "the library's own scores"
-    known = left_out
-    if not options.plain:  # --plain audits the library as it is, apart from training
-        known |= {audit.task for audit in audits if results[audit.name] is AuditOutcome.GIVES_AWAY}
-    findings = merge(
-        [
-            *(one for audit in audits for one in findings_of(audit, _commands(audit.task, session, options), known)),
-            *checked,
-        ]
-    )
-    return finish(audits, results, findings, library, options, scores=scores)
-
-
-def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:
-    """Return the object that makes the commands that reproduce a finding."""
-    again = _rerun(task, options)
-    if options.plain and task not in session.library.releases and session.settings.checkout is None:
-        return library_commands(again)
-    params = {} if options.config else session.plan.all_params.get(task, {})
-    return own_commands(program(), _places(options), params, again)
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = _parser()
-    options = parser.parse_args(argv)
-    _check(parser, options)
-    return options
+    _check_outputs(options)
+    report = audit_tasks(options, folder) if options.score is None else audit_rows(options)
+    return _finish(report, options)
 
 
 def _parser() -> CommandParser:
@@ -127,7 +66,7 @@ def _parser() -> CommandParser:
         type=_levels,
         default=DEFAULT_LEVELS,
         metavar="LEVEL,LEVEL",
-        help=f"default: {_level_names(DEFAULT_LEVELS)}",
+        help=f"default: {level_names(DEFAULT_LEVELS)}",
     )
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
@@ -197,68 +136,72 @@ def _levels(text: str) -> Sequence[float | None]:
         raise argparse.ArgumentTypeError(f"must be numbers from 0 to 1, or {DEFAULTS}; got {text!r}") from None
 
 
-def _level_names(levels: Sequence[float | None]) -> str:
-    """Return levels as `--levels` takes them."""
-    return ",".join(DEFAULTS if level is None else f"{level:g}" for level in levels)
+# ------------------------------------------------------------------ outputs
 
 
-async def _audit(
-    session: Session[Problem], workers: PoolSettings, options: argparse.Namespace
-) -> tuple[list[TaskAudit], Sequence[Finding]]:
-    """Return the audits of all tasks and levels, and the findings on their contracts."""
-    checked: list[Finding] = []
-    by_level: dict[str, dict[float | None, Sequence[Problem]]] = {}
-    attacked: set[str] = set()
-    async with session, watched_pools(workers) as pools:
-
-        async def audit(target: AuditTarget) -> TaskAudit:
-            is_first = target.task not in attacked
-            attacked.add(target.task)
-            audited = await audit_task(session.pool, target, options.items)
-            by_level.setdefault(target.task, {})[target.level] = [replace(one, entry=b"") for one in audited.problems]
-            check = ContractCheck(
-                pools,
-                target,
-                _commands(target.task, session, options),
-                is_isolated=session.settings.strict_rewards and target.task in FACTS,
-            )
-            checked.extend(await check.run(audited.problems, audited.errors, attacks=is_first))
-            return replace(audited, problems=())
-
-        names = select_tasks(session.library.tasks, options.tasks) if options.tasks else session.plan.tasks
-        targets = [
-            AuditTarget(task, level, session.plan.all_params.get(task, {}), options.seed, as_is=options.plain)
-            for task in names
-            if options.tasks or task != COMPOSITE
-            for level in options.levels
-            if level is None or task in session.library.adjustable
-        ]
-        # Six at once keep all workers busy, and bound what is kept in memory.
-        audits = await map_with_progress("audit", targets, audit, at_once=6)
-    for target in targets:
-        if target.level is not None and same_problems(by_level.pop(target.task, {})):
-            checked.append(_level_finding(target, options))
-    return audits, checked
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Raise ConfigError for files that cannot be written or are inputs: an audit takes minutes."""
+    outputs = {"--output": _output_file(options.output)}
+    if options.html is not None:
+        outputs["--html"] = options.html
+    module = (options.score or "").rpartition(":")[0]
+    inputs = [Path(text) for text in (module, options.rows, *(options.config or ())) if text]
+    for setting, path in outputs.items():
+        if path.is_dir():
+            raise ConfigError(f"{path} is a folder", setting=setting, remedy="name a file")
+        if path.absolute() in [given.absolute() for given in inputs]:
+            raise ConfigError(f"{path} is read by this audit", setting=setting, remedy="name another file")
+        check_writable(path.parent, setting)
+    _check_numbers(outputs["--output"])
+    if options.html is not None:
+        check_page(options.html, "--html")
+    if len({path.absolute() for path in outputs.values()}) < len(outputs):
+        raise ConfigError(f"--output and --html name the same file, {options.html}", remedy="name two files")
 
 
-def _level_finding(target: AuditTarget, options: argparse.Namespace) -> Finding:
-    defect = Defect.LEVEL_CHANGES_NOTHING
-    detail = "the lowest and the highest level make the same problems for the same seeds"
-    severity = MEANINGS[defect].severity
-    return Finding(defect, target.task, target.level, detail, command=_rerun(target.task, options), severity=severity)
+def _check_numbers(path: Path) -> None:
+    """Raise ConfigError if the numbers would replace another file than those of an audit, of any version."""
+    try:
+        is_audit = path.stat().st_size == 0 or "audits" in read_json(path)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, TypeError):  # TypeError: a JSON number
+        is_audit = False
+    if not is_audit:
+        raise ConfigError(f"{path} exists, and holds no audit", setting="--output", remedy="name another file")
 
 
-def _rerun(task: str, options: argparse.Namespace) -> str:
-    """Return the command that audits a task again."""
-    words = ["audit", "--tasks", task, "--seed", str(options.seed), "--items", str(options.items)]
-    words += ["--levels", _level_names(options.levels)]
-    return f"{program()} {shlex.join([*words, *_places(options)])}"
+def _output_file(text: str) -> Path:
+    """Return the file of numbers; in a folder the file has the default name."""
+    path = Path(text)
+    return path / DEFAULT_OUTPUT if path.is_dir() or text.endswith(os.sep) else path
 
 
-def _places(options: argparse.Namespace) -> list[str]:
-    """Return the options that say where tasks come from, and how they are scored."""
-    words = ["--plain"] if options.plain else []
-    words += [word for file in options.config for word in ("--config", file)]
-    for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
-        words += [name, value] if value is not None else []
-    return words
+def _finish(report: Report, options: argparse.Namespace) -> int:
+    """Save and print the report, write the page, and return the exit status.
+
+    Raises ConfigError if the report cannot be saved, after it was printed: an audit takes minutes.
+    """
+    text = encode_report(report)
+    output = _output_file(options.output)
+    failure: OSError | None = None
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(output, [f"{text}\n".encode()], mode=0o666)
+    except OSError as error:
+        failure = error
+    fails = options.fail_on != NEVER and is_at_least(report.findings, Severity(options.fail_on))
+    if options.json:
+        print(text, flush=True)
+    else:
+        print_report(report, fails=fails)
+    if failure is not None:
+        raise ConfigError(f"{output} cannot be written: {failure.strerror}", setting="--output") from failure
+    if options.html is not None:
+        options.html.parent.mkdir(parents=True, exist_ok=True)
+        write_page(options.html, heat_map_page(report))
+    if not options.json:
+        print(f"all numbers are in {output}")
+        if options.html is not None:
+            print(f"the map of tasks and levels is {options.html}; open it in a browser")
+    return int(fails)

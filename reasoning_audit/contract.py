@@ -1,15 +1,17 @@
 """Check the contract of a verifier on a few problems: by what it returns, and by what it does meanwhile.
 
-The scores come from watched workers (`watch.py`), where bare verifiers score each answer twice. Three processes
-answer: one with the hash seed of ordinary workers, one with another, and, only where these two differ, a third, which
-tells whether the hash seed is the cause.
+The scores come from watched workers (`watch.py`), where bare verifiers score each answer twice. Three processes answer:
+one with the hash seed of ordinary workers, one with another, and, only where these two differ, a third, which tells
+whether the hash seed is the cause.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from reasoning_env.errors import GenerationError, ScoringError
@@ -17,13 +19,16 @@ from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
 from reasoning_env.verifiers.shortcuts import last_grid
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
-from .findings import MAX_ANSWER, MEANINGS, Defect, Finding, Reproduction
-from .probe_findings import DEFECTS_OF_REASONS, GOLD_SCORE
-from .probes import ANSWER_CELL, GENERATION_CPU_S, AuditTarget, ProbedAnswer, perturb, reference_answer
+from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
+from .probes import ANSWER_CELL, perturb, reference_answer
 from .questions import Remark, contradictions, giveaways
-from .watch import CANARY, EXECUTED, Watched
+from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer
+from .watch import CANARY, EXECUTED, WATCHED, Watched
 
+OTHER_HASH_SEED = 1
+"""A hash seed that ordinary workers do not have."""
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
 
@@ -69,26 +74,55 @@ class WatchedPools:
     third: Callable[[], Awaitable[Workers]]
 
 
+@asynccontextmanager
+async def watched_pools(
+    settings: PoolSettings, as_workers: Callable[[WorkerPool], Workers] = lambda pool: pool
+) -> AsyncIterator[WatchedPools]:
+    """Yield watched pools of workers with these settings, and close them at the end. Raises what `start` raises.
+
+    Each has one worker of a kind, so that two calls for scores reach the same process. `as_workers` is what the audit
+    sees of a pool.
+    """
+    # One slow answer of a group must not hide what the others show.
+    one_of_each = {"num_generators": 1, "num_verifiers": 1, "scoring_budget_s": math.inf}
+    watched = replace(settings, user=settings.user.model_copy(update=one_of_each), source_wrapper=WATCHED)
+    async with AsyncExitStack() as stack:
+
+        async def start(hash_seed: int) -> Workers:
+            pool = WorkerPool(replace(watched, hash_seed=hash_seed))
+            stack.push_async_callback(pool.close)
+            await pool.start()
+            return as_workers(pool)
+
+        started: list[Workers] = []
+
+        async def third() -> Workers:
+            if not started:
+                started.append(await start(watched.hash_seed))
+            return started[0]
+
+        yield WatchedPools(await start(watched.hash_seed), await start(OTHER_HASH_SEED), third)
+
+
 @dataclass(frozen=True)
 class ContractCheck:
     """A check of a task at a level.
 
-    - `commands` makes the commands that show findings again.
+    - `reporter` makes the findings, as watched workers show them.
     - `makes_problems`: workers can make the problems again. Rows of a file stay what they are.
     - `is_isolated`: neither another hash seed nor JSON reaches the task, since every process has the same hash seed and
       entries pass as bytes. What depends on them is no defect then.
     """
 
     pools: WatchedPools
-    target: AuditTarget
-    commands: Reproduction
+    reporter: Reporter
     makes_problems: bool = True
     is_isolated: bool = False
 
     async def run(
         self, problems: Sequence[Problem], failed: Sequence[ProbedAnswer] = (), *, attacks: bool
     ) -> list[Finding]:
-        """Return the findings on a task's problems, one for each defect. `attacks` also tries hostile answers.
+        """Return the findings on a task's problems. `attacks` also tries hostile answers.
 
         `failed` are answers at which the verifier failed: the watch tells an error from a score out of range.
         """
@@ -99,10 +133,10 @@ class ContractCheck:
                 if attacks and number == 0:
                     found += await self._attack(problem)
             except (GenerationError, ScoringError) as error:
-                found.append(self._finding(Defect.NO_PROBLEM, f"a check failed: {error}", problem))
+                found.append(self.reporter.finding(Defect.NO_PROBLEM, f"a check failed: {error}", problem))
         for example in sorted(failed, key=lambda one: len(one.verdict.answer or "")):
             found += await self._look_again(example)
-        return [*{finding.defect: finding for finding in reversed(found)}.values()][::-1]
+        return found
 
     # ---- texts
 
@@ -112,7 +146,7 @@ class ContractCheck:
             if not await self._is_right_too(remark):
                 remarks.append((Defect.CONTRADICTS_QUESTION, remark))
         return [
-            self._finding(defect, remark.text, remark.problem, reference_answer(remark.problem) or "")
+            self.reporter.finding(defect, remark.text, remark.problem, reference_answer(remark.problem) or "")
             for defect, remark in remarks
         ]
 
@@ -132,7 +166,7 @@ class ContractCheck:
         if looked := [*self._look_at(problem, answer, verdict)]:
             return looked
         detail = example.verdict.error or "the verifier raised an error once, and none when it was called again"
-        return [self._finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
+        return [self.reporter.finding(Defect.VERIFIER_FAILS, detail, problem, answer, 0.0)]
 
     # ---- one problem
 
@@ -163,17 +197,18 @@ class ContractCheck:
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)
         if verdict.reason in DEFECTS_OF_REASONS:
-            yield self._finding(DEFECTS_OF_REASONS[verdict.reason], verdict.reason.value, problem, answer, 0.0)
+            yield self.reporter.finding(DEFECTS_OF_REASONS[verdict.reason], verdict.reason.value, problem, answer, 0.0)
         if Watched.FAILED in parts:
-            yield self._finding(Defect.VERIFIER_FAILS, "the verifier raises an error", problem, answer, 0.0)
+            yield self.reporter.finding(Defect.VERIFIER_FAILS, "the verifier raises an error", problem, answer, 0.0)
         if Watched.NO_NUMBER in parts:
-            yield self._finding(Defect.SCORE_OUT_OF_RANGE, "the verifier returns no finite number", problem, answer)
+            detail = "the verifier returns no finite number"
+            yield self.reporter.finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer)
         if raw is not None and not 0.0 <= raw <= 1.0:
             detail = f"the verifier returns {raw:g}"
-            yield self._finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer, raw)
+            yield self.reporter.finding(Defect.SCORE_OUT_OF_RANGE, detail, problem, answer, raw)
         if raw is not None and again is not None and abs(raw - again) > SCORE_ROUNDING:
             detail = f"two equal calls return {raw:g} and {again:g}"
-            yield self._finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
+            yield self.reporter.finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
 
     def _compare(
         self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict], chain: Sequence[str]
@@ -185,7 +220,7 @@ class ContractCheck:
             raw = _raw(verdict)
             if raw is not None and raw > right + SCORE_ROUNDING:
                 detail = f"another answer earns {raw:g}, the right one {right:g}"
-                yield self._finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
+                yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
         before = right
         for count, answer in enumerate(chain):
             raw = _raw(verdicts[answer])
@@ -195,7 +230,7 @@ class ContractCheck:
                 continue
             if raw > before + SCORE_ROUNDING:
                 detail = f"step {count + 1} of wrong cells earns {raw:g}, the step before, with fewer, {before:g}"
-                yield self._finding(Defect.CREDIT_NOT_MONOTONE, detail, problem, answer, raw, before)
+                yield self.reporter.finding(Defect.CREDIT_NOT_MONOTONE, detail, problem, answer, raw, before)
             before = raw
 
     async def _check_processes(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
@@ -217,10 +252,10 @@ class ContractCheck:
             third = _raw(like)
             if third is None or abs(third - raw) > SCORE_ROUNDING:
                 detail = f"two processes score {raw:g} and {other if third is None else third:g}"
-                return [self._finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, third)]
+                return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, third)]
             if not self.is_isolated:
                 detail = f"processes with two hash seeds score {raw:g} and {other:g}"
-                return [self._finding(Defect.HASH_SEEDS_DIFFER, detail, problem, answer, raw, other)]
+                return [self.reporter.finding(Defect.HASH_SEEDS_DIFFER, detail, problem, answer, raw, other)]
         return []
 
     async def _check_generation(
@@ -236,7 +271,7 @@ class ContractCheck:
             defect = Defect.PROCESSES_DIFFER if differs else Defect.HASH_SEEDS_DIFFER
             if differs or not self.is_isolated:
                 words = "two processes make" if differs else "two hash seeds make"
-                found.append(self._finding(defect, f"{words} different problems of one seed", problem))
+                found.append(self.reporter.finding(defect, f"{words} different problems of one seed", problem))
             made = again
             if differs:
                 return found
@@ -246,7 +281,9 @@ class ContractCheck:
             if raw is None or raw < GOLD_SCORE:
                 detail = f"the right answer earns {raw or 0.0:g} after the entry passed through JSON"
                 expected = _raw(verdicts[gold])
-                found.append(self._finding(Defect.GOLD_LOST_IN_JSON, detail, problem, gold, raw or 0.0, expected))
+                found.append(
+                    self.reporter.finding(Defect.GOLD_LOST_IN_JSON, detail, problem, gold, raw or 0.0, expected)
+                )
         return found
 
     async def _attack(self, problem: Problem) -> list[Finding]:
@@ -257,7 +294,7 @@ class ContractCheck:
             signs = [sign.value for sign in EXECUTED if (verdict.parts or {}).get(sign)]
             if signs:
                 detail = f"the answer, {name}, was executed ({', '.join(signs)})"
-                found.append(self._finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
+                found.append(self.reporter.finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
                 break
         for name, text in ATTACKS.items():
             [verdict] = await self.pools.first.score(problem, [text])
@@ -266,28 +303,6 @@ class ContractCheck:
             if verdict.reason in DEFECTS_OF_REASONS:
                 break
         return found
-
-    def _finding(
-        self,
-        defect: Defect,
-        detail: str,
-        problem: Problem,
-        answer: str = "",
-        score: float | None = None,
-        expected: float | None = None,
-    ) -> Finding:
-        return Finding(
-            defect,
-            self.target.task,
-            self.target.level,
-            detail,
-            reference=problem.reference,
-            answer=answer[:MAX_ANSWER],
-            score=score,
-            expected=expected,
-            command=self.commands.of(defect, problem, answer),
-            severity=MEANINGS[defect].severity,
-        )
 
 
 def _raw(verdict: Verdict) -> float | None:

@@ -1,32 +1,30 @@
-"""The vocabulary of an audit: the defects that a verifier can have, and a finding, which shows one of them.
+"""The findings of an audit: the defects that a verifier can have, and the evidence that shows one of them.
 
 A finding is evidence, not an opinion: it names a problem, an answer, the score of the answer, the score that it is
-compared with, and a command that shows the score again.
+compared with, and a command that shows the score again. README.md says what each defect means.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
-from reasoning_env.records import Problem
-from reasoning_env.rewards import extract_answer
+from reasoning_env.records import Problem, Reason
 from reasoning_env.storage.reading import Name, Number, Share
+from reasoning_env.verifiers.partial_credit import FORM_SCORE
+from reasoning_env.verifiers.shortcuts import LAYOUTS
+
+from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, REPETITIONS, WRONG_PROBES, Probe, is_shortcut
+from .questions import MANY
+from .reproduction import MAX_SCORED, Reproduction
+from .scores import GOLD_SCORE, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
 """Characters of an answer that a finding shows. Of 198 findings, 7 have a longer answer."""
-MAX_SCORED = 2_000
-"""Characters of the longest answer that stands in a command. For longer answers, the command repeats the audit.
-
-Half or double is the same for 198 findings: 6 commands have over MAX_ANSWER characters, and one answer has 20,000.
-"""
 
 
 class Severity(StrEnum):
@@ -72,71 +70,30 @@ class Defect(StrEnum):
     LEVEL_CHANGES_NOTHING = "level_changes_nothing"
     NO_PROBLEM = "no_problem"
 
+    @property
+    def severity(self) -> Severity:
+        """How much the defect matters where a finding does not say otherwise."""
+        if self in (Defect.VERIFIER_FAILS, Defect.NO_PROBLEM):
+            return Severity.LOW
+        return Severity.MEDIUM if self in OF_MEDIUM_SEVERITY else Severity.HIGH
 
-@dataclass(frozen=True)
-class DefectMeaning:
-    """What a defect means, in one sentence, and how much it matters where a finding does not say otherwise."""
 
-    severity: Severity
-    text: str
-
-
-MEANINGS: Mapping[Defect, DefectMeaning] = {
-    Defect.GOLD_NOT_PAID: DefectMeaning(Severity.HIGH, "the problem's own right answer earns less than 0.95"),
-    Defect.GOLD_LOST_IN_JSON: DefectMeaning(
-        Severity.MEDIUM, "the right answer is paid, but not after the entry was written to JSON and read again"
-    ),
-    Defect.GARBAGE_PAID: DefectMeaning(Severity.HIGH, "text without meaning earns more than 0.1 in the mean"),
-    Defect.EMPTY_PAID: DefectMeaning(Severity.MEDIUM, "an empty answer earns more than 0.1 in the mean"),
-    Defect.CONSTANT_PAID: DefectMeaning(Severity.HIGH, "the same answer to every question earns more than the bound"),
-    Defect.COPY_PAID: DefectMeaning(
-        Severity.HIGH, "a part of the question, or a count over its text, earns more than the bound"
-    ),
-    Defect.REPETITION_PAID: DefectMeaning(Severity.HIGH, "a text that repeats itself earns more than 0.1 in the mean"),
-    Defect.LAYOUT_PAID: DefectMeaning(
-        Severity.HIGH, "the expected layout with other content earns more than the bound"
-    ),
-    Defect.WRONG_PAID: DefectMeaning(
-        Severity.HIGH,
-        "a wrong number, list or word earns as much as the right answer, on every problem",
-    ),
-    Defect.HEDGE_PAID: DefectMeaning(
-        Severity.HIGH, "the right answer and another, in both orders, earn as much as the right answer alone"
-    ),
-    Defect.WRONG_ABOVE_RIGHT: DefectMeaning(Severity.HIGH, "a changed answer earns more than the right one"),
-    Defect.CREDIT_NOT_MONOTONE: DefectMeaning(
-        Severity.MEDIUM, "an answer with more wrong cells earns more than one with fewer"
-    ),
-    Defect.SCORE_OUT_OF_RANGE: DefectMeaning(Severity.MEDIUM, "the verifier returns no number from 0 to 1"),
-    Defect.CALLS_DIFFER: DefectMeaning(Severity.HIGH, "two equal calls in one process give different scores"),
-    Defect.PROCESSES_DIFFER: DefectMeaning(Severity.MEDIUM, "two processes give different problems or scores"),
-    Defect.HASH_SEEDS_DIFFER: DefectMeaning(
-        Severity.MEDIUM, "processes with different PYTHONHASHSEED give different problems or scores"
-    ),
-    Defect.TEXT_EXECUTED: DefectMeaning(
-        Severity.HIGH, "an answer is executed: it opens a file or a socket, starts a process or imports a module"
-    ),
-    Defect.TOO_SLOW: DefectMeaning(Severity.MEDIUM, "an answer takes more processor time than the deadline"),
-    Defect.TOO_MUCH_MEMORY: DefectMeaning(
-        Severity.MEDIUM, "an answer takes more memory than the limit, or ends the process"
-    ),
-    Defect.VERIFIER_FAILS: DefectMeaning(Severity.LOW, "the verifier raises an error at an answer"),
-    Defect.CONTRADICTS_QUESTION: DefectMeaning(
-        Severity.MEDIUM, "the right answer breaks the question's own instruction, or one question has two answers"
-    ),
-    Defect.GIVES_ANSWER_AWAY: DefectMeaning(
-        Severity.HIGH, "the question states its answer, or one count over its text tells the answer"
-    ),
-    Defect.LEVEL_CHANGES_NOTHING: DefectMeaning(
-        Severity.MEDIUM, "the easiest and the hardest level make the same problems"
-    ),
-    Defect.NO_PROBLEM: DefectMeaning(Severity.LOW, "no problem can be made"),
+OF_MEDIUM_SEVERITY = frozenset({
+    *(Defect.GOLD_LOST_IN_JSON, Defect.EMPTY_PAID, Defect.CREDIT_NOT_MONOTONE, Defect.SCORE_OUT_OF_RANGE),
+    *(Defect.PROCESSES_DIFFER, Defect.HASH_SEEDS_DIFFER, Defect.TOO_SLOW, Defect.TOO_MUCH_MEMORY),
+    *(Defect.CONTRADICTS_QUESTION, Defect.LEVEL_CHANGES_NOTHING),
+})  # fmt: skip
+DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
+    Reason.TIMEOUT: Defect.TOO_SLOW,
+    Reason.OUT_OF_MEMORY: Defect.TOO_MUCH_MEMORY,
+    Reason.CRASH: Defect.TOO_MUCH_MEMORY,
 }
+"""The defect of each way in which an answer ends a worker. Errors are looked at again by the watch."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect, with the evidence.
+    """One defect, with the evidence, as it is saved too.
 
     - `reference` names the problem; "" where the finding is about no single problem.
     - `answer` is the answer that shows the defect, cut to MAX_ANSWER characters.
@@ -147,51 +104,79 @@ class Finding:
     """
 
     defect: Defect
-    task: str
-    level: float | None
-    detail: str
-    reference: str = ""
-    answer: str = ""
-    score: float | None = None
-    expected: float | None = None
-    command: str = ""
-    severity: Severity = field(default=Severity.LOW)
-
-    @property
-    def place(self) -> str:
-        """The task and level, in words."""
-        return self.task if self.level is None else f"{self.task} at {self.level:g}"
-
-
-class FindingRow(TypedDict):
-    """A finding as JSON."""
-
-    defect: Name
-    severity: Name
+    severity: Severity
     task: Name
     level: Share | None
     detail: Name
-    reference: str
-    answer: Annotated[str, Field(max_length=MAX_ANSWER)]
-    score: Number | None
-    expected: Number | None
-    command: str
+    reference: str = ""
+    answer: Annotated[str, Field(max_length=MAX_ANSWER)] = ""
+    score: Number | None = None
+    expected: Number | None = None
+    command: str = ""
+
+    @property
+    def place(self) -> str:
+        return place(self.task, self.level)
 
 
-def finding_row(finding: Finding) -> FindingRow:
-    """Return a finding as JSON values."""
-    return {
-        "defect": finding.defect.value,
-        "severity": finding.severity.value,
-        "task": finding.task,
-        "level": finding.level,
-        "detail": finding.detail,
-        "reference": finding.reference,
-        "answer": finding.answer,
-        "score": finding.score,
-        "expected": finding.expected,
-        "command": finding.command,
-    }
+@dataclass(frozen=True)
+class Reporter:
+    """Makes the findings on a task at a level, each with the command that shows it again.
+
+    With `is_watched`, watched workers have shown them: the verifier alone gave the scores.
+    """
+
+    task: str
+    level: float | None
+    commands: Reproduction
+    is_watched: bool = False
+
+    def finding(
+        self,
+        defect: Defect,
+        detail: str,
+        problem: Problem | None = None,
+        answer: str = "",
+        score: float | None = None,
+        expected: float | None = None,
+        *,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Return a finding; without a problem, the finding is about the task."""
+        return Finding(
+            defect,
+            severity or defect.severity,
+            self.task,
+            self.level,
+            detail,
+            reference="" if problem is None else problem.reference,
+            answer=answer[:MAX_ANSWER],
+            score=score,
+            expected=expected,
+            command=self.commands.audit if problem is None else self._command(defect, problem, answer),
+        )
+
+    def _command(self, defect: Defect, problem: Problem, answer: str) -> str:
+        if len(answer) > MAX_SCORED:
+            return self.commands.audit
+        match defect:
+            case Defect.GOLD_LOST_IN_JSON:
+                return self.commands.score_after_json(problem, answer)
+            case Defect.HASH_SEEDS_DIFFER | Defect.PROCESSES_DIFFER if not answer:
+                return self.commands.two_hash_seeds(problem)
+            case Defect.HASH_SEEDS_DIFFER | Defect.PROCESSES_DIFFER | Defect.CALLS_DIFFER:
+                return self.commands.audit
+        return (self.commands.bare_score if self.is_watched else self.commands.score)(problem, answer)
+
+    def shown_by(
+        self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
+    ) -> Finding:
+        """Return a finding that a probe's answer shows; a split has no answer to show."""
+        if example is None or example.verdict.answer is None:
+            return self.finding(defect, detail, severity=severity)
+        verdict = example.verdict
+        evidence = example.problem, example.verdict.answer, verdict.score, example.right_score
+        return self.finding(defect, detail, *evidence, severity=severity)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
@@ -200,17 +185,18 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Return one finding for each defect of a task: the most severe, which names the other levels with the defect."""
+    """Return one finding for each defect of a task: the most severe, which names the other levels with the defect.
+
+    Of equally severe ones, the finding whose answer earned most shows the defect best.
+    """
     grouped: dict[tuple[str, Defect], list[Finding]] = {}
     for finding in findings:
         grouped.setdefault((finding.task, finding.defect), []).append(finding)
     merged = []
-    for (_, _), same in grouped.items():
+    for same in grouped.values():
         worst = max(same, key=lambda one: (one.severity.rank, one.score or 0.0))
-        levels = dict.fromkeys("the defaults" if one.level is None else f"level {one.level:g}" for one in same)
-        own = "the defaults" if worst.level is None else f"level {worst.level:g}"
-        others = [level for level in levels if level != own]
-        detail = f"{worst.detail}; also at {', '.join(others)}" if others else worst.detail
+        others = [level for level in dict.fromkeys(one.level for one in same) if level != worst.level]
+        detail = f"{worst.detail}; also at {', '.join(map(level_words, others))}" if others else worst.detail
         merged.append(replace(worst, detail=detail))
     return merged
 
@@ -226,125 +212,86 @@ def is_at_least(findings: Iterable[Finding], severity: Severity) -> bool:
     return any(finding.severity.rank >= severity.rank for finding in findings)
 
 
-# ------------------------------------------------------------------ commands that reproduce a finding
-
-Reproduce = Callable[[Problem, str], str]
-"""Returns the command that scores an answer to a problem."""
+# ------------------------------------------------------------------ what the scores of probes show
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """What makes the commands that show findings again.
+def findings_of(audit: TaskAudit, reporter: Reporter, left_out: Container[str] = ()) -> list[Finding]:
+    """Return what the scores of a task at a level show.
 
-    `score` scores an answer as the audited rewards do, and `audit` repeats the audit of the task. The others are None
-    where only the audit can show the same: `bare` scores by the verifier alone, `after_json` does so after the entry
-    passed through JSON, and `two_hash_seeds` prints the question under two hash seeds.
+    Where a task of `left_out`, which training leaves out, pays policies without reasoning, the severity is low.
     """
-
-    score: Reproduce
-    audit: str
-    bare: Reproduce | None = None
-    after_json: Reproduce | None = None
-    two_hash_seeds: Reproduce | None = None
-
-    def of(self, defect: Defect, problem: Problem, answer: str) -> str:
-        """Return the command for a finding of watched workers."""
-        make = self.bare
-        if defect is Defect.GOLD_LOST_IN_JSON:
-            make = self.after_json
-        elif defect in (Defect.HASH_SEEDS_DIFFER, Defect.PROCESSES_DIFFER) and not answer:
-            make = self.two_hash_seeds
-        elif defect in (Defect.HASH_SEEDS_DIFFER, Defect.PROCESSES_DIFFER, Defect.CALLS_DIFFER):
-            make = None
-        return self.audit if make is None else make(problem, answer)
-
-
-def own_commands(program: str, options: Sequence[str], params: Mapping[str, Any], audit: str) -> Reproduction:
-    """Return commands of this program, with the options under which the audit ran.
-
-    `params` are the parameters that the user set for the task.
-    """
-
-    def score(problem: Problem, answer: str) -> str:
-        spec = problem.spec
-        if not _is_read(answer):
-            return audit
-        words = ["score", spec.task, f"<answer>{answer}</answer>", "--seed", str(spec.seed)]
-        if spec.level is not None:
-            words += ["--level", f"{spec.level:g}"]
-        if params:
-            words += ["--params", json.dumps(dict(params), default=str)]
-        return f"{program} {' '.join(map(shell_word, [*words, *options]))}"
-
-    return Reproduction(_short(score, audit), audit)
-
-
-def library_commands(audit: str) -> Reproduction:
-    """Return commands of the library alone, for problems as the library makes them."""
-
-    def score(problem: Problem, answer: str) -> str:
-        return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"
-
-    def after_json(problem: Problem, answer: str) -> str:
-        code = f"e = json.loads(json.dumps(d[0], default=str)); print(d.score_answer({answer!r}, e))"
-        return f"PYTHONHASHSEED=0 {_python(problem, code)}"
-
-    def two_hash_seeds(problem: Problem, answer: str) -> str:
-        line = _python(problem, "print(d[0])")
-        return f"for s in 0 1; do PYTHONHASHSEED=$s {line}; done"
-
-    return Reproduction(_short(score, audit), audit, _short(score, audit), _short(after_json, audit), two_hash_seeds)
-
-
-def function_commands(function: str, file: str, before: str, after: str, audit: str) -> Reproduction:
-    """Return commands that call a score function of the user, `MODULE:NAME`, with a row of a file of JSON lines.
-
-    `before` and `after` stand around the answer in a completion.
-    """
-    module, _, name = function.rpartition(":")
-    found = f"from {module} import {name} as score"
-    if module.endswith(".py"):
-        found = f"import runpy; score = runpy.run_path({module!r})[{name!r}]"
-
-    def score(problem: Problem, answer: str) -> str:
-        row = f"row = json.loads([line for line in open({file!r}) if line.strip()][{problem.spec.index}])"
-        code = f"import json; {found}; {row}; print(score({before + answer + after!r}, **row))"
-        return f"python -c {shell_word(code)}"
-
-    return Reproduction(_short(score, audit), audit, _short(score, audit))
-
-
-def _is_read(answer: str) -> bool:
-    """Tell whether the answer rule reads the answer in a completion, apart from whitespace around it."""
-    return extract_answer(f"<answer>{answer}</answer>", MAX_SCORED * 4).answer == answer.strip() != ""
-
-
-def _short(reproduce: Reproduce, audit: str) -> Reproduce:
-    """Return what makes the same commands, and the command `audit` for a long answer."""
-    return lambda problem, answer: reproduce(problem, answer) if len(answer) <= MAX_SCORED else audit
-
-
-def _python(problem: Problem, code: str) -> str:
-    spec = problem.spec
-    config = {**problem.params, "seed": spec.seed, "size": 1}
-    arguments = ", ".join(f"{name}={value!r}" for name, value in config.items())
-    made = f"import json, reasoning_gym; d = reasoning_gym.create_dataset({spec.task!r}, {arguments}); "
-    return f"python -c {shell_word(made + code)}"
-
-
-def shell_word(text: str) -> str:
-    """Return a text as one word of a command in bash, on one line."""
-    if not text.isprintable():
-        return _ansi_c_word(text)
-    if "'" in text and not set(text) & set('"$`\\!'):
-        return f'"{text}"'
-    return shlex.quote(text)
-
-
-def _ansi_c_word(text: str) -> str:
-    escapes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    shown = [
-        escapes.get(mark) or (mark if mark.isprintable() else "".join(f"\\x{byte:02x}" for byte in mark.encode()))
-        for mark in text
+    if not audit.items:
+        cause = audit.failures[0] if audit.failures else "every problem is rejected"
+        return [reporter.finding(Defect.NO_PROBLEM, cause)]
+    return [
+        *_gold_findings(audit, reporter),
+        *_wrong_findings(audit, reporter),
+        *_shortcut_findings(audit, reporter, is_left_out=audit.task in left_out),
+        *_failure_findings(audit, reporter),
     ]
-    return f"$'{''.join(shown)}'"
+
+
+def defect_of(probe: str) -> Defect:
+    """Return the defect that a high score of an answer without reasoning shows."""
+    if probe in GARBAGE:
+        return Defect.GARBAGE_PAID
+    if probe in REPETITIONS:
+        return Defect.REPETITION_PAID
+    if probe == Probe.BEST_SPLIT:
+        return Defect.GIVES_ANSWER_AWAY
+    if probe in CONSTANT_ANSWERS or probe in (Probe.BEST_CONSTANT, Probe.NEIGHBOUR, Probe.ALL_OPTIONS):
+        return Defect.CONSTANT_PAID
+    return Defect.LAYOUT_PAID if probe in LAYOUTS else Defect.COPY_PAID
+
+
+def _gold_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
+    gold = audit.tallies.get(Probe.ORACLE)
+    if gold is None:
+        return
+    unpaid = sum(score < GOLD_SCORE for score in gold.scores)
+    if unpaid:
+        # A rare problem whose right answer earns less does not spoil a training.
+        severity = Severity.HIGH if Probe.ORACLE in audit.faults else Severity.MEDIUM
+        detail = f"{unpaid} of {len(gold.scores)} right answers earn less than {GOLD_SCORE:g}"
+        yield reporter.shown_by(gold.worst, Defect.GOLD_NOT_PAID, detail, severity=severity)
+    if Probe.PERTURBED in audit.faults:
+        best = audit.tallies[Probe.PERTURBED].best
+        yield reporter.shown_by(best, Defect.WRONG_ABOVE_RIGHT, audit.faults[Probe.PERTURBED])
+
+
+def _wrong_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
+    """Find wrong answers that earn as much as right ones on every problem; a few problems prove nothing."""
+    if audit.mean(Probe.ORACLE) < GOLD_SCORE:
+        return
+
+    def is_paid(probe: str) -> bool:
+        tally = audit.tallies.get(probe)
+        return tally is not None and len(tally.scores) >= MANY and tally.is_never_below_right
+
+    for probe in filter(is_paid, WRONG_PROBES):
+        tally = audit.tallies[probe]
+        detail = f"{str(probe)!r} earns as much as the right answer, on {len(tally.scores)} problems"
+        yield reporter.shown_by(tally.best, Defect.WRONG_PAID, detail)
+    for pair in HEDGES:
+        if all(map(is_paid, pair)) and not is_paid(Probe.PERTURBED):  # else answers near the right one are paid
+            detail = f"{str(pair[0])!r} earns as much as the right answer, in both orders"
+            yield reporter.shown_by(audit.tallies[pair[0]].best, Defect.HEDGE_PAID, detail)
+
+
+def _shortcut_findings(audit: TaskAudit, reporter: Reporter, *, is_left_out: bool) -> Iterator[Finding]:
+    for probe, fault in audit.faults.items():
+        if is_shortcut(probe):
+            detail = f"{fault}; training leaves the task out" if is_left_out else fault
+            severity = Severity.LOW if is_left_out else None
+            yield reporter.shown_by(audit.tallies[probe].best, defect_of(probe), detail, severity=severity)
+    if audit.mean(Probe.BLANK) > FORM_SCORE:
+        detail = f"a blank earns {audit.mean(Probe.BLANK):.2f} in the mean"
+        yield reporter.shown_by(audit.tallies[Probe.BLANK].best, Defect.EMPTY_PAID, detail)
+
+
+def _failure_findings(audit: TaskAudit, reporter: Reporter) -> Iterator[Finding]:
+    for probe, tally in audit.tallies.items():
+        for reason, example in tally.failed.items():
+            if reason in DEFECTS_OF_REASONS:
+                detail = f"{reason.value} at {str(probe)!r} ({tally.reasons[reason]} of {len(tally.scores)} answers)"
+                yield reporter.shown_by(example, DEFECTS_OF_REASONS[reason], detail)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
-from .findings import FindingRow
 from .report import AuditedTask, AuditOutcome, Report
+from .scores import DEFAULTS, level_name, level_words
 
 OWN_STYLE = """
 .heat { max-width: none; width: 100%; }
@@ -43,8 +42,8 @@ def heat_map_page(report: Report) -> str:
     answer without reasoning, and is coloured by the share of the bound. The last column names the best answer at the
     level where the task is closest to its bound.
     """
-    cells = {(audit["task"], _level(audit)): audit for audit in report["audits"]}
-    levels = sorted({level for _, level in cells}, key=lambda level: (level != "defaults", level))
+    cells = {(audit.task, level_name(audit.level)): audit for audit in report.audits}
+    levels = sorted({level for _, level in cells}, key=lambda level: (level != DEFAULTS, level))
     closest: dict[str, AuditedTask] = {}
     for (task, _), audit in cells.items():
         if task not in closest or _share_of_bound(audit) > _share_of_bound(closest[task]):
@@ -60,11 +59,10 @@ def heat_map_page(report: Report) -> str:
     of_report = (files("reasoning_env.reports.html") / "assets" / "style.css").read_text(encoding="utf-8")
     style = "\n".join([of_report, OWN_STYLE, _shades()])
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    failed: Sequence[str] = report["failed"]
-    giving_away = sum(audit["result"] == AuditOutcome.GIVES_AWAY for audit in cells.values())
-    outcome = f"{len(failed)} fail: {', '.join(failed)}" if failed else "none fails"
+    giving_away = [audit for audit in cells.values() if audit.result is AuditOutcome.GIVES_AWAY]
+    outcome = f"{len(report.failed)} fail: {', '.join(report.failed)}" if report.failed else "none fails"
     if giving_away:
-        outcome += f"; {giving_away} are known to give answers away"
+        outcome += f"; {len(giving_away)} are known to give answers away"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -77,7 +75,7 @@ def heat_map_page(report: Report) -> str:
 </head>
 <body>
 <header><div class="brand"><h1>Audit</h1><span class="muted">{escape(_source(report))}
-{escape(report["scores"])}, seed {escape(str(report["seed"]))}</span></div></header>
+{escape(report.scores)}, seed {report.seed}</span></div></header>
 <main>
 <div class="card">
 <h2>What the best answer without reasoning earns</h2>
@@ -101,18 +99,18 @@ answer without reasoning</th></tr></thead><tbody>
 
 def _findings(report: Report) -> str:
     """Return the card of findings, the worst first."""
-    if not report["findings"]:
+    if not report.findings:
         return '<div class="card"><h2>Findings</h2><p class="note">There are none.</p></div>'
     rows = [
         "<tr>"
-        f'<td class="{escape(row["severity"])}">{escape(row["severity"])}</td>'
-        f"<td>{escape(row['defect']).replace('_', '_<wbr>')}</td>"
-        f"<td>{escape(_place(row))}</td>"
-        f'<td class="why">{escape(row["detail"])}<small>{escape(row["reference"])}</small></td>'
-        f'<td class="why">{escape(row["answer"])}</td>'
-        f"<td>{_number(row['score'])}</td><td>{_number(row['expected'])}</td>"
-        f'<td class="why"><code>{escape(row["command"])}</code></td></tr>'
-        for row in report["findings"]
+        f'<td class="{one.severity.value}">{one.severity.value}</td>'
+        f"<td>{one.defect.value.replace('_', '_<wbr>')}</td>"
+        f"<td>{escape(one.place)}</td>"
+        f'<td class="why">{escape(one.detail)}<small>{escape(one.reference)}</small></td>'
+        f'<td class="why">{escape(one.answer)}</td>'
+        f"<td>{_number(one.score)}</td><td>{_number(one.expected)}</td>"
+        f'<td class="why"><code>{escape(one.command)}</code></td></tr>'
+        for one in report.findings
     ]
     return f"""<div class="card">
 <h2>Findings</h2>
@@ -125,52 +123,39 @@ seen</th><th>answer</th><th>score</th><th>right score</th><th>command</th></tr><
 </div>"""
 
 
-def _place(row: FindingRow) -> str:
-    return row["task"] if row["level"] is None else f"{row['task']} at {row['level']:g}"
-
-
 def _number(score: float | None) -> str:
     return "" if score is None else f"{score:.3g}"
 
 
 def _source(report: Report) -> str:
     """Return the library's name and version; nothing for a score function of the user."""
-    version = report["library"]["version"]
+    version = report.library.version
     return f"reasoning-gym {version}, " if version else ""
 
 
-def _level(audit: AuditedTask) -> str:
-    return "defaults" if audit["level"] is None else f"{audit['level']:g}"
-
-
 def _share_of_bound(audit: AuditedTask) -> float:
-    if audit["worst"] is None or not audit["items"]:
-        return 0.0
-    return float(audit["kinds"][audit["worst"]]["mean"]) / float(audit["bound"])
+    return audit.worst_mean / audit.bound if audit.items else 0.0
 
 
 def _cell(audit: AuditedTask | None) -> str:
     """Return a cell; empty where the task has no such level."""
     if audit is None:
         return '<td class="none"></td>'
-    if not audit["items"]:
-        return f'<td class="none" title="{escape("; ".join(audit["failures"][:1]) or "not probed")}">-</td>'
-    worst = audit["worst"]
-    mean = audit["kinds"][worst]["mean"] if worst is not None else 0.0
+    if not audit.items:
+        return f'<td class="none" title="{escape("; ".join(audit.failures[:1]) or "not probed")}">-</td>'
     shade = min(10, round(10 * _share_of_bound(audit)))
-    mark = {AuditOutcome.FAILS.value: " over", AuditOutcome.GIVES_AWAY.value: " away"}.get(audit["result"], "")
-    faults = "".join(f"; {fault}" for fault in audit["faults"])
-    title = f"{audit['task']} at {_level(audit)}: {worst or 'none earns anything'}, {audit['items']} problems{faults}"
-    return f'<td class="used{shade}{mark}" title="{escape(title)}">{mean:.2f}<small>{audit["bound"]:.2f}</small></td>'
+    mark = {AuditOutcome.FAILS: " over", AuditOutcome.GIVES_AWAY: " away"}.get(audit.result, "")
+    faults = "".join(f"; {fault}" for fault in audit.faults)
+    where = f"{audit.task} at {level_name(audit.level)}"
+    title = f"{where}: {audit.worst or 'none earns anything'}, {audit.items} problems{faults}"
+    bound = f"<small>{audit.bound:.2f}</small>"
+    return f'<td class="used{shade}{mark}" title="{escape(title)}">{audit.worst_mean:.2f}{bound}</td>'
 
 
 def _best_answer(audit: AuditedTask) -> str:
-    if not audit["items"]:
+    if not audit.items:
         return "not probed"
-    if audit["worst"] is None:
-        return "none earns anything"
-    level = "the defaults" if audit["level"] is None else f"level {audit['level']:g}"
-    return f"{audit['worst']}, at {level}"
+    return "none earns anything" if audit.worst is None else f"{audit.worst}, at {level_words(audit.level)}"
 
 
 def _shades() -> str:

@@ -1,26 +1,34 @@
-"""The results of an audit, as JSON and in one line: which tasks pass, and the score of each kind of answer."""
+"""The report of an audit: the record of its numbers and findings, as a file of JSON and as text.
+
+All that is shown of an audit is made from its report: the table and the findings here, and the page (`page.py`). So
+`--from` shows a saved report as it was.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NotRequired
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter
-from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.library_facts import facts
 from reasoning_env.records import LibraryInfo
+from reasoning_env.runtime.terminal import print_table
+from reasoning_env.runtime.text import visible
 from reasoning_env.storage.reading import Count, Name, Number, Share, describe, read_json
 
-from .findings import Finding, FindingRow, count_by_severity, finding_row, worst_first
-from .probes import TaskAudit, is_shortcut, role_of
+from .findings import Finding, count_by_severity, worst_first
+from .probes import Probe, is_shortcut, role_of
+from .scores import ProbeTally, TaskAudit, level_name, place
 
-DEFAULTS = "defaults"
-"""The name, among levels, of the library's own parameters."""
+MAX_BEST_ANSWER = 200
+"""Characters of a probe's best answer that a report keeps."""
 
 
 class AuditOutcome(StrEnum):
@@ -33,15 +41,17 @@ class AuditOutcome(StrEnum):
     NOT_PROBED = "not probed"
 
 
-class BestAnswer(TypedDict):
-    """The answer of a probe that earned most; its text is cut to 200 characters."""
+@dataclass(frozen=True)
+class BestAnswer:
+    """The answer of a probe that earned most; its text is cut to MAX_BEST_ANSWER characters."""
 
     seed: Count
     score: Share
     answer: str
 
 
-class ProbeNumbers(TypedDict):
+@dataclass(frozen=True)
+class ProbeNumbers:
     """The scores of a kind of probe."""
 
     role: Name
@@ -52,58 +62,145 @@ class ProbeNumbers(TypedDict):
     best: BestAnswer | None
 
 
-class AuditedTask(TypedDict):
-    """A task at a level, which is None for the library's defaults."""
+@dataclass(frozen=True)
+class AuditedTask:
+    """A task at a level, which is None for the library's defaults.
+
+    - `flawed` counts rejected problems by cause; `failures` are the errors of problems that are missing.
+    - `worst` is the kind of probe without reasoning that earns most; None where every such kind earns 0.
+    - `escaped` counts the answers that the verifier failed at, by the kind of failure.
+    """
 
     task: Name
     level: Share | None
-    result: Name
+    result: AuditOutcome
     items: Count
     flawed: dict[Name, Count]
-    """Rejected problems by cause."""
     failures: list[Name]
     bound: Annotated[Share, Field(gt=0)]
     worst: Name | None
-    """The kind of probe without reasoning that earns most; None where every such kind earns 0."""
     faults: list[Name]
     slowest_ms: Number
     escaped: dict[Name, Count]
-    """Answers that the verifier failed at, by the kind of failure."""
     kinds: dict[Name, ProbeNumbers]
 
+    @property
+    def place(self) -> str:
+        return place(self.task, self.level)
 
-class LibraryNames(TypedDict):
+    @property
+    def worst_mean(self) -> float:
+        """The mean score of the best answers without reasoning."""
+        return 0.0 if self.worst is None else self.kinds[self.worst].mean
+
+
+@dataclass(frozen=True)
+class LibraryNames:
     """The release of the library, and its folder."""
 
     version: Name
     path: Name
 
 
-class Report(TypedDict):
-    """The numbers of an audit, as `audit --output` saves them."""
+@dataclass(frozen=True)
+class Report:
+    """An audit: whose scores were probed, in words, and what was found, the worst first.
+
+    `modules` has the versions of what made tasks of other modules, as `module NAME`. `failed` names the tasks and
+    levels that fail.
+    """
 
     scores: Name
-    """Whose scores were probed, in words."""
     seed: Count
     library: LibraryNames
-    modules: NotRequired[dict[Name, Name]]
-    """The versions of what made the other tasks, as `module NAME`; missing in older reports."""
     failed: list[Name]
-    findings: list[FindingRow]
-    """The worst first."""
+    findings: list[Finding]
     audits: list[AuditedTask]
+    modules: dict[Name, Name] = field(default_factory=dict)
 
 
 _REPORT = TypeAdapter(Report)
 
 
+def make_report(
+    audits: Sequence[TaskAudit],
+    findings: Sequence[Finding],
+    library: LibraryInfo,
+    *,
+    scores: str,
+    seed: int,
+    left_out: Container[str] = (),
+) -> Report:
+    """Return the report. Tasks of `left_out` are known to fail, and training leaves them out."""
+    audited = [_audited_task(audit, result_of(audit, left_out)) for audit in audits]
+    return Report(
+        scores,
+        seed,
+        LibraryNames(library.version, library.path),
+        [audit.place for audit in audited if audit.result is AuditOutcome.FAILS],
+        worst_first(findings),
+        audited,
+        dict(library.modules),
+    )
+
+
+def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
+    """Return the result of a task at a level."""
+    if not audit.items:
+        return AuditOutcome.NOT_PROBED
+    if audit.faults:
+        is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
+        return AuditOutcome.GIVES_AWAY if is_known or audit.task in left_out else AuditOutcome.FAILS
+    return AuditOutcome.PASSES
+
+
+def _audited_task(audit: TaskAudit, result: AuditOutcome) -> AuditedTask:
+    return AuditedTask(
+        task=audit.task,
+        level=audit.level,
+        result=result,
+        items=audit.items,
+        flawed=dict(audit.flawed),
+        failures=list(audit.failures),
+        bound=audit.bound,
+        worst=audit.worst,
+        faults=list(audit.faults.values()),
+        slowest_ms=1000 * audit.slowest_s,
+        escaped={reason.value: count for reason, count in audit.escaped.items()},
+        kinds={probe: _numbers(probe, tally, audit.mean(probe)) for probe, tally in audit.tallies.items()},
+    )
+
+
+def _numbers(probe: str, tally: ProbeTally, mean: float) -> ProbeNumbers:
+    best: BestAnswer | None = None
+    if tally.best is not None:
+        verdict = tally.best.verdict
+        best = BestAnswer(tally.best.problem.spec.seed, verdict.score, (verdict.answer or "")[:MAX_BEST_ANSWER])
+    return ProbeNumbers(
+        role=role_of(probe).value,
+        items=len(tally.scores),
+        mean=mean,
+        slowest_ms=1000 * tally.slowest_s,
+        reasons={reason.value: count for reason, count in sorted(tally.reasons.items())},
+        best=best,
+    )
+
+
+# ------------------------------------------------------------------ as a file
+
+
+def encode_report(report: Report) -> str:
+    """Return a report as JSON."""
+    return json.dumps(asdict(report), indent=1)
+
+
 def read_report(path: Path) -> Report:
-    """Return the numbers that `audit --output` saved. Raises ConfigError for another file."""
+    """Return the report that `audit --output` saved. Raises ConfigError for another file."""
     try:
         report = _REPORT.validate_python(read_json(path))
-        for audit in report["audits"]:
-            if audit["worst"] is not None and audit["worst"] not in audit["kinds"]:
-                raise ValueError(f"{audit['task']}: `kinds` has no {audit['worst']!r}, which `worst` names")
+        for audit in report.audits:
+            if audit.worst is not None and audit.worst not in audit.kinds:
+                raise ValueError(f"{audit.task}: `kinds` has no {audit.worst!r}, which `worst` names")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="--from") from error
     except ValueError as error:
@@ -115,34 +212,70 @@ def read_report(path: Path) -> Report:
     return report
 
 
-def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
-    """Return the result of a task at a level. Tasks of `left_out` are known to fail, and training leaves them out."""
-    if not audit.items:
-        return AuditOutcome.NOT_PROBED
-    if audit.faults:
-        is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
-        return AuditOutcome.GIVES_AWAY if is_known or audit.task in left_out else AuditOutcome.FAILS
-    return AuditOutcome.PASSES
+# ------------------------------------------------------------------ as text
 
 
-def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, AuditOutcome], *, fails: bool) -> str:
-    """Return one line: whether the audit `fails`, and the tasks over their bound with the worst fault of each."""
-    outcome = "failed" if fails else "passed"
-    over = [audit for audit in audits if results[audit.name] is AuditOutcome.FAILS]
-    if over:
-        return f"audit {outcome}: {'; '.join(map(_describe_faults, over))}"
-    counts = Counter(results.values())
-    passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
-    told = f"{passed} pay a policy without reasoning no more than the bound"
-    if counts[AuditOutcome.GIVES_AWAY]:
-        told += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
-    return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
+def print_report(report: Report, *, fails: bool) -> None:
+    """Print the table of tasks, the findings, and a line that says whether the audit `fails`."""
+    library = report.library
+    source = f"reasoning-gym {library.version} from {library.path}; " if library.version else ""
+    print(f"{source}{report.scores}\n")
+    _print_table(report.audits)
+    for audit in report.audits:
+        if audit.failures:
+            print(f"{audit.place}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
+    for finding in report.findings:
+        _print_finding(finding)
+    print(findings_line(report.findings))
+    print(outcome_line(report.audits, fails=fails), flush=True)
 
 
-def _describe_faults(audit: TaskAudit) -> str:
-    probe = max(audit.faults, key=audit.mean)
-    more = f" (and {len(audit.faults) - 1} more)" if len(audit.faults) > 1 else ""
-    return f"{audit.name}: {audit.faults[probe]}{more}"
+def _print_table(audits: Sequence[AuditedTask]) -> None:
+    rows = [_row(audit) for audit in audits]
+    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
+    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
+    print("""
+DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
+BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
+ESCAPED: answers at which the verifier failed
+gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
+
+
+def _row(audit: AuditedTask) -> Mapping[str, str]:
+    """Return the cells of a row, by heading."""
+
+    def mean(probe: str | None) -> str:
+        return f"{audit.kinds[probe].mean:.2f}" if probe in audit.kinds else "-"
+
+    draws = 1 + sum(audit.flawed.values()) / audit.items if audit.items else 0.0
+    return {
+        "TASK": audit.task,
+        "LEVEL": level_name(audit.level),
+        "ITEMS": str(audit.items),
+        "DRAWS": f"{draws:.1f}",
+        "MOST REJECTED": max(audit.flawed, key=audit.flawed.__getitem__, default="-"),
+        "ORACLE": mean(Probe.ORACLE),
+        "PERTURBED": mean(Probe.PERTURBED),
+        "BEST SHORTCUT": audit.worst or "-",
+        "MEAN": mean(audit.worst),
+        "BOUND": f"{audit.bound:.2f}",
+        "MAX MS": f"{audit.slowest_ms:.1f}",
+        "ESCAPED": ", ".join(f"{reason} {count}" for reason, count in audit.escaped.items() if count) or "-",
+        "RESULT": audit.result.value,
+    }
+
+
+def _print_finding(finding: Finding) -> None:
+    print(f"\n{finding.severity.value}: {finding.defect.value} in {finding.place}: {visible(finding.detail)}")
+    if finding.reference:
+        print(f"  problem   {visible(finding.reference)}")
+    if finding.answer or finding.score is not None:
+        print(f"  answer    {visible(finding.answer)}")
+    if finding.score is not None:
+        compared = "" if finding.expected is None else f" (compared with {finding.expected:g})"
+        print(f"  score     {finding.score:g}{compared}")
+    if finding.command:
+        print(f"  again     {visible(finding.command)}")
 
 
 def findings_line(findings: Sequence[Finding]) -> str:
@@ -150,59 +283,24 @@ def findings_line(findings: Sequence[Finding]) -> str:
     if not findings:
         return "no findings"
     counts = count_by_severity(findings)
-    return (
-        f"{len(findings)} findings: {', '.join(f'{count} {severity}' for severity, count in counts.items() if count)}"
-    )
+    by_severity = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    return f"{len(findings)} findings: {by_severity}"
 
 
-def make_report(
-    audits: Sequence[TaskAudit],
-    results: Mapping[str, AuditOutcome],
-    library: LibraryInfo,
-    findings: Sequence[Finding] = (),
-    *,
-    scores: str,
-    seed: int,
-) -> Report:
-    """Return every number of the audit, as JSON values."""
-    return {
-        "scores": scores,
-        "seed": seed,
-        "library": {"version": library.version, "path": library.path},
-        "modules": dict(library.modules),
-        "failed": [name for name, result in results.items() if result is AuditOutcome.FAILS],
-        "findings": [finding_row(finding) for finding in worst_first(findings)],
-        "audits": [
-            {
-                "task": audit.task,
-                "level": audit.level,
-                "result": results[audit.name].value,
-                "items": audit.items,
-                "flawed": dict(audit.flawed),
-                "failures": list(audit.failures),
-                "bound": audit.bound,
-                "worst": audit.worst,
-                "faults": list(audit.faults.values()),
-                "slowest_ms": 1000 * audit.slowest_s,
-                "escaped": {reason.value: count for reason, count in audit.escaped.items()},
-                "kinds": {probe: _numbers(audit, probe) for probe in audit.tallies},
-            }
-            for audit in audits
-        ],
-    }
+def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
+    """Return one line: whether the audit `fails`, and the tasks over their bound with the first fault of each."""
+    outcome = "failed" if fails else "passed"
+    over = [audit for audit in audits if audit.result is AuditOutcome.FAILS]
+    if over:
+        return f"audit {outcome}: {'; '.join(map(_describe_faults, over))}"
+    counts = Counter(audit.result for audit in audits)
+    passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
+    told = f"{passed} pay a policy without reasoning no more than the bound"
+    if counts[AuditOutcome.GIVES_AWAY]:
+        told += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
+    return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
 
 
-def _numbers(audit: TaskAudit, probe: str) -> ProbeNumbers:
-    tally = audit.tallies[probe]
-    best: BestAnswer | None = None
-    if tally.best is not None:
-        answer = (tally.best.verdict.answer or "")[:200]
-        best = {"seed": tally.best.problem.spec.seed, "score": tally.best.verdict.score, "answer": answer}
-    return {
-        "role": role_of(probe).value,
-        "items": len(tally.scores),
-        "mean": audit.mean(probe),
-        "slowest_ms": 1000 * tally.slowest_s,
-        "reasons": {reason.value: count for reason, count in sorted(tally.reasons.items())},
-        "best": best,
-    }
+def _describe_faults(audit: AuditedTask) -> str:
+    more = f" (and {len(audit.faults) - 1} more)" if len(audit.faults) > 1 else ""
+    return f"{audit.place}: {audit.faults[0]}{more}"

@@ -1,21 +1,36 @@
-"""Rows with right answers as the problems of an audit, and workers that score such rows by a function of the user.
+"""`audit --score`: audit a score function of the user over a file of rows with right answers.
 
 A function reads whole completions, so a right answer has to be written as the function expects. The audit tries the
-FORMS that are in use, and takes the one in which most right answers are paid.
+FORMS that are in use, and takes the one in which most right answers are paid. Rows then are the problems of an audit.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from reasoning_env.errors import ConfigError, GenerationError
-from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.commands.options import program
+from reasoning_env.commands.running import run_to_end
+from reasoning_env.commands.score_options import score_arguments, score_words
+from reasoning_env.data.tables import JSON_LINES, read_rows
+from reasoning_env.errors import ConfigError, GenerationError, WorkerError
+from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.runtime.text import visible
+from reasoning_env.score_judge import ScoreJudge
+from reasoning_env.storage.reading import describe
+
+from .contract import ContractCheck, watched_pools
+from .findings import Finding, Reporter, findings_of, merge
+from .report import Report, make_report
+from .reproduction import FunctionCommands, Reproduction
+from .scores import AuditTarget, TaskAudit, audit_task
 
 MAX_ROWS = 200
 """Rows of a file that are audited.
@@ -54,6 +69,50 @@ FORMS = (
     CompletionForm("<think>So it is.</think>\n\\boxed{", "}"),
 )
 """The forms that are tried. The first of equally good forms is taken."""
+
+
+def audit_rows(options: argparse.Namespace) -> Report:
+    """Audit a score function. Raises ConfigError for a function or rows that cannot be used."""
+    gold = options.gold or GOLD
+    try:
+        problems = row_problems(read_rows(options.rows, "--rows"), options.rows, options.score, gold)
+    except OSError as error:
+        raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
+    if not any(problem.question for problem in problems):
+        print(f"no column holds questions ({', '.join(QUESTION_COLUMNS)}), so none is checked", file=sys.stderr)
+    judge = ScoreJudge(**score_arguments(options))
+    audit, findings, form = run_to_end(lambda: _audit(judge, problems, options))
+    if not audit.items:
+        cause = audit.failures[0] if audit.failures else "no row has an answer"
+        raise WorkerError(f"no row of {options.rows} could be probed; the first: {cause}")
+    nothing = LibraryInfo(version="", path=options.score, tasks=(), warnings=(), adjustable=frozenset())
+    scores = f"the scores of {options.score} for {len(problems)} rows, of completions of the form {str(form)!r}"
+    return make_report([audit], merge(findings), nothing, scores=scores, seed=options.seed)
+
+
+async def _audit(
+    judge: ScoreJudge, problems: list[Problem], options: argparse.Namespace
+) -> tuple[TaskAudit, list[Finding], CompletionForm]:
+    async with judge:
+        form = await choose_form(judge.pool, problems)
+        target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
+        reporter = Reporter(target.task, target.level, _commands(options, form))
+        audit = await audit_task(RowWorkers(judge.pool, problems, form), target, len(problems), rounds=())
+        async with watched_pools(judge.settings, lambda pool: RowWorkers(pool, problems, form)) as pools:
+            check = ContractCheck(pools, replace(reporter, is_watched=True), makes_problems=False)
+            checked = await check.run(problems, audit.errors, attacks=True)
+        return audit, [*findings_of(audit, reporter), *checked], form
+
+
+def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction:
+    """Return commands that call the function itself; commands of this program, where the rows are no JSON lines."""
+    words = ["audit", "--score", options.score, "--rows", str(options.rows)]
+    words += ["--gold", options.gold] if options.gold else []
+    again = f"{program()} {shlex.join([*words, *score_words(options)])}"
+    if options.rows.suffix != JSON_LINES:
+        return Reproduction(again)
+    around = {"before": form.before, "after": form.after}
+    return FunctionCommands(again, function=options.score, file=str(options.rows), **around)
 
 
 class Pool(Protocol):

@@ -14,11 +14,12 @@ import asyncio
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypedDict
 
-from reasoning_audit.findings import Defect, FindingRow
+from pydantic import TypeAdapter
+
+from reasoning_audit.findings import Defect, Finding
 from reasoning_audit.report import Report, read_report
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.errors import ConfigError, GenerationError
@@ -52,7 +53,8 @@ CLARIFIED = "clarified"
 """Kinds of defects that the tables of the code know."""
 
 
-class DefectExample(TypedDict):
+@dataclass(frozen=True)
+class DefectExample:
     """A problem with a defect: the library's answer to the problem of a seed, and what is served in its place.
 
     `served` is None for a problem that is refused or clarified.
@@ -65,14 +67,15 @@ class DefectExample(TypedDict):
     served: str | None
 
 
-class Runs(TypedDict):
+@dataclass
+class Runs:
     """The findings of three audits, as `docs/defects.json` keeps them."""
 
     library: str
-    plain: list[FindingRow]
-    corrected: list[FindingRow]
-    rlve: list[FindingRow]
-    examples: list[DefectExample]
+    plain: list[Finding] = field(default_factory=list)
+    corrected: list[Finding] = field(default_factory=list)
+    rlve: list[Finding] = field(default_factory=list)
+    examples: list[DefectExample] = field(default_factory=list)
     """Problems that show what the tables of the code know."""
 
 
@@ -160,14 +163,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("audits", nargs="*", type=Path, metavar="FILE", help="files of `audit --output`")
     options = parser.parse_args(argv)
-    runs: Runs = json.loads(FINDINGS.read_text())
+    runs = read_runs(FINDINGS)
     if options.audits:
         runs = runs_of([read_report(path) for path in options.audits])
         session = Session(ReasoningSettings(exclude_gameable=False))
-        runs["examples"] = run_to_end(lambda: find_examples(session))
-        text = json.dumps(runs, indent=1, ensure_ascii=False)
+        runs.examples = run_to_end(lambda: find_examples(session))
+        text = json.dumps(asdict(runs), indent=1, ensure_ascii=False)
         FINDINGS.write_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))
     FINDINGS.with_suffix(".md").write_text(defects_page(runs))
+
+
+def read_runs(path: Path) -> Runs:
+    """Return the findings that the page was made from."""
+    return TypeAdapter(Runs).validate_python(json.loads(path.read_text()))
 
 
 def runs_of(reports: Sequence[Report]) -> Runs:
@@ -175,40 +183,38 @@ def runs_of(reports: Sequence[Report]) -> Runs:
 
     Raises ConfigError if a run is missing.
     """
-    runs: Runs = {"library": "", "plain": [], "corrected": [], "rlve": [], "examples": []}
-    found = set()
+    library = ""
+    by_run: dict[str, list[Finding]] = {}
     for report in reports:
-        tasks = [audit["task"] for audit in report["audits"]]
-        name = "corrected" if "training" in report["scores"] else "plain"
-        if all(task.startswith(RLVE) for task in tasks):
+        name = "corrected" if "training" in report.scores else "plain"
+        if all(audit.task.startswith(RLVE) for audit in report.audits):
             name = "rlve"
         else:
-            runs["library"] = report["library"]["version"]
-        found.add(name)
-        runs[name] += report["findings"]  # type: ignore[literal-required]
-    missing = {"plain", "corrected", "rlve"} - found
+            library = report.library.version
+        by_run.setdefault(name, []).extend(report.findings)
+    missing = {"plain", "corrected", "rlve"} - by_run.keys()
     if missing:
         remedy = "name the files of `audit` with --plain, without, and over rlve/*"
         raise ConfigError(f"no audit of the run {', '.join(sorted(missing))} is among the files", remedy=remedy)
-    return runs
+    return Runs(library, by_run["plain"], by_run["corrected"], by_run["rlve"])
 
 
 def defects_page(runs: Runs) -> str:
     """Return the page as Markdown."""
-    found: dict[str, list[FindingRow]] = {}
-    for row in runs["plain"]:
-        found.setdefault(row["task"], []).append(row)
-    still = {(row["task"], row["defect"]): row for row in runs["corrected"]}
-    examples = {(example["task"], example["kind"]): example for example in runs["examples"]}
+    found: dict[str, list[Finding]] = {}
+    for row in runs.plain:
+        found.setdefault(row.task, []).append(row)
+    still = {(row.task, row.defect): row for row in runs.corrected}
+    examples = {(example.task, example.kind): example for example in runs.examples}
     rows = [_task_row(task, found.get(task, []), still, examples) for task in sorted(FACTS)]
     rows = [row for row in rows if row]
-    count = len({row["task"] for row in runs["plain"]})
-    left_out = {row["task"] for row in runs["rlve"] if row["detail"].endswith(LEAVES_OUT)}
-    by_task = sorted(runs["rlve"], key=lambda row: (row["task"], row["defect"]))
-    rlve = [_rlve_row(row, is_left_out=row["task"] in left_out) for row in by_task]
+    count = len({row.task for row in runs.plain})
+    left_out = {row.task for row in runs.rlve if row.detail.endswith(LEAVES_OUT)}
+    by_task = sorted(runs.rlve, key=lambda row: (row.task, row.defect))
+    rlve = [_rlve_row(row, is_left_out=row.task in left_out) for row in by_task]
     return f"""# Defects that were found
 
-What is wrong in reasoning-gym {runs["library"]} and in RLVE-Gym 0.0.1, with evidence, and what happens in this
+What is wrong in reasoning-gym {runs.library} and in RLVE-Gym 0.0.1, with evidence, and what happens in this
 environment. The page is made by `tools/defects.py` from saved audits (`docs/defects.json`) and from the tables of the
 code, and a test compares it with both. The names of defects are those of
 [the audit](../reasoning_audit/README.md#findings). An answer is shown as JSON, cut to {SHOWN} characters. A seed and
@@ -227,7 +233,7 @@ When the tables of the code change, `python -m tools.defects` makes the page aga
 
 ## reasoning-gym
 
-{len(rows)} of {len(FACTS) - 1} tasks have a row: the audit of the library as it is has {len(runs["plain"])} findings
+{len(rows)} of {len(FACTS) - 1} tasks have a row: the audit of the library as it is has {len(runs.plain)} findings
 in {count} tasks, and the tables of the code know wrong answers, problems that are refused, and questions that are
 clarified. A row names the first seed that shows such a defect, if one of the first 1,200 does. "Reported" numbers are
 issues and pull requests of reasoning-gym. "Open" is what the audit of the corrected library finds too.
@@ -251,8 +257,8 @@ no socket and start no process. The rewards are RLVE's own. Environments that fa
 
 def _task_row(
     task: str,
-    found: Sequence[FindingRow],
-    still: Mapping[tuple[str, str], FindingRow],
+    found: Sequence[Finding],
+    still: Mapping[tuple[str, Defect], Finding],
     examples: Mapping[tuple[str, str], DefectExample],
 ) -> str:
     """Return the row of a task; "" for a task without a defect."""
@@ -266,9 +272,9 @@ def _task_row(
         tests.append(f"`{test}`")
 
     for row in found:
-        held = HELD[Defect(row["defect"])]
+        held = HELD[row.defect]
         words = held.words
-        if (task, row["defect"]) in still:
+        if (task, row.defect) in still:
             words = LEFT_OUT_HERE if facts(task).gives_away else OPEN
         elif held is CORRECTED and task in CORRECTIONS and (CORRECTIONS[task].__doc__ or "").strip():
             words = f"corrected: {_first_line(CORRECTIONS[task])}"
@@ -303,20 +309,20 @@ def _task_row(
     return f"| {' | '.join('<br>'.join(map(_cell, texts)) for texts in columns)} |"
 
 
-def _rlve_row(row: FindingRow, *, is_left_out: bool) -> str:
-    name = row["task"].removeprefix(RLVE)
+def _rlve_row(row: Finding, *, is_left_out: bool) -> str:
+    name = row.task.removeprefix(RLVE)
     here = LEFT_OUT_HERE if is_left_out else "served; in the sandbox"
     return f"| `{name}` | {_cell(_evidence(row))} | {here} |"
 
 
-def _evidence(row: FindingRow) -> str:
+def _evidence(row: Finding) -> str:
     """Return the defect, the answer that shows it, its score, and the problem."""
-    detail = html.escape(row["detail"], quote=False)
-    words = f"`{row['defect']}`: {detail}"
-    if row["score"] is not None:
-        words = f"`{row['defect']}`: {_answer(row['answer'])} earns {row['score']:.3g} ({detail})"
-    if row["reference"]:
-        reference = Reference.parse(row["reference"])
+    detail = html.escape(row.detail, quote=False)
+    words = f"`{row.defect.value}`: {detail}"
+    if row.score is not None:
+        words = f"`{row.defect.value}`: {_answer(row.answer)} earns {row.score:.3g} ({detail})"
+    if row.reference:
+        reference = Reference.parse(row.reference)
         params = json.dumps(dict(reference.params)) if reference.params else ""
         words += f"; seed {reference.seed}" + (f", <code>{html.escape(params)}</code>" if params else "")
     return words
@@ -324,8 +330,8 @@ def _evidence(row: FindingRow) -> str:
 
 def _example(example: DefectExample) -> str:
     """Return the problem that shows a defect of the tables, with the library's answer."""
-    words = f"; seed {example['seed']}: the library's answer is {_answer(example['library_answer'])}"
-    return words if example["served"] is None else f"{words}, right is {_answer(example['served'])}"
+    words = f"; seed {example.seed}: the library's answer is {_answer(example.library_answer)}"
+    return words if example.served is None else f"{words}, right is {_answer(example.served)}"
 
 
 def _answer(answer: str | None) -> str:

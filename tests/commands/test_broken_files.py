@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_audit.report import make_report
+from reasoning_audit.report import encode_report
 from reasoning_env.commands.main import main
 from tests.broken_files import EVIL, NO_FILES, broken_documents, no_hang
-from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, LIBRARY
-from tests.reasoning_audit.audits import RESULTS as AUDIT_RESULTS
+from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, report_of
 from tests.reports.lines import RESULTS, group, report, rollout, row, write, write_evaluation
 
 from .test_rescore import RIGHT, line
@@ -44,7 +43,7 @@ FULL_ROW = row(
     tokens=1.0,
 )
 EVALUATION = {**RESULTS, "overall": FULL_ROW, "tasks": {"gcd": FULL_ROW}, "comparable": FULL_ROW}
-AUDIT = make_report([GOOD, BAD, EMPTY], AUDIT_RESULTS, LIBRARY, scores="the scores of training", seed=42)
+AUDIT = json.loads(encode_report(report_of(GOOD, BAD, EMPTY)))
 
 
 @dataclass(frozen=True)

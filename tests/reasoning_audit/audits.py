@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from reasoning_audit.probes import Probe, ProbeTally, TaskAudit
-from reasoning_audit.report import AuditOutcome
+from collections.abc import Sequence
+
+from reasoning_audit.findings import Finding
+from reasoning_audit.probes import Probe
+from reasoning_audit.report import Report, make_report
+from reasoning_audit.scores import ProbeTally, TaskAudit
 from reasoning_env.records import Reason, Verdict
 from tests.records import make_library, make_spec, problem_of
 
@@ -24,4 +28,7 @@ def audit_of(task: str, zero: float = 0.0, level: float | None = None) -> TaskAu
 GOOD = audit_of("gcd")
 BAD = audit_of("maze", 0.75, level=0.5)
 EMPTY = TaskAudit("jugs", None, 0, {}, failures=("jugs, seed 1: took over 20 s", "jugs, seed 2: took over 20 s"))
-RESULTS = {"gcd": AuditOutcome.PASSES, "maze at 0.5": AuditOutcome.FAILS, "jugs": AuditOutcome.NOT_PROBED}
+
+
+def report_of(*audits: TaskAudit, findings: Sequence[Finding] = ()) -> Report:
+    return make_report(audits, findings, LIBRARY, scores="the scores of training", seed=42)

@@ -9,8 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_audit import command as audit_module
-from reasoning_audit import output as audit_output
+from reasoning_audit import command, tasks
 from reasoning_audit.command import audit_command
 from reasoning_audit.watch import BARE
 from reasoning_env.errors import ConfigError, WorkerError
@@ -89,7 +88,7 @@ def test_output_file_or_folder(run: Run, output: str, file: str) -> None:
 def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Called, to raise, in place of what starts processes."""
     unstarted = Mock(side_effect=WorkerError("not started"))
-    monkeypatch.setattr(audit_module, "Session", unstarted)
+    monkeypatch.setattr(tasks, "Session", unstarted)
     return unstarted
 
 
@@ -184,7 +183,7 @@ def test_page_does_not_replace_its_source(run: Run) -> None:
 def test_numbers_are_printed_on_full_disk(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(audit_output, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
+    monkeypatch.setattr(command, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(ConfigError, match=r"^--output: audit\.json cannot be written: No space left on device"):
         run("--tasks", "exact")
     assert "audit passed" in capsys.readouterr().out

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from reasoning_audit.contract import ContractCheck, WatchedPools, with_negative_number, wrong_cells
-from reasoning_audit.findings import Defect, Finding, own_commands
-from reasoning_audit.probes import AuditTarget, ProbedAnswer
+from reasoning_audit.findings import Defect, Finding, Reporter, merge
+from reasoning_audit.reproduction import Reproduction
+from reasoning_audit.scores import ProbedAnswer
 from reasoning_audit.watch import Watched
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from tests.fake_workers import FakeWorkers
@@ -56,8 +57,8 @@ async def _findings(
         return third or first
 
     pools = WatchedPools(first, other or first, start_third)
-    check = ContractCheck(pools, AuditTarget("gcd"), own_commands("program", [], {}, "again"), **fields)
-    return await check.run([_problem(make_spec("gcd", seed=3), answer)], failed, attacks=attacks)
+    check = ContractCheck(pools, Reporter("gcd", None, Reproduction("again"), is_watched=True), **fields)
+    return merge(await check.run([_problem(make_spec("gcd", seed=3), answer)], failed, attacks=attacks))
 
 
 def _names(findings: list[Finding]) -> list[Defect]:

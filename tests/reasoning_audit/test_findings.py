@@ -1,35 +1,44 @@
-"""Findings: their order, their count, and the commands that show them again."""
+"""Findings: their order, their count, what shows them again, and those that follow from the scores of probes."""
 
 from __future__ import annotations
 
-import shlex
-import subprocess
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasoning_audit.findings import (
-    MEANINGS,
     Defect,
     Finding,
+    Reporter,
     Severity,
     count_by_severity,
+    defect_of,
+    findings_of,
     is_at_least,
-    library_commands,
     merge,
-    own_commands,
-    shell_word,
     worst_first,
 )
+from reasoning_audit.probes import Probe
+from reasoning_audit.reproduction import LibraryCommands, OwnCommands, Reproduction
+from reasoning_audit.scores import ProbeTally, TaskAudit
+from reasoning_env.records import Problem, Reason, Verdict
 from tests.records import make_spec, problem_of
+
+from .audits import BAD, EMPTY, GOOD
 
 
 def finding(defect: Defect = Defect.COPY_PAID, severity: Severity = Severity.HIGH, **fields: Any) -> Finding:
-    return Finding(defect, **{"task": "gcd", "level": None, "detail": "seen", "severity": severity, **fields})
+    return Finding(defect, severity, **{"task": "gcd", "level": None, "detail": "seen", **fields})
 
 
 def test_every_defect_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(Defect)
+    page = (Path(__file__).parents[2] / "reasoning_audit" / "README.md").read_text()
+    named = re.findall(r"^\| `(\w+)` \| (\w+)", page, re.MULTILINE)
+    assert dict(named) == {defect.value: defect.severity.value for defect in Defect}
 
 
 def test_order_of_severity() -> None:
@@ -46,41 +55,23 @@ def test_severity_at_least(severity: Severity, limit: Severity, counts: bool) ->
     assert is_at_least([finding(severity=severity)], limit) is counts
 
 
-def test_command_of_score() -> None:
-    commands = own_commands("program", ["--plain"], {"size": 2}, "program audit")
-    words = shlex.split(commands.score(problem_of(make_spec("maze", seed=9, level=0.5)), "it's 4"))
-    assert words[:4] == ["program", "score", "maze", "<answer>it's 4</answer>"]
-    assert words[4:] == ["--seed", "9", "--level", "0.5", "--params", '{"size": 2}', "--plain"]
-
-
-def test_command_of_the_library() -> None:
-    problem = problem_of(make_spec("maze", seed=9, params={"min_size": 2}))
-    *_, code = shlex.split(library_commands("").score(problem, "4'"))
-    asked = "reasoning_gym.create_dataset('maze', min_size=2, seed=9, size=1)"
-    assert code == f'import json, reasoning_gym; d = {asked}; print(d.score_answer("4\'", d[0]))'
-
-
 @pytest.mark.parametrize(
     ("defect", "answer", "shown"),
     [
         (Defect.TEXT_EXECUTED, "4", "score_answer('4', d[0])"),
         (Defect.GOLD_LOST_IN_JSON, "4", "e = json.loads(json.dumps(d[0], default=str))"),
         (Defect.HASH_SEEDS_DIFFER, "", "for s in 0 1; do PYTHONHASHSEED=$s"),
-        (Defect.HASH_SEEDS_DIFFER, "4", "the audit"),
-        (Defect.CALLS_DIFFER, "4", "the audit"),
+        (Defect.HASH_SEEDS_DIFFER, "4", "again"),
+        (Defect.CALLS_DIFFER, "4", "again"),
+        (Defect.TEXT_EXECUTED, "4" * 2_001, "again"),
     ],
 )
 def test_command_for_a_defect(defect: Defect, answer: str, shown: str) -> None:
     problem = problem_of(make_spec("maze"))
-    assert shown in library_commands("the audit").of(defect, problem, answer)
-    assert own_commands("program", [], {}, "the audit").of(defect, problem, answer) == "the audit"
-
-
-@pytest.mark.parametrize("text", ["4", "a 'b'", 'a "b"', "$HOME 'x'", "1 2\n3 4\\", "\u2705\t'", ""])
-def test_word_of_a_shell(text: str) -> None:
-    printed = subprocess.run(["bash", "-c", f"printf %s {shell_word(text)}"], capture_output=True, check=True)
-    assert printed.stdout.decode() == text
-    assert "\n" not in shell_word(text)
+    of_library = Reporter("maze", None, LibraryCommands("again"), is_watched=True)
+    assert shown in of_library.finding(defect, "", problem, answer).command
+    own = Reporter("maze", None, OwnCommands("again", program="program"), is_watched=True)
+    assert own.finding(defect, "", problem, answer).command == "again"
 
 
 def test_levels_are_merged() -> None:
@@ -90,7 +81,125 @@ def test_levels_are_merged() -> None:
     assert len(merge([*given, finding(task="maze"), finding(Defect.LAYOUT_PAID)])) == 3
 
 
-@pytest.mark.parametrize("answer", [" ", "<answer>4</answer>", "4" * 2_001])
-def test_answer_that_no_completion_states(answer: str) -> None:
-    commands = own_commands("program", [], {}, "the audit")
-    assert commands.score(problem_of(make_spec("maze")), answer) == "the audit"
+# ------------------------------------------------------------------ what the scores of probes show
+
+
+class ScoreCommands(Reproduction):
+    def score(self, problem: Problem, answer: str) -> str:
+        return f"score {answer}"
+
+
+def _found(audit: TaskAudit, left_out: Collection[str] = ()) -> list[Finding]:
+    return findings_of(audit, Reporter(audit.task, audit.level, ScoreCommands("again")), left_out)
+
+
+def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskAudit:
+    """An audit of four problems, on each of which a kind of probe earns its score."""
+    tallies = {}
+    for probe, score in scores.items():
+        tallies[probe] = ProbeTally()
+        for seed in range(4):
+            tallies[probe].add(Verdict(score, reason, probe), problem_of(make_spec("gcd", seed=seed)), 0.9)
+    return TaskAudit("gcd", None, 4, tallies)
+
+
+@pytest.mark.parametrize(
+    ("probe", "defect"),
+    [
+        (Probe.BEST_SPLIT, Defect.GIVES_ANSWER_AWAY),
+        (Probe.NEIGHBOUR, Defect.CONSTANT_PAID),
+        (Probe.QUESTION, Defect.COPY_PAID),
+        ("junk", Defect.GARBAGE_PAID),
+        ("0", Defect.CONSTANT_PAID),
+        ("20 kB of words", Defect.REPETITION_PAID),
+        ("12 for every number", Defect.LAYOUT_PAID),
+        ("the last line", Defect.COPY_PAID),
+    ],
+)
+def test_defect_of_a_probe(probe: str, defect: Defect) -> None:
+    assert defect_of(probe) is defect
+
+
+def test_clean_task_has_no_finding() -> None:
+    assert _found(GOOD) == []
+
+
+def test_finding_has_evidence() -> None:
+    [finding] = _found(BAD)
+    assert (finding.defect, finding.severity, finding.place) == (Defect.CONSTANT_PAID, Severity.HIGH, "maze at 0.5")
+    assert (finding.score, finding.answer, finding.command) == (0.75, "x" * 200, f"score {'x' * 500}")
+    assert finding.reference.startswith("gcd:train:100:")
+
+
+@pytest.mark.parametrize(("score", "found"), [(0.1, 0), (0.11, 1)])
+def test_garbage_has_a_low_bound(score: float, found: int) -> None:
+    assert len(_found(_audit({"junk": score}))) == found
+
+
+def test_one_finding_of_a_defect() -> None:
+    [finding] = merge(_found(_audit({"0": 0.5, "1": 0.75})))
+    assert (finding.answer, finding.score, finding.expected) == ("1", 0.75, 0.9)
+
+
+def test_rare_unpaid_gold_is_medium() -> None:
+    gold = ProbeTally()
+    for seed in range(30):
+        gold.add(Verdict(float(seed != 7), Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
+    [finding] = _found(TaskAudit("gcd", None, 30, {Probe.ORACLE: gold}))
+    assert (finding.defect, finding.severity) == (Defect.GOLD_NOT_PAID, Severity.MEDIUM)
+    assert finding.reference.startswith("gcd:train:7:")
+
+
+@pytest.mark.parametrize(
+    ("paid", "defects"),
+    [
+        ({Probe.OTHER_SIGN: 0.9}, [Defect.WRONG_PAID]),
+        ({Probe.OTHER_SIGN: 0.89}, []),
+        ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.9}, [Defect.HEDGE_PAID]),
+        ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.5}, []),
+        ({Probe.OR_ANOTHER: 0.9, Probe.ANOTHER_OR: 0.9, Probe.PERTURBED: 0.9}, []),
+    ],
+)
+def test_wrong_answer_paid_in_full(paid: Mapping[str, float], defects: list[Defect]) -> None:
+    audit = _audit(paid)
+    right = ProbeTally()
+    for seed in range(4):
+        right.add(Verdict(1.0, Reason.SCORED, "3"), problem_of(make_spec("gcd", seed=seed)))
+    audit = replace(audit, tallies={**audit.tallies, Probe.ORACLE: right})
+    assert [one.defect for one in _found(audit)] == defects
+
+
+@pytest.mark.parametrize(
+    ("reason", "defect"),
+    [
+        (Reason.TIMEOUT, Defect.TOO_SLOW),
+        (Reason.OUT_OF_MEMORY, Defect.TOO_MUCH_MEMORY),
+    ],
+)
+def test_failed_answer_is_a_finding(reason: Reason, defect: Defect) -> None:
+    assert [one.defect for one in _found(_audit({"0": 0.0}, reason))] == [defect]
+
+
+def test_task_left_out_is_low() -> None:
+    [finding] = _found(BAD, left_out={"maze"})
+    assert finding.severity is Severity.LOW
+    assert "left out" not in _found(BAD)[0].detail
+
+
+def test_unpaid_gold_of_a_task_left_out() -> None:
+    findings = _found(_audit({Probe.ORACLE: 0.0}), left_out={"gcd"})
+    assert [one.severity for one in findings] == [Severity.HIGH]
+
+
+def test_task_without_problems() -> None:
+    [finding] = _found(EMPTY)
+    assert (finding.defect, finding.detail) == (Defect.NO_PROBLEM, EMPTY.failures[0])
+    assert finding.command == "again"
+
+
+def test_split_has_no_answer_to_score() -> None:
+    split = ProbeTally()
+    for seed in range(4):
+        split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))
+    [finding] = _found(TaskAudit("gcd", None, 4, {Probe.BEST_SPLIT: split}))
+    assert (finding.defect, finding.command) == (Defect.GIVES_ANSWER_AWAY, "again")

@@ -1,9 +1,10 @@
+"""Probes: answers whose worth is known, and the best split."""
+
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,15 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_audit.probes import (
-    CONSTANT_ANSWERS,
     LONG_BYTES,
     WRONG_PROBES,
-    AuditTarget,
     PolicyRole,
     Probe,
-    ProbeTally,
-    TaskAudit,
-    audit_task,
     hedges,
     make_probes,
     perturb,
@@ -28,11 +24,8 @@ from reasoning_audit.probes import (
     score_best_split,
     wrong_answers,
 )
-from reasoning_env.errors import ScoringError
-from reasoning_env.problems.seeds import hash_int
-from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.records import Problem
 from reasoning_env.rewards import extract_answer
-from tests.fake_workers import FakeWorkers, fails_where, is_the_answer, no_luck
 from tests.records import make_spec, problem_of
 
 
@@ -136,156 +129,6 @@ def test_question_is_cut_at_a_character() -> None:
     assert echoed == "€" * (LONG_BYTES // 3)
 
 
-# ------------------------------------------------------------------ what is a fault
-
-ITEMS = 20
-SHORTCUT = "0"
-
-
-def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
-    tallies: dict[str, ProbeTally] = {}
-    for kind, name in (
-        (SHORTCUT, "shortcut"),
-        (Probe.ORACLE, "oracle"),
-        (Probe.PERTURBED, "perturbed"),
-        (Probe.BEST_CONSTANT, "constant"),
-    ):
-        for score in scores.get(name, ()):
-            tallies.setdefault(kind, ProbeTally()).add(Verdict(score, Reason.SCORED), _problem("3"))
-    return TaskAudit("gcd", None, ITEMS, tallies, options)
-
-
-@pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_bound_by_options(options: int, bound: float) -> None:
-    below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
-    assert _audit(options, shortcut=below).faults == {}
-    assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
-
-
-def test_missing_answer_earns_nothing() -> None:
-    assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
-    assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("oracle", "perturbed", "fault"),
-    [
-        ([1.0] * 19 + [0.5], [0.0] * 20, None),
-        ([0.9] * 20, [0.0] * 20, Probe.ORACLE),
-        ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
-    ],
-)
-def test_faults_of_the_oracle(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
-    assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
-
-
-# ------------------------------------------------------------------ probing
-
-
-def _made(spec: ProblemSpec, answers: str = "abcdefghijkl") -> Problem:
-    return problem_of(spec, answer=answers[spec.index % 12] * 3, flawed={"easy": spec.index})
-
-
-def _pays_everything(problem: Problem, answer: str) -> Verdict:
-    return Verdict(1.0, Reason.SCORED)
-
-
-async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = None) -> TaskAudit:
-    return await audit_task(workers, AuditTarget("gcd", level), items)
-
-
-async def test_exact_verifier() -> None:
-    audit = await _probe(FakeWorkers(_made))
-    assert audit.items == 4
-    assert {kind for kind in audit.tallies if audit.mean(kind)} == {Probe.ORACLE}
-
-
-async def test_generous_verifier() -> None:
-    audit = await _probe(FakeWorkers(_made, _pays_everything))
-    assert (
-        set(audit.faults)
-        == {kind for kind in audit.tallies if role_of(kind) is PolicyRole.SHORTCUT}
-        > set(CONSTANT_ANSWERS)
-    )
-
-
-async def test_best_constant_is_held_out() -> None:
-    audit = await _probe(FakeWorkers(partial(_made, answers="aabcdeafghij")), items=12)
-    assert audit.tallies[Probe.BEST_CONSTANT].scores == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("paid_until", "items", "at_fault"),
-    [(0, 4, False), (4, 8, False), (12, 32, False), (44, 128, False), (172, 128, True)],
-)
-async def test_fault_is_confirmed_in_rounds(paid_until: int, items: int, at_fault: bool) -> None:
-    def verifier(problem: Problem, answer: str) -> Verdict:
-        paid = problem.spec.index < paid_until or answer == problem.answer
-        return Verdict(float(paid), Reason.SCORED)
-
-    audit = await _probe(FakeWorkers(_made, verifier), items=4)
-    assert (audit.items, bool(audit.faults)) == (items, at_fault)
-
-
-async def test_known_fault_is_confirmed_once() -> None:
-    workers = FakeWorkers(_made, _pays_everything)
-    assert (await audit_task(workers, AuditTarget("tsumego"), 4)).items == 8
-
-
-async def test_rejected_problems_are_counted() -> None:
-    workers = FakeWorkers(_made)
-    audit = await _probe(workers, items=4, level=0.5)
-    assert (audit.items, audit.flawed) == (4, {"easy": 0 + 1 + 2 + 3})
-    assert {spec.level for spec in workers.specs} == {0.5}
-
-
-async def test_best_verdict_has_its_seed() -> None:
-    def verifier(problem: Problem, answer: str) -> Verdict:
-        earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
-        return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
-
-    workers = FakeWorkers(_made, verifier)
-    tally = (await _probe(workers)).tallies[Probe.PERTURBED]
-    assert tally.best is not None
-    best = tally.best
-    assert (best.verdict.score, best.verdict.answer, best.problem.spec) == (0.5, "ccd", workers.specs[2])
-
-
-async def test_verifier_failures_by_reason() -> None:
-    reasons = {"inf": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
-
-    def verifier(problem: Problem, answer: str) -> Verdict:
-        right = float(answer == problem.answer)
-        return Verdict(right, reasons.get(answer, Reason.SCORED), answer, 5.0 if answer == "[]" else 0.001)
-
-    audit = await _probe(FakeWorkers(_made, verifier), items=3)
-    assert audit.escaped == {
-        Reason.VERIFIER_ERROR: 3,
-        Reason.TIMEOUT: 3,
-        Reason.OUT_OF_MEMORY: 0,
-        Reason.CRASH: 3,
-    }
-    assert audit.slowest_s == 5.0
-
-
-async def test_failures_have_reasons() -> None:
-    def verifier(problem: Problem, answer: str) -> Verdict:
-        if problem.spec.index == 2:
-            raise ScoringError("the verifier worker cannot score")
-        return is_the_answer(problem, answer)
-
-    audit = await _probe(FakeWorkers(fails_where(lambda spec: spec.index == 1, _made), verifier))
-    assert (audit.items, len(audit.tallies[Probe.ORACLE].scores)) == (2, 2)
-    assert audit.failures == ("gcd, position 1: no luck", "the verifier worker cannot score")
-
-
-async def test_failing_task_is_given_up() -> None:
-    workers = FakeWorkers(no_luck)
-    audit = await _probe(workers, items=10)
-    assert len(workers.specs) == len(audit.failures) == 3
-    assert (audit.items, audit.tallies, audit.worst, audit.slowest_s) == (0, {}, None, 0.0)
-
-
 # ---------------------------------------------------------------------------- the best split
 
 
@@ -318,16 +161,3 @@ def test_split_earns_chance() -> None:
 
 def test_split_of_few_problems() -> None:
     assert score_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
-
-
-async def test_learnt_split_is_tried_on_more_problems() -> None:
-    """Half of a split's true score is chance on the 40 problems of a round: then 160 decide."""
-
-    def made(spec: ProblemSpec) -> Problem:
-        many = hash_int("split", spec.index) % 100 < 30
-        option = "a" if many else "bcd"[hash_int("other", spec.index) % 3]
-        return problem_of(spec, f"{spec.index} " + ("and and" if many else "and"), option)
-
-    audit = await audit_task(FakeWorkers(made), AuditTarget("zebra_puzzles"), 5)
-    assert audit.items == 160
-    assert Probe.BEST_SPLIT in audit.faults

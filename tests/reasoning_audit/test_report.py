@@ -1,15 +1,19 @@
-"""The results of an audit, as JSON and in one line."""
+"""The report of an audit, as JSON and in one line."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasoning_audit.probes import Probe, TaskAudit
-from reasoning_audit.report import AuditOutcome, make_report, outcome_line, result_of
-from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, LIBRARY, RESULTS, audit_of, tally
+from reasoning_audit.findings import Defect, Finding, Severity
+from reasoning_audit.probes import Probe
+from reasoning_audit.report import AuditOutcome, encode_report, outcome_line, read_report, result_of
+from reasoning_audit.scores import TaskAudit
+
+from .audits import BAD, EMPTY, GOOD, audit_of, report_of, tally
 
 
 @pytest.mark.parametrize(
@@ -27,47 +31,50 @@ def test_result_of_a_task(audit: TaskAudit, result: AuditOutcome) -> None:
 
 
 def test_failed_tasks_are_named() -> None:
-    line = outcome_line([GOOD, BAD, EMPTY], RESULTS, fails=True)
+    line = outcome_line(report_of(GOOD, BAD, EMPTY).audits, fails=True)
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
 
 
 def test_passed_tasks_are_counted() -> None:
-    results = {"gcd": AuditOutcome.PASSES, "jugs": AuditOutcome.NOT_PROBED}
-    assert outcome_line([GOOD, EMPTY], results, fails=False).startswith("audit passed: 1 of 2 tasks")
+    assert outcome_line(report_of(GOOD, EMPTY).audits, fails=False).startswith("audit passed: 1 of 2 tasks")
 
 
 def test_findings_fail_without_a_task_over_its_bound() -> None:
-    assert outcome_line([GOOD], {"gcd": AuditOutcome.PASSES}, fails=True).startswith(
-        "audit failed: see the findings above"
-    )
+    assert outcome_line(report_of(GOOD).audits, fails=True).startswith("audit failed: see the findings above")
 
 
 @pytest.fixture
-def report() -> Any:
-    made = make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY, scores="the scores of training", seed=42)
-    return json.loads(json.dumps(made, allow_nan=False))
+def saved() -> Any:
+    return json.loads(encode_report(report_of(GOOD, BAD, EMPTY)))
 
 
-def test_report_says_what_was_audited(report: Any) -> None:
-    assert (report["scores"], report["seed"]) == ("the scores of training", 42)
-    assert report["library"] == {"version": "1.2", "path": "/library"}
-    assert report["modules"] == {}
+def test_report_is_read_again(tmp_path: Path) -> None:
+    finding = Finding(Defect.COPY_PAID, Severity.HIGH, "maze", 0.5, "paid", "maze:train:1", "b", 0.75, 1.0, "score")
+    report = report_of(GOOD, BAD, EMPTY, findings=[finding])
+    (tmp_path / "audit.json").write_text(encode_report(report))
+    assert read_report(tmp_path / "audit.json") == report
 
 
-def test_report_has_results(report: Any) -> None:
-    assert report["failed"] == ["maze at 0.5"]
-    assert [one["result"] for one in report["audits"]] == ["passes", "FAILS", "not probed"]
-    assert report["audits"][2]["failures"] == list(EMPTY.failures)
+def test_report_says_what_was_audited(saved: Any) -> None:
+    assert (saved["scores"], saved["seed"]) == ("the scores of training", 42)
+    assert saved["library"] == {"version": "1.2", "path": "/library"}
+    assert saved["modules"] == {}
 
 
-def test_report_has_counts(report: Any) -> None:
-    maze = report["audits"][1]
+def test_report_has_results(saved: Any) -> None:
+    assert saved["failed"] == ["maze at 0.5"]
+    assert [one["result"] for one in saved["audits"]] == ["passes", "FAILS", "not probed"]
+    assert saved["audits"][2]["failures"] == list(EMPTY.failures)
+
+
+def test_report_has_counts(saved: Any) -> None:
+    maze = saved["audits"][1]
     assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, {})
     assert (len(maze["faults"]), maze["failures"], set(maze["escaped"].values())) == (1, [], {0})
 
 
-def test_report_has_numbers_of_a_probe(report: Any) -> None:
-    maze = report["audits"][1]
+def test_report_has_numbers_of_a_probe(saved: Any) -> None:
+    maze = saved["audits"][1]
     probed = maze["kinds"]["0"]
     assert maze["slowest_ms"] == probed.pop("slowest_ms") == pytest.approx(12.3)
     assert probed == {

@@ -1,15 +1,18 @@
-"""Rows as the problems of an audit."""
+"""`audit --score` over a few rows, and rows as the problems of an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reasoning_audit.command import audit_command
 from reasoning_audit.rows import FORMS, MAX_ROWS, CompletionForm, RowWorkers, choose_form, row_problems
-from reasoning_env.errors import GenerationError
+from reasoning_env.errors import ConfigError, GenerationError
 from reasoning_env.records import Problem, Reason, Verdict
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec
@@ -66,3 +69,169 @@ async def test_rows_end() -> None:
     assert (await workers.generate(make_spec(index=0), 1.0)).answer == "1"
     with pytest.raises(GenerationError, match="no more rows"):
         await workers.generate(make_spec(index=1), 1.0)
+
+
+# ------------------------------------------------------------------ the command
+
+FUNCTIONS = """
+import os
+import re
+
+
+def boxed(completion, answer, **row):
+    found = re.findall(r"\\\\boxed{(.*)}", completion, re.DOTALL)
+    return {"score": float(bool(found) and found[-1] == answer), "boxes": len(found)}
+
+
+def holds(completion, answer, **row):
+    return float(answer in completion)
+
+
+def doubles(completion, answer, **row):
+    return 2.0 * (answer in completion)
+
+
+def reads(completion, answer, **row):
+    with open("secret.txt") as file:
+        return float(completion == file.read() + os.environ["PREFIX"] + answer)
+
+
+def wants_level(completion, level, **row):
+    return 0.0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with functions and rows."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_rewards.py").write_text(FUNCTIONS)
+    _write([{"question": f"What is 7 times {number}?", "answer": str(7 * number)} for number in range(100, 110)])
+    return tmp_path
+
+
+def _write(rows: Sequence[Any]) -> None:
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _run(function: str, *argv: str) -> int:
+    options = ["--score", f"my_rewards.py:{function}", "--rows", "rows.jsonl"]
+    return audit_command([*options, *argv], Path())
+
+
+def _findings() -> dict[str, Any]:
+    return {finding["defect"]: finding for finding in json.loads(Path("audit.json").read_text())["findings"]}
+
+
+@pytest.mark.usefixtures("folder")
+def test_clean_function(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("boxed", "--fail-on", "low") == 0
+    printed = capsys.readouterr().out
+    assert "of the form '\\\\boxed{ANSWER}'" in printed
+    assert "no findings" in printed
+
+
+@pytest.mark.usefixtures("folder")
+def test_substring_is_found() -> None:
+    assert _run("holds") == 1
+    assert "constant_paid" in _findings()
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+def test_function_with_a_file_and_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch, may_read: bool) -> None:
+    (folder / "my_rewards.py").write_text(FUNCTIONS.replace("secret.txt", str(folder / "data" / "secret.txt")))
+    (folder / "data").mkdir()
+    (folder / "data" / "secret.txt").write_text("")
+    monkeypatch.setenv("PREFIX", "")
+    argv = ["--env-var", "PREFIX", "--read", "data"] if may_read else []
+    assert _run("reads", *argv) == (0 if may_read else 1)
+    found = _findings()
+    assert set(found) == (set() if may_read else {"gold_not_paid", "verifier_fails"})
+
+
+def test_command_reproduces_finding(folder: Path) -> None:
+    assert _run("doubles") == 1
+    found = _findings()
+    assert "verifier_fails" not in found
+    finding = found["score_out_of_range"]
+    assert finding["reference"] == "rows.jsonl:1"
+    again = subprocess.run(["bash", "-c", finding["command"]], capture_output=True, text=True, cwd=folder, check=True)
+    assert float(again.stdout) == finding["score"] == 2.0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("rows", "argv", "message"),
+    [
+        ([], [], "--rows: .* has no rows"),
+        ([{"question": "?", "answer": "1"}, {"question": "?"}], [], "--gold: row 2 .* no right answer"),
+        ([{"answer": " "}], [], "--gold: row 1 .* no right answer"),
+        ([{"answer": float("inf")}], [], "--gold: row 1 .* has inf"),
+        ([{"answer": ["1", "2"]}], [], "--gold: row 1 .* has list"),
+        ([{"answer": "1"}], ["--gold", "label"], "no right answer in the column 'label'; its columns are answer"),
+        ([5], [], "--rows: row 1 .* no JSON object"),
+        ([{"answer": "1"}], ["--plain"], "--score does not go with --plain"),
+        ([{"answer": "1"}], ["--tasks", "gcd", "--levels", "0"], "--score does not go with --tasks, --levels"),
+        ([{"answer": "1"}], ["--read", "no/such/file"], "read: there is no such file"),
+    ],
+)
+def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
+    _write(rows)
+    with pytest.raises(ConfigError, match=message):
+        _run("boxed", *argv)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--output", "my_rewards.py"], "--output: my_rewards.py is read by this audit"),
+        (["--html", "rows.jsonl"], "--html: rows.jsonl is read by this audit"),
+        (["--output", "a.html", "--html", "a.html"], "--output and --html name the same file"),
+        (["--html", "."], "--html: . is a folder"),
+        (["--output", "rows.jsonl/a.json"], "rows.jsonl is no folder"),
+    ],
+)
+def test_bad_outputs(argv: list[str], message: str) -> None:
+    before = Path("my_rewards.py").read_text(), Path("rows.jsonl").read_text()
+    with pytest.raises(ConfigError, match=message):
+        _run("boxed", *argv)
+    assert before == (Path("my_rewards.py").read_text(), Path("rows.jsonl").read_text())
+
+
+@pytest.mark.usefixtures("folder")
+def test_folder_of_the_page_is_made() -> None:
+    assert _run("boxed", "--html", "new/page.html") == 0
+    assert Path("new/page.html").is_file()
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_without_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    _write([{"answer": str(number)} for number in range(8)])
+    _run("boxed")
+    assert "no column holds questions" in capsys.readouterr().err
+    assert "contradicts_question" not in _findings()
+
+
+@pytest.mark.usefixtures("folder")
+def test_missing_rows() -> None:
+    Path("rows.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"--rows: rows\.jsonl cannot be read: No such file"):
+        _run("boxed")
+
+
+@pytest.mark.usefixtures("folder")
+def test_row_lacks_an_argument() -> None:
+    with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: TypeError: .*'level'"):
+        _run("wants_level")
+
+
+def test_limits_of_the_function() -> None:
+    with pytest.raises(ConfigError, match="--deadline-s and --memory-mb go with --score"):
+        audit_command(["--deadline-s", "1"], Path())
+
+
+@pytest.mark.parametrize("argv", [["--rows", "rows.jsonl"], ["--score", "a:b"], ["--gold", "answer"]])
+def test_score_needs_rows(argv: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="go together"):
+        audit_command([*argv, "--output", str(tmp_path)], tmp_path)

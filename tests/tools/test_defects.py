@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from reasoning_audit.findings import Defect
-from reasoning_audit.report import Report
+from reasoning_audit.findings import Defect, Finding, Severity
+from reasoning_audit.report import Report, make_report
+from reasoning_audit.scores import TaskAudit
 from reasoning_env.errors import ConfigError
 from reasoning_env.library_facts import FACTS
-from tools.defects import FINDINGS, HELD, REPORTED, Runs, defects_page, runs_of
+from tests.records import make_library
+from tools.defects import FINDINGS, HELD, REPORTED, Runs, defects_page, read_runs, runs_of
 
 ROOT = Path(__file__).parents[2]
 
 
-def _row(task: str, defect: str = "copy_paid", **fields: Any) -> Any:
+def _finding(task: str, defect: Defect = Defect.COPY_PAID, detail: str = "paid") -> Finding:
     reference = f'{task}:eval:7:-:0.1.25:{"0" * 16}:{{"size": 2}}'
-    row = {"defect": defect, "severity": "high", "task": task, "level": None, "detail": "paid", "reference": reference}
-    return {**row, "answer": "a|b\n<c>", "score": 1.0, "expected": 1.0, "command": "again", **fields}
+    return Finding(defect, Severity.HIGH, task, None, detail, reference, "a|b\n<c>", 1.0, 1.0, "again")
 
 
 def _line(runs: Runs, task: str) -> str:
@@ -29,12 +28,8 @@ def _line(runs: Runs, task: str) -> str:
     return line
 
 
-def _runs(**runs: Any) -> Runs:
-    return {"library": "0.1.25", "plain": [], "corrected": [], "rlve": [], "examples": [], **runs}  # type: ignore[typeddict-item]
-
-
 def test_page_has_not_drifted() -> None:
-    assert FINDINGS.with_suffix(".md").read_text() == defects_page(json.loads(FINDINGS.read_text()))
+    assert FINDINGS.with_suffix(".md").read_text() == defects_page(read_runs(FINDINGS))
 
 
 def test_every_defect_is_held_by_a_test() -> None:
@@ -54,52 +49,40 @@ def test_reported_tasks_exist() -> None:
 
 
 def test_finding_has_evidence() -> None:
-    line = _line(_runs(plain=[_row("lcm")]), "lcm")
+    line = _line(Runs("0.1.25", plain=[_finding("lcm")]), "lcm")
     assert "`copy_paid`: <code>&quot;a&#124;b\\n&lt;c&gt;&quot;</code> earns 1 (paid); seed 7" in line
     assert "refused" in line
     assert line.count(" | ") == 4
 
 
-def test_what_is_found_still_is_open() -> None:
-    assert "| open |" in _line(_runs(plain=[_row("lcm")], corrected=[_row("lcm")]), "lcm")
-    assert "left out of training" in _line(_runs(plain=[_row("syllogism")], corrected=[_row("syllogism")]), "syllogism")
+@pytest.mark.parametrize(("task", "here"), [("lcm", "| open |"), ("syllogism", "left out of training")])
+def test_what_is_found_still(task: str, here: str) -> None:
+    found = [_finding(task)]
+    assert here in _line(Runs("0.1.25", plain=found, corrected=found), task)
 
 
 def test_row_from_tables_alone() -> None:
-    line = _line(_runs(), "family_relationships")
+    line = _line(Runs("0.1.25"), "family_relationships")
     assert "wrong answers" in line
     assert "#535" in line
-    assert "| `lcm` |" not in defects_page(_runs())
+    assert "| `lcm` |" not in defects_page(Runs("0.1.25"))
 
 
 def test_environments_of_rlve() -> None:
-    page = defects_page(
-        _runs(
-            rlve=[
-                _row("rlve/Integral", "text_executed"),
-                _row("rlve/Maze", detail="1 earns 1; training leaves the task out"),
-            ]
-        )
-    )
+    left_out = _finding("rlve/Maze", detail="1 earns 1; training leaves the task out")
+    page = defects_page(Runs("0.1.25", rlve=[_finding("rlve/Integral", Defect.TEXT_EXECUTED), left_out]))
     assert "| `Integral` | `text_executed`" in page
     assert page.splitlines()[-1].endswith("| left out of training |")
 
 
 def _report(scores: str, task: str) -> Report:
-    audits: Any = [{"task": task}]
-    return {
-        "scores": scores,
-        "seed": 1,
-        "library": {"version": "0.1.25", "path": "/"},
-        "failed": [],
-        "findings": [_row(task)],
-        "audits": audits,
-    }
+    audits = [TaskAudit(task, None, 0, {})]
+    return make_report(audits, [_finding(task)], make_library({}, version="0.1.25", path="/"), scores=scores, seed=1)
 
 
 def test_runs_are_told_apart() -> None:
     reports = [_report("the scores of training", "gcd"), _report("the library's own scores", "gcd")]
     runs = runs_of([*reports, _report("the scores of training", "rlve/Maze")])
-    assert [len(runs[name]) for name in ("plain", "corrected", "rlve")] == [1, 1, 1]  # type: ignore[literal-required]
+    assert (len(runs.plain), len(runs.corrected), len(runs.rlve)) == (1, 1, 1)
     with pytest.raises(ConfigError, match="rlve"):
         runs_of(reports)

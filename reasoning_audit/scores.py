@@ -1,0 +1,332 @@
+"""The scores of probes on a task, round by round.
+
+`audit_task` probes a task with a few problems, then with more for the kinds that could be faults, and returns a
+`TaskAudit`: the tallies, the bound and the faults. Every verdict counts: a verifier that fails scores 0, and a policy
+without an answer to a problem earns 0 on the problem.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from reasoning_env.errors import GenerationError, ScoringError
+from reasoning_env.library_facts import FACTS, facts
+from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
+from reasoning_env.problems.sampling import evaluation_spec
+from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.verifiers.options import option
+from reasoning_env.verifiers.partial_credit import FORM_SCORE
+
+from .probes import (
+    FEW_OPTIONS,
+    GARBAGE,
+    LEARNT_FROM,
+    REPETITIONS,
+    Probe,
+    is_shortcut,
+    make_probes,
+    reference_answer,
+    score_best_split,
+)
+
+GENERATION_CPU_S = 20.0
+"""Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""
+GOLD_SCORE = 0.95
+"""The least that a right answer must earn. The mean of a task is 1 in 539 of 540 tasks, and 0.99 in the other."""
+ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
+"""The further rounds: a factor on `items`, and the share of the bound above which a kind is probed again."""
+LEARNT_SHARE = 0.75
+"""A split learnt on 20 problems may earn this share of the split's true score.
+
+The count of `and` in `knights_knaves`, worth 0.42 over a bound of 0.40, earned 0.35 on 40 problems, and passed.
+"""
+DEFAULTS = "defaults"
+"""The name, among levels, of the library's own parameters."""
+
+
+def level_name(level: float | None) -> str:
+    """Return a level as `--levels` takes it; None stands for the library's defaults."""
+    return DEFAULTS if level is None else f"{level:g}"
+
+
+def level_words(level: float | None) -> str:
+    return "the defaults" if level is None else f"level {level:g}"
+
+
+def place(task: str, level: float | None) -> str:
+    """Return a task and level in words."""
+    return task if level is None else f"{task} at {level:g}"
+
+
+@dataclass(frozen=True)
+class ProbedAnswer:
+    """A scored answer, its problem, and the score of the right answer to the same problem, if that was scored."""
+
+    verdict: Verdict
+    problem: Problem
+    right_score: float | None = None
+
+
+@dataclass
+class ProbeTally:
+    """The scores of a kind of probe over a task's problems, with the first of the best and of the worst answers."""
+
+    scores: list[float] = field(default_factory=list)
+    reasons: Counter[Reason] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    best: ProbedAnswer | None = None
+    worst: ProbedAnswer | None = None
+    failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
+    """The first answer that failed, by the kind of failure."""
+    is_never_below_right: bool = True
+    """Whether no answer earned less than the right answer to its problem."""
+
+    def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
+        self.scores.append(verdict.score)
+        self.reasons[verdict.reason] += 1
+        self.slowest_s = max(self.slowest_s, verdict.scoring_s)
+        self.is_never_below_right &= right_score is not None and verdict.score >= right_score
+        example = ProbedAnswer(verdict, problem, right_score)
+        if self.best is None or verdict.score > self.best.verdict.score:
+            self.best = example
+        if self.worst is None or verdict.score < self.worst.verdict.score:
+            self.worst = example
+        if verdict.reason is not Reason.SCORED:
+            self.failed.setdefault(verdict.reason, example)
+
+
+@dataclass(frozen=True)
+class TaskAudit:
+    """A task's tallies over `items` problems at a level (None for the library's defaults), by kind of probe.
+
+    `options` is the number of answers to choose from, 0 for free answers. `flawed` counts the rejected problems by
+    cause. `failures` has the error of each problem that is missing. `problems` are those of the first round.
+    """
+
+    FREE_BOUND: ClassVar[float] = 0.35
+    """The highest mean score that a policy without reasoning may earn with free answers."""
+    GUESS_MARGIN: ClassVar[float] = 0.15
+    """How much more than a fair guess a policy without reasoning may earn, with few options."""
+
+    task: str
+    level: float | None
+    items: int
+    tallies: Mapping[str, ProbeTally]
+    options: int = 0
+    flawed: Mapping[str, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = field(default=(), repr=False)
+
+    @property
+    def place(self) -> str:
+        return place(self.task, self.level)
+
+    @property
+    def bound(self) -> float:
+        """The highest mean score that a policy without reasoning may earn."""
+        if not self.options:
+            return self.FREE_BOUND
+        return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
+
+    def bound_of(self, probe: str) -> float:
+        """Return the bound of a policy without reasoning. No guess excuses text without meaning."""
+        return FORM_SCORE if probe in GARBAGE | REPETITIONS else self.bound
+
+    def mean(self, probe: str) -> float:
+        """Return the mean score of a probe. A shortcut earns 0 on a problem to which the shortcut has no answer.
+
+        The best constant and the best split are chosen on a part of the problems, and their mean is over the others.
+        """
+        if probe not in self.tallies or not self.items:
+            return 0.0
+        scores = self.tallies[probe].scores
+        if is_shortcut(probe) and probe not in (Probe.BEST_CONSTANT, Probe.BEST_SPLIT):
+            return sum(scores) / self.items
+        return sum(scores) / len(scores)
+
+    @property
+    def worst(self) -> str | None:
+        """The policy without reasoning that earns most; None when every such policy earns 0."""
+        probes = [probe for probe in self.tallies if is_shortcut(probe) and self.mean(probe) > 0]
+        return max(probes, key=self.mean, default=None)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """A sentence for each fault of the task's rewards, by kind of probe; the best paid shortcuts come first."""
+        faults: dict[str, str] = {}
+        for probe in sorted(filter(is_shortcut, self.tallies), key=self.mean, reverse=True):
+            mean, bound = self.mean(probe), self.bound_of(probe)
+            if mean > bound:
+                faults[probe] = (
+                    f"{str(probe)!r} earns {mean:.2f} in the mean of {self.items} problems, over {bound:.2f}"
+                )
+        if Probe.ORACLE in self.tallies:
+            oracle = self.mean(Probe.ORACLE)
+            perturbed = self.mean(Probe.PERTURBED)
+            if oracle < GOLD_SCORE:  # not 1: a rare problem whose right answer earns less is no fault of the task
+                faults[Probe.ORACLE] = f"right answers earn {oracle:.2f} only"
+            if oracle < perturbed:
+                faults[Probe.PERTURBED] = f"changed answers earn {perturbed:.2f}, right ones {oracle:.2f}"
+        return faults
+
+    def suspects(self, share: float) -> set[str]:
+        """Return the shortcuts that earn more than a share of the bound, and the probes with faults.
+
+        A split that is learnt on few problems earns less than it would on many, so less of the bound makes it suspect.
+        """
+        limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
+        if Probe.BEST_SPLIT in limits and self.items >= LEARNT_FROM:
+            limits[Probe.BEST_SPLIT] *= LEARNT_SHARE
+        return {probe for probe, limit in limits.items() if self.mean(probe) > limit} | self.faults.keys()
+
+    @property
+    def slowest_s(self) -> float:
+        return max((tally.slowest_s for tally in self.tallies.values()), default=0.0)
+
+    @property
+    def errors(self) -> list[ProbedAnswer]:
+        """The first answer of each kind of probe at which the verifier raised an error, or returned no score."""
+        failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
+        return [example for example in failed if example is not None]
+
+    @property
+    def escaped(self) -> dict[Reason, int]:
+        """How many answers the verifier failed at, by the kind of failure."""
+        failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.CRASH)
+        return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in failures}
+
+
+@dataclass(frozen=True)
+class AuditTarget:
+    """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems.
+
+    `as_is` takes problems as the library makes them, those too that would not be served. `between` stands between two
+    statements of answers in a completion, where a form states them.
+    """
+
+    task: str
+    level: float | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
+    seed: int = 42
+    as_is: bool = False
+    between: str = ""
+
+    def spec(self, number: int) -> ProblemSpec:
+        spec = evaluation_spec(self.task, number, 0, run_seed=self.seed, params=self.params)
+        return spec.with_request(level=self.level, as_is=self.as_is)
+
+
+async def audit_task(
+    workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
+) -> TaskAudit:
+    """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
+
+    Returns the last round, with the failures of all rounds. A task that is known to give its answers away has one
+    further round. Raises WorkerError when there are no workers any more.
+    """
+    audit = await _probe(workers, target, range(items), None)
+    failures = audit.failures
+    problems = audit.problems
+    position = items
+    rounds = rounds[:1] if facts(target.task).gives_away else rounds
+    for factor, share in rounds:
+        suspects = audit.suspects(share)
+        if not suspects:
+            break
+        numbers = range(position, position + factor * items)
+        audit = await _probe(workers, target, numbers, suspects)
+        failures += audit.failures
+        position = numbers.stop
+    return replace(audit, failures=failures, problems=problems)
+
+
+async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
+    """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
+
+    def is_probed(probe: str) -> bool:
+        return suspects is None or probe in suspects or not is_shortcut(probe)
+
+    problems: list[Problem] = []
+    failures: list[str] = []
+    for number in numbers:
+        try:
+            problems.append(await workers.generate(target.spec(number), BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S))
+        except GenerationError as error:
+            failures.append(str(error))
+            if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far
+                break
+    tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
+    items = 0
+    for problem, probes in zip(problems, make_probes(problems, target.between), strict=True):
+        probes = {probe: text for probe, text in probes.items() if is_probed(probe)}
+        try:
+            verdicts = await workers.score(problem, list(probes.values()))
+        except ScoringError as error:
+            failures.append(str(error))
+            continue
+        items += 1
+        verdict_on = dict(zip(probes, verdicts, strict=True))
+        right_score = verdict_on[Probe.ORACLE].score if Probe.ORACLE in verdict_on else None
+        for probe, verdict in verdict_on.items():
+            tallies[probe].add(verdict, problem, None if probe == Probe.ORACLE else right_score)
+    if is_probed(Probe.BEST_CONSTANT):
+        await _try_best_constant(workers, problems, tallies)
+    if is_probed(Probe.BEST_SPLIT):
+        _try_best_split(problems, tallies)
+    options = _count_options(target.task, problems)
+    flawed = Counter[str]()
+    for problem in problems:
+        flawed.update(problem.flawed)
+    served = tuple(problems)
+    return TaskAudit(target.task, target.level, items, dict(tallies), options, flawed, tuple(failures), served)
+
+
+def _count_options(task: str, problems: Sequence[Problem]) -> int:
+    """Return the number of answers to choose from; 0 for free answers."""
+    if task in FACTS:
+        return facts(task).options
+    answers = [answer.strip().casefold() for problem in problems if (answer := reference_answer(problem))]
+    different = len(set(answers))
+    return different if 2 <= different <= min(FEW_OPTIONS, len(answers) // 2) else 0
+
+
+async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
+    """Choose the right answer that earns most on the first half of the problems, and try it on the second half."""
+    half = len(problems) // 2
+    first = problems[:half]
+    second = problems[half:]
+    answers = Counter(answer for problem in first if (answer := reference_answer(problem)))
+    constants = [text for text, _ in answers.most_common(12)]  # each constant is scored on every problem
+    if not constants:
+        return
+    earned = [0.0] * len(constants)
+    try:
+        for problem in first:
+            verdicts = await workers.score(problem, constants)
+            earned = [sum(pair) for pair in zip(earned, (verdict.score for verdict in verdicts), strict=True)]
+        if any(earned):
+            best = constants[earned.index(max(earned))]
+            for problem in second:
+                (verdict,) = await workers.score(problem, [best])
+                tallies.setdefault(Probe.BEST_CONSTANT, ProbeTally()).add(verdict, problem)
+    except ScoringError:
+        pass  # the other probes of the problem report the failure
+
+
+def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
+    """Score the best split: 1 where the split names the option of the right answer, else 0."""
+    answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
+    questions = [problem.question for problem, _ in answered]
+    options = [_option(problem, right) for problem, right in answered]
+    for (problem, _), score in zip(answered, score_best_split(questions, options), strict=True):
+        tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem)
+
+
+def _option(problem: Problem, answer: str) -> str:
+    """Return the option that an answer chooses, whatever the question calls the option."""
+    metadata = json.loads(problem.metadata_json)
+    return option(problem.task, {"question": problem.question, "answer": answer, "metadata": metadata})

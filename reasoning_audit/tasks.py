@@ -1,0 +1,154 @@
+"""Audit tasks, at several levels: the library's own, and those of a user's modules."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from reasoning_env.commands.options import file_settings, program
+from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.errors import WorkerError
+from reasoning_env.library_facts import COMPOSITE, FACTS, facts
+from reasoning_env.problems.selection import select_tasks
+from reasoning_env.records import Problem
+from reasoning_env.session import Session
+from reasoning_env.storage.folders import find_checkout
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+from .contract import ContractCheck, WatchedPools, watched_pools
+from .findings import Defect, Finding, Reporter, findings_of, merge
+from .questions import same_problems
+from .report import Report, make_report
+from .reproduction import LibraryCommands, OwnCommands, Reproduction
+from .scores import AuditTarget, TaskAudit, audit_task, level_name
+from .watch import BARE
+
+
+def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
+    """Audit the tasks that the options of the command choose. Raises ConfigError and WorkerError."""
+    given: dict[str, object] = {"exclude_gameable": False}
+    if not options.config:
+        given["tasks"] = options.tasks
+    if options.plain:
+        given["strict_rewards"] = False
+    settings = file_settings(options, {}, given)
+    checkout = find_checkout(folder)
+    # With --plain no guard protects the library: probes are not a model's text, and run in a sandbox.
+    workers = PoolSettings(settings, checkout, source_wrapper=BARE if options.plain else None)
+    session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
+    audits, findings = run_to_end(lambda: _audit(session, workers, options))
+    if not any(audit.items for audit in audits):
+        failures = audits[0].failures
+        cause = failures[0] if failures else "all are flawed"
+        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
+    return make_report(
+        audits,
+        merge(findings),
+        session.library,
+        scores="the scores of training" if settings.strict_rewards else "the library's own scores",
+        seed=options.seed,
+        left_out=left_out_of_training(session),
+    )
+
+
+def left_out_of_training(session: Session[Problem]) -> set[str]:
+    """Return the tasks of modules that training leaves out; `library_facts` tells of those of reasoning-gym."""
+    library = session.library
+    return {task.name for task in library.tasks if task.name in library.releases and task.left_out}
+
+
+async def _audit(
+    session: Session[Problem], workers: PoolSettings, options: argparse.Namespace
+) -> tuple[list[TaskAudit], list[Finding]]:
+    """Return the audits of all tasks and levels, and the findings."""
+    attacked: set[str] = set()
+
+    async def audit(target: AuditTarget) -> tuple[TaskAudit, list[Finding]]:
+        is_first = target.task not in attacked
+        attacked.add(target.task)
+        return await _audit_target(session, pools, target, options, attacks=is_first)
+
+    async with session, watched_pools(workers) as pools:
+        # Six at once keep all workers busy, and bound what is kept in memory.
+        audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6)
+    audits = [audit for audit, _ in audited]
+    findings = [finding for _, found in audited for finding in found]
+    return audits, findings + _level_findings(session, audits, options)
+
+
+def _targets(session: Session[Problem], options: argparse.Namespace) -> list[AuditTarget]:
+    plan = session.plan
+    names = select_tasks(session.library.tasks, options.tasks) if options.tasks else plan.tasks
+    return [
+        AuditTarget(task, level, plan.all_params.get(task, {}), options.seed, as_is=options.plain)
+        for task in names
+        if options.tasks or task != COMPOSITE
+        for level in options.levels
+        if level is None or task in session.library.adjustable
+    ]
+
+
+async def _audit_target(
+    session: Session[Problem], pools: WatchedPools, target: AuditTarget, options: argparse.Namespace, *, attacks: bool
+) -> tuple[TaskAudit, list[Finding]]:
+    """Return the audit of a task at a level, whose problems have no entries any more, and the findings."""
+    task = target.task
+    reporter = Reporter(task, target.level, _commands(task, session, options))
+    audit = await audit_task(session.pool, target, options.items)
+    known = left_out_of_training(session)
+    if facts(task).gives_away and not options.plain:  # --plain audits the library as it is, apart from training
+        known.add(task)
+    is_isolated = session.settings.strict_rewards and task in FACTS
+    check = ContractCheck(pools, replace(reporter, is_watched=True), is_isolated=is_isolated)
+    checked = await check.run(audit.problems, audit.errors, attacks=attacks)
+    shown = tuple(replace(problem, entry=b"") for problem in audit.problems)
+    return replace(audit, problems=shown), [*findings_of(audit, reporter, known), *checked]
+
+
+def _level_findings(
+    session: Session[Problem], audits: Sequence[TaskAudit], options: argparse.Namespace
+) -> list[Finding]:
+    """Return a finding for each task whose levels change nothing."""
+    by_level: dict[str, dict[float, Sequence[Problem]]] = {}
+    for audit in audits:
+        if audit.level is not None:
+            by_level.setdefault(audit.task, {})[audit.level] = audit.problems
+    detail = "the lowest and the highest level make the same problems for the same seeds"
+    return [
+        Reporter(task, min(levels), _commands(task, session, options)).finding(Defect.LEVEL_CHANGES_NOTHING, detail)
+        for task, levels in by_level.items()
+        if same_problems(levels)
+    ]
+
+
+def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:
+    """Return the commands that show the findings on a task again."""
+    again = _rerun(task, options)
+    if options.plain and task not in session.library.releases and session.settings.checkout is None:
+        return LibraryCommands(again)
+    params = {} if options.config else session.plan.all_params.get(task, {})
+    return OwnCommands(again, program=program(), options=_places(options), params=params)
+
+
+def _rerun(task: str, options: argparse.Namespace) -> str:
+    """Return the command that audits a task again."""
+    words = ["audit", "--tasks", task, "--seed", str(options.seed), "--items", str(options.items)]
+    words += ["--levels", level_names(options.levels)]
+    return f"{program()} {shlex.join([*words, *_places(options)])}"
+
+
+def level_names(levels: Sequence[float | None]) -> str:
+    """Return levels as `--levels` takes them."""
+    return ",".join(map(level_name, levels))
+
+
+def _places(options: argparse.Namespace) -> list[str]:
+    """Return the options that say where tasks come from, and how they are scored."""
+    words = ["--plain"] if options.plain else []
+    words += [word for file in options.config for word in ("--config", file)]
+    for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
+        words += [name, value] if value is not None else []
+    return words
