@@ -18,7 +18,7 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,7 @@ else:  # dropped into another source tree and imported from there
 if __name__ == "__main__":
     # Transformers advises installing PyTorch, but nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    has_atropos = importlib.util.find_spec("atroposlib") is not None
-    if not command_line.needs_environment(sys.argv[1:], has_atropos=has_atropos):  # the imports below take seconds
+    if not command_line.needs_environment(sys.argv[1:]):  # the imports below take seconds
         signal.signal(signal.SIGINT, signal.default_int_handler)
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
     command_line.start_library(Path(__file__).resolve().parent)
@@ -58,14 +57,14 @@ if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
     from reasoning_env.atropos import ReasoningGymEnvConfig
+    from reasoning_env.commands.evaluate import evaluate as evaluate  # for scripts and notebooks
     from reasoning_env.records import DropReason, Group
-    from reasoning_env.results import EvaluationResult
 else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
     from .reasoning_env.atropos import ReasoningGymEnvConfig
+    from .reasoning_env.commands.evaluate import evaluate as evaluate
     from .reasoning_env.records import DropReason, Group
-    from .reasoning_env.results import EvaluationResult
 
 logger = logging.getLogger("reasoning_gym_environment")
 
@@ -203,7 +202,7 @@ class ReasoningGymEnv(BaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Evaluate the model on the fixed set, keep the completions in a folder of `evals/`, and report scores.
 
-        If no problem can be evaluated, the command `evaluate` raises ReasoningEnvError; other modes log the failure.
+        `serve` calls this method every `steps_per_eval` steps. If no problem can be evaluated, the failure is logged.
         """
         metrics = await self._run.mode.evaluate(self._run.evaluations, self.curr_step)
         if metrics is not None:
@@ -336,14 +335,6 @@ class ReasoningGymEnv(BaseEnv):
         """Write `total_steps` groups to a file; the same call resumes a file with fewer groups."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
-    async def _run_evaluate(self) -> None:
-        await atropos.run_until_signal(lambda: self._evaluate_in(atropos.Evaluate()), self.close)
-
-    async def _evaluate_in(self, mode: atropos.Evaluate) -> EvaluationResult:
-        """Do the work of the command `evaluate`, without `close`."""
-        self._run.enter(mode)
-        return await mode.run(self, self._run)
-
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
         """Do the work of a command, without `close`."""
         self._run.enter(mode)
@@ -376,67 +367,6 @@ class ReasoningGymEnv(BaseEnv):
     def cli(cls) -> None:
         """Run the command line, with BaseEnv's `serve`, `process` and `evaluate`; ends the process."""
         raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
-
-
-def evaluate(
-    model: str,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    server_type: str = "chat",
-    tasks: str | Sequence[str] | None = None,
-    preset: str | None = None,
-    limit: int | None = None,
-    repeats: int | None = None,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    seed: int | None = None,
-    concurrency: int | None = None,
-    folder: str | Path | None = None,
-    **settings: Any,
-) -> EvaluationResult:
-    """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
-
-    The same call resumes an evaluation that was interrupted.
-
-    Args:
-        model: Name of the model at the server.
-        base_url: Address of the server; by default the variable OPENAI_BASE_URL.
-        api_key: Key of the server.
-        server_type: `chat` needs chat completions only, and no tokenizer.
-        tasks: Names, patterns and categories of tasks.
-        preset: Published protocol to follow.
-        limit: Problems of each task.
-        repeats: Completions of each problem.
-        temperature: Sampling temperature.
-        max_tokens: Tokens of a completion at most.
-        seed: Seed of the set of problems.
-        concurrency: Problems under way at a time; by default 16.
-        folder: Parent folder of the evaluation's own folder; by default `evals/`.
-        settings: Further settings of the environment (`eval_level=0.5`).
-
-    Raises:
-        ConfigError: A setting is invalid.
-        ServerError: No server answers.
-        WorkerError: The worker processes cannot be started.
-    """
-    given = {
-        "model": model,
-        "base_url": base_url,
-        "api_key": api_key,
-        "server_type": server_type,
-        "tasks": tasks,
-        "preset": preset,
-        "limit": limit,
-        "repeats": repeats,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "seed": seed,
-        "concurrency": concurrency,
-        "folder": folder,
-        **settings,
-    }
-    return atropos.evaluate_model(ReasoningGymEnv, given)
 
 
 if __name__ == "__main__":

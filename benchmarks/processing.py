@@ -99,7 +99,7 @@ async def _process(manager: type[BaseEnv], url: str, groups: int, folder: Path, 
 
 async def _evaluate(url: str, folder: Path) -> Measured:
     env = _environment(url, data_dir_to_save_evals=str(folder), num_eval_samples_per_task=10, eval_repeats=4)
-    return await _measure(env, env._run_evaluate)
+    return await _measure(env, env.evaluate)
 
 
 def _environment(url: str, **settings: Any) -> Any:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from .evaluations.problem_set import EvaluationSet
+    from .evaluations.results import read_evaluation, read_groups
     from .problems.references import Reference
     from .records import DropReason, Group, Problem, ProblemSpec, Reason, Rollout, Verdict
-    from .results import read_evaluation, read_groups
     from .rewards import apply_length_penalty, extract_answer
     from .session import Session
     from .settings import ReasoningSettings
@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 _MODULES = {
     ".bridge": ("Bridge",),
     ".evaluations.problem_set": ("EvaluationSet",),
+    ".evaluations.results": ("read_evaluation", "read_groups"),
     ".workers.pool": ("PoolSettings", "WorkerPool"),
     ".errors": (
         "ConfigError",
@@ -43,7 +44,6 @@ _MODULES = {
     ),
     ".records": ("DropReason", "Group", "Problem", "ProblemSpec", "Reason", "Rollout", "Verdict"),
     ".problems.references": ("Reference",),
-    ".results": ("read_evaluation", "read_groups"),
     ".rewards": ("apply_length_penalty", "extract_answer"),
     ".session": ("Session",),
     ".settings": ("ReasoningSettings",),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reasoning_env import rewards
 from reasoning_env.errors import ScoringError
-from reasoning_env.evaluations.run import extract_last_answer
+from reasoning_env.evaluations.presets import extract_last_answer
 from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (

@@ -5,7 +5,7 @@ The front door imports the names that are exported here.
 
 from ..runtime.signals import run_until_signal
 from ..storage.checkpoints import CheckpointStore
-from .cli import commands, evaluate_model
+from .cli import commands
 from .config import (
     DEFAULT_MODEL,
     ENV_NAME,
@@ -17,7 +17,6 @@ from .config import (
 )
 from .environment import RolloutItem
 from .inference.servers import ServerConfig, choose_server_class, complete_servers, tokenizer_if_needed
-from .modes.evaluate import Evaluate
 from .modes.mode import Imported, Mode
 from .modes.process import Process
 from .modes.sent_groups import BackgroundWriter
@@ -33,7 +32,6 @@ __all__ = [
     "ENV_NAME",
     "BackgroundWriter",
     "CheckpointStore",
-    "Evaluate",
     "Imported",
     "Mode",
     "Process",
@@ -50,7 +48,6 @@ __all__ = [
     "commands",
     "complete_servers",
     "enqueue",
-    "evaluate_model",
     "explain_construction",
     "go_offline_without_account",
     "keep_rollouts",

@@ -1,4 +1,4 @@
-"""The commands that need the environment class: `serve`, `process`, `evaluate` and `settings`.
+"""The commands of an environment class: `serve`, `process`, `evaluate` and `settings`.
 
 Output and log contain no key.
 """
@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,28 +20,22 @@ from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
-from ..commands.evaluate import check_score, evaluate_each, name_settings
-from ..commands.hosted import preview
+from ..commands.evaluate import HostedSettings, evaluate_command
 from ..commands.log import redact, start_log, usable_as_secrets
 from ..commands.options import OptionParser, option_parser, program
-from ..commands.running import run_on_thread
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..dumps.chat import chat_path, write_chat
 from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
-from ..records import Problem
-from ..results import EvaluationResult
-from ..runtime.terminal import print_json
-from ..session import Session, check_selection
+from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, meaning, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
-from .environment import CommandEnvironment, EnvironmentClass
+from .environment import EnvironmentClass
 from .inference.servers import complete_servers, needs_tokenizer
 from .launch import Launch, build_launch, server_class
-from .modes.evaluate import Evaluate
 from .modes.mode import Mode
 from .modes.process import Process
 from .modes.serve import Serve
@@ -55,21 +48,33 @@ FOLDER = Path(__file__).resolve().parents[2]
 
 def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], int]]:
     """Return an environment class' commands by name; each takes arguments and returns an exit status."""
-    managers = {Serve: "env_manager", Process: "process_manager", Evaluate: "_run_evaluate"}
+    managers = {Serve: "env_manager", Process: "process_manager"}
     running = {
         mode_cls.name: functools.partial(run_environment, env_cls, mode_cls, manager)
         for mode_cls, manager in managers.items()
     }
-    return {**running, "settings": functools.partial(print_settings, env_cls)}
+    return {
+        **running,
+        "evaluate": functools.partial(evaluate_with_defaults, env_cls),
+        "settings": functools.partial(print_settings, env_cls),
+    }
 
 
 def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser:
-    """Return the parser of `serve`, `process` or `evaluate`, with all settings of an environment class."""
+    """Return the parser of `serve` or `process`, with all settings of an environment class."""
     defaults, servers = env_cls.config_init()
     return option_parser(program(), command, type(defaults).model_fields, server_class(servers).model_fields)
 
 
-# ------------------------------------------------------------------ serve, process and evaluate
+def evaluate_with_defaults(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
+    """Run the command `evaluate` with those settings of an environment class that are not the usual defaults."""
+    defaults, _ = env_cls.config_init()
+    own = defaults.model_dump(exclude_unset=True)
+    known = {name: value for name, value in own.items() if name in HostedSettings.model_fields}
+    return evaluate_command(argv, FOLDER, program(), known)
+
+
+# ------------------------------------------------------------------ serve and process
 
 
 def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: str, argv: Sequence[str]) -> int:
@@ -80,75 +85,33 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     parser = environment_options(env_cls, mode_cls.name)
     options = parser.read(argv)
     names = setting_names(env_cls, parser.typed(argv))
-    models: list[str] = options.pop("models", [])
-
-    def run(model: str | None) -> Mapping[str, Any] | None:
-        given = options if model is None else {**options, "openai.model_name": model}
-        return run_once(
-            env_cls, mode_cls(), manager, argv, given, names, shows_results="json" not in options or not models
-        )
-
-    if models and "print-config" not in options and "dry-run" not in options:
-        evaluate_each(models, run, program(), as_json="json" in options)
-    else:
-        run(models[0] if models else None)
-    return 0
-
-
-def run_once(
-    env_cls: EnvironmentClass,
-    mode: Mode,
-    manager: str,
-    argv: Sequence[str],
-    options: Mapping[str, Any],
-    names: Mapping[str, str],
-    *,
-    shows_results: bool,
-) -> Mapping[str, Any] | None:
-    """Run a command with one model, and return the results of `evaluate`; raises the errors of `run_environment`.
-
-    `names` has the user's names of settings. The summary is printed if `shows_results`.
-    """
+    mode = mode_cls()
     with errors_for_user(names):
         launch = build_launch(env_cls, mode, options)
     if "print-config" in options:
         print(launch.as_yaml(), end="")
-        return None
+        return 0
     secrets = find_secrets(launch.servers)
     # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
     logger.info("%s", launch.describe(), extra={"detail": True})
     with errors_for_user(names, secrets):
-        if "dry-run" in options:
-            session = Session[Problem](launch.config, checkout=find_checkout(FOLDER))
-            print(asyncio.run(preview(session, launch.config)))
-            return None
         asyncio.run(check_settings(launch, mode))
         if asyncio.run(_is_finished(launch, mode)):
             mode.print_summary(MetricsRecorder())
             _write_chat(mode.groups_path, options)
             mode.close()
-            return None
-        launch = asyncio.run(check_server(launch, mode))
+            return 0
+        asyncio.run(check_server(launch, mode))
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:
             asyncio.run(getattr(env, manager)())
         finally:
-            if shows_results:
-                _print_summary(env, options)
-        check_score(env.results, options.get("fail-under"))
-    return env.results
-
-
-def _print_summary(env: CommandEnvironment, options: Mapping[str, Any]) -> None:
-    """Print what a command has done: the results of `evaluate` as JSON with `--json`, else the summary."""
-    if "json" not in options:
-        env.print_summary()
-    elif env.results is not None:
-        print_json(env.results)
-    _write_chat(env.groups_path, options)
+            env.print_summary()
+            _write_chat(env.groups_path, options)
+    return 0
 
 
 def _write_chat(groups: Path | None, options: Mapping[str, Any]) -> None:
@@ -164,40 +127,6 @@ async def _is_finished(launch: Launch, mode: Mode) -> bool:
     return await mode.is_finished(launch.config, models, find_checkout(FOLDER))
 
 
-def evaluate_model(env_cls: EnvironmentClass, given: Mapping[str, object]) -> EvaluationResult:
-    """Do the work of the command `evaluate` and return the result; blocks, also in a thread with a running event loop.
-
-    `given` are the arguments of `evaluate` by name. Ctrl-C ends the evaluation, and finished problems are kept. Raises
-    ConfigError for a caller's mistake, and any other error that ends the command.
-    """
-    arguments, typed = name_settings(given)
-    names = setting_names(env_cls, typed)
-    mode = Evaluate()
-    with errors_for_user(names):
-        launch = build_launch(env_cls, mode, arguments)
-    with errors_for_user(names, find_secrets(launch.servers)):
-        return run_on_thread(_evaluate(env_cls, launch, mode))
-
-
-async def _evaluate(env_cls: EnvironmentClass, launch: Launch, mode: Evaluate) -> EvaluationResult:
-    launch = await check_first(launch, mode)
-    env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
-    try:
-        return await env._evaluate_in(mode)
-    finally:
-        await env.close()
-
-
-async def check_first(launch: Launch, mode: Mode) -> Launch:
-    """Check the settings, then the inference server, before the tokenizer is loaded.
-
-    A tokenizer that must be fetched takes a minute and a half to fail without a network. Returns the launch as the
-    server needs it.
-    """
-    await check_settings(launch, mode)
-    return await check_server(launch, mode)
-
-
 async def check_settings(launch: Launch, mode: Mode) -> None:
     """Raise ConfigError for names of tasks, files, folders, keys and tokenizers that cannot be used."""
     config = launch.config
@@ -208,17 +137,16 @@ async def check_settings(launch: Launch, mode: Mode) -> None:
     await check_selection(config, find_checkout(FOLDER))
 
 
-async def check_server(launch: Launch, mode: Mode) -> Launch:
-    """Wait for the inference server, if the mode waits first; returns the launch as the server needs it."""
-    config = launch.config
+async def check_server(launch: Launch, mode: Mode) -> None:
+    """Wait for the inference server, if the mode waits first.
+
+    A tokenizer that must be fetched takes a minute and a half to fail without a network, and is loaded later.
+    """
     servers = launch.servers if isinstance(launch.servers, list) else []
     if mode.waits_first and servers and not launch.slurm and not launch.testing:
-        await wait_for_address([str(server.base_url) for server in servers], mode.startup_timeout_s(config))
-        config, servers = await mode.fit_to_servers(config, servers, launch.typed)
-        launch = replace(launch, config=config, servers=servers)
+        await wait_for_address([str(server.base_url) for server in servers], mode.startup_timeout_s(launch.config))
     if needs_tokenizer(servers):
         logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
-    return launch
 
 
 def setting_names(env_cls: EnvironmentClass, typed: Mapping[str, str]) -> dict[str, str]:

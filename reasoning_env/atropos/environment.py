@@ -16,7 +16,6 @@ from atroposlib.envs.base import ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 from ..records import Problem, Prompt
-from ..results import EvaluationResult
 from .config import ReasoningGymEnvConfig
 
 
@@ -114,9 +113,6 @@ class CommandEnvironment(Environment, Protocol):
     """An environment, as the command line uses it."""
 
     @property
-    def results(self) -> Mapping[str, Any] | None: ...
-    @property
     def groups_path(self) -> Path | None: ...
     async def close(self) -> None: ...
-    async def _evaluate_in(self, mode: Any) -> EvaluationResult: ...
     def print_summary(self) -> None: ...

@@ -1,23 +1,22 @@
-"""Evaluate the served model on the fixed set, with results in a folder and as metrics; say beforehand what is sent."""
+"""Evaluate the served model on the fixed set beside a training, with results in a folder and as metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
 from ..evaluations.folder import Results, find_earlier
-from ..evaluations.opening import EvaluatedModel, open_evaluation
-from ..evaluations.run import Evaluation, metrics
-from ..evaluations.scores import EvaluationScores, scores_of
+from ..evaluations.results import EvaluationResult
+from ..evaluations.run import Evaluation
+from ..evaluations.scores import EvaluationScores, metrics, scores_of
 from ..inference.failures import address
-from ..records import Split
-from ..results import EvaluationResult
-from ..session import Session
+from ..prompts.messages import Messages
+from ..records import Prompt, Rollout, Sampling
 from .config import ReasoningGymEnvConfig
-from .environment import RolloutItem
 from .group_steps import GroupSteps
 from .inference.client import InferenceClient
 from .inference.server_checks import context_length
@@ -26,25 +25,44 @@ from .inference.servers import CHAT, ReplyKind
 logger = logging.getLogger(__name__)
 
 
-class ModelEvaluations:
-    """Evaluates the served model on the fixed set, once or several times.
+class PolicyModel:
+    """The model that the servers of a training have, as an evaluation asks it.
 
-    `server_config` is that of the first inference server; None if there is no server, as in a test.
+    `server_config` is that of the first server, and names the model; None if there is no server, as in a test.
     """
 
-    def __init__(
-        self,
-        config: ReasoningGymEnvConfig,
-        session: Session[RolloutItem],
-        inference: InferenceClient,
-        steps: GroupSteps,
-        server_config: ServerBaseline | None,
-    ) -> None:
-        self._config = config
-        self._session = session
+    def __init__(self, inference: InferenceClient, steps: GroupSteps, server_config: ServerBaseline | None) -> None:
+        self.model = str(getattr(server_config, "model_name", None))
         self._inference = inference
         self._steps = steps
         self._server_config = server_config
+
+    @property
+    def server_type(self) -> str:
+        is_chat = self._inference.reply_kind is ReplyKind.CHAT
+        return CHAT if is_chat else str(getattr(self._server_config, "server_type", "unknown"))
+
+    @property
+    def base_url(self) -> str:
+        return address(self._inference.servers[0])
+
+    async def context_lengths(self) -> Sequence[int | None]:
+        return await asyncio.gather(*map(context_length, self._inference.servers))
+
+    def prompt(self, messages: Messages) -> Prompt:
+        return self._steps.chat.prompt(messages)
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        return await self._inference.complete(prompt, n, sampling, self._steps.timeouts())
+
+
+class ModelEvaluations:
+    """Evaluates the served model on the fixed set, as often as the training asks."""
+
+    def __init__(self, config: ReasoningGymEnvConfig, steps: GroupSteps, model: PolicyModel) -> None:
+        self._config = config
+        self._steps = steps
+        self._model = model
         self._evaluation: Evaluation | None = None
         self._announced = ""
         self.last: EvaluationResult | None = None
@@ -57,32 +75,28 @@ class ModelEvaluations:
         self.under_way = False
         """Whether an evaluation runs now."""
 
-    async def run(self, *, step: int | None, resume: bool, bar: bool) -> dict[str, float]:
+    async def run(self, *, step: int | None, bar: bool) -> dict[str, float]:
         """Evaluate the model and return the metrics.
 
         Finished problems are kept, also after an error or an interruption.
 
         Args:
             step: Step of the trainer, for the results; None without a trainer.
-            resume: Resume an equal evaluation that was interrupted.
             bar: Show a progress bar on a terminal.
 
-        Raises:
-            ServerError: No problem could be evaluated.
-            ConfigError: The folder cannot be made.
-            ReasoningEnvError: The folder cannot be written.
+        Raises the errors of `Evaluation.open` and `Evaluation.run`.
         """
         self._evaluation = None
-        evaluation = self._evaluation = await open_evaluation(
-            self._session,
-            self._model(),
+        evaluation = self._evaluation = await Evaluation.open(
+            self._steps.session,
+            self._model,
             self._config,
-            self._steps.sampling(Split.EVAL),
-            step=step,
-            resume=resume,
             version=__version__,
+            token_limit=self._steps.token_limit,
+            step=step,
+            resume=False,
         )
-        if evaluation.announcement != self._announced:  # during training, each evaluation asks the same
+        if evaluation.announcement != self._announced:  # each evaluation asks the same
             self._announced = evaluation.announcement
             logger.info("%s", self._announced)
         self.under_way = True
@@ -91,8 +105,8 @@ class ModelEvaluations:
         finally:
             self.under_way = False
             # After Ctrl-C too.
-            results = await evaluation.conclude()
-            self.last = EvaluationResult(results, evaluation.folder)
+            self.last = await evaluation.conclude()
+        results = self.last.results
         if self._finished is None and self.resumed_step is not None:
             self._finished = await asyncio.to_thread(find_earlier, evaluation.folder, results, self.resumed_step)
         scores = scores_of(results, self._finished)
@@ -108,18 +122,3 @@ class ModelEvaluations:
     def describe(self) -> str:
         """Return a line on the finished problems of the last evaluation, and its folder; empty before its begin."""
         return "" if self._evaluation is None else self._evaluation.describe()
-
-    def _model(self) -> EvaluatedModel:
-        """Return the model that the servers have. Its name is that of the first server's settings."""
-        server = self._server_config
-        is_chat = self._inference.reply_kind is ReplyKind.CHAT
-        return EvaluatedModel(
-            str(getattr(server, "model_name", None)),
-            server_type=CHAT if is_chat else getattr(server, "server_type", "unknown"),
-            base_url=address(self._inference.servers[0]),
-            completer=self._inference,
-            make_prompt=self._steps.prompt,
-            context_lengths=lambda: asyncio.gather(*map(context_length, self._inference.servers)),
-            timeouts=self._steps.timeouts(),
-            note_dropped=self._steps.drop,
-        )

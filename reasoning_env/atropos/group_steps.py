@@ -65,7 +65,7 @@ class GroupSteps:
         self.mode = mode
         self._config = config
         self._inference = inference
-        self._chat = chat
+        self.chat = chat
         self._dumper = dumper
         self._trainer_limit = trainer_limit
         self._testing = testing
@@ -99,9 +99,7 @@ class GroupSteps:
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
-        return await self._inference.complete(
-            item.prompt, self._config.group_size, self.sampling(Split.TRAIN), self.timeouts()
-        )
+        return await self._inference.complete(item.prompt, self._config.group_size, self.sampling(), self.timeouts())
 
     async def judge(self, group: Group) -> Group:
         """Return the group with verdicts, and rewards after the length penalty.
@@ -158,23 +156,24 @@ class GroupSteps:
         arrived = asyncio.gather(*deliveries)
         arrived.add_done_callback(lambda done: None if done.cancelled() else self.session.done(problem))
 
-    def sampling(self, split: Split) -> Sampling:
-        """Return the sampling parameters of a split.
+    @property
+    def token_limit(self) -> int:
+        """Tokens of prompt and completion together: `max_token_length`, and at most the trainer's limit.
 
-        Prompt and completion together stay below `max_token_length` and below the trainer's limit: BaseEnv drops a
-        group if a member reaches the trainer's limit.
+        BaseEnv drops a group if a member reaches the trainer's limit.
         """
-        config, training, limit = self._config, split is Split.TRAIN, self._trainer_limit()
-        return Sampling(
-            temperature=config.temperature if training else config.eval_temperature,
-            top_p=config.top_p if training else config.eval_top_p,
-            token_limit=min(config.max_token_length, limit) if limit > 0 else config.max_token_length,
-            split=split.value,
-        )
+        most: int = self._config.max_token_length
+        limit = self._trainer_limit()
+        return min(most, limit) if limit > 0 else most
+
+    def sampling(self) -> Sampling:
+        """Return the sampling parameters of training."""
+        config = self._config
+        return Sampling(config.temperature, config.top_p, self.token_limit, Split.TRAIN.value)
 
     def prompt(self, problem: Problem) -> Prompt:
         """Build a problem's prompt."""
-        return self._chat.prompt(self.session.messages(problem))
+        return self.chat.prompt(self.session.messages(problem))
 
     def prepare(self, problem: Problem) -> RolloutItem | None:
         """Return the problem with its prompt; None if the prompt leaves too few tokens for a completion.
@@ -182,9 +181,9 @@ class GroupSteps:
         A completion needs `min_completion_tokens`, and no fewer tokens than the expected answer.
         """
         prompt = self.prompt(problem)
-        expected = 0 if problem.answer is None else self._chat.count_tokens(f"<answer>{problem.answer}</answer>")
+        expected = 0 if problem.answer is None else self.chat.count_tokens(f"<answer>{problem.answer}</answer>")
         least = max(self._config.min_completion_tokens, expected)
-        if self.sampling(Split.TRAIN).completion_budget(prompt) < least:
+        if self.sampling().completion_budget(prompt) < least:
             return None
         return RolloutItem(problem, prompt)
 

@@ -26,18 +26,13 @@ from .modes.mode import Mode
 
 @dataclass(frozen=True)
 class Launch:
-    """The configs of a command.
-
-    `given` holds the settings that differ from the defaults, as `section.name`, and `typed` the names of all settings
-    in files and options.
-    """
+    """The configs of a command; `given` holds the settings that differ from the defaults, as `section.name`."""
 
     config: ReasoningGymEnvConfig
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
     given: Mapping[str, Any]
-    typed: frozenset[str]
 
     def describe(self) -> str:
         """Return a line with the settings that differ from the defaults."""
@@ -71,8 +66,7 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     }
     if isinstance(servers, list):
         differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
-    typed = {f"env.{name}" for name in given} | {f"openai.{name}" for server in sections.openai for name in server}
-    return Launch(config, servers, sections.slurm, sections.testing, differing, frozenset(typed | options.keys()))
+    return Launch(config, servers, sections.slurm, sections.testing, differing)
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:

@@ -33,7 +33,7 @@ from .config import (
     run_api_entry,
 )
 from .delivery import DeliveryQueue
-from .evaluations import ModelEvaluations
+from .evaluations import ModelEvaluations, PolicyModel
 from .group_steps import GroupSteps
 from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
@@ -116,7 +116,8 @@ class Run:
             self.run_api,
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
-        self.evaluations = ModelEvaluations(config, self.session, self.inference, self.steps, server_config)
+        model = PolicyModel(self.inference, self.steps, server_config)
+        self.evaluations = ModelEvaluations(config, self.steps, model)
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
         self._collect_state = collect_state

@@ -1,39 +1,83 @@
-"""The command `evaluate` without Atropos: chat completions of one server, local or hosted, through aiohttp alone.
+"""The command and the function `evaluate`: one model at one server, by chat completions or as a base model.
 
-Where Atropos is installed, `atropos/cli.py` has the command, for every type of server. Settings, options, results and
-folders are the same, so that one resumes what the other began.
+The same command resumes an evaluation that was interrupted.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
-from ..evaluations.folder import Results
-from ..evaluations.plan import check_seed
+from ..evaluations.folder import DEFAULT_FOLDER
+from ..evaluations.plan import check_seed, choose_sampling, describe
+from ..evaluations.results import EvaluationResult
+from ..evaluations.run import Evaluation
 from ..evaluations.table import print_results
-from ..inference.addresses import check_url
+from ..inference.addresses import PATIENCE_S, check_url, wait_for_address
+from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
 from ..inference.keys import read_key
-from ..records import Problem
-from ..results import EvaluationResult
+from ..prompts.chat_templates import PLAIN
+from ..records import Problem, Timeouts
+from ..runtime.concurrency import cancel_all
 from ..runtime.signals import Interrupted
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import make_settings
+from ..settings import ReasoningSettings, TemplateOptions, make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings, write_config
-from ..storage.folders import find_checkout
-from .hosted import HostedEvaluation, HostedSettings, ServerSettings, preview
+from ..storage.folders import check_writable, find_checkout
 from .log import redact, start_log, usable_as_secrets
 from .options import OptionParser, UnknownOptionError, option_parser
 from .running import run_on_thread, run_to_end
+from .settings import read_page
 
 logger = logging.getLogger(__name__)
+
+DEFAULT_URL = "http://localhost:9001/v1"
+PROGRESS_S = 30.0
+"""Seconds between two lines of progress in the log."""
+
+
+class HostedSettings(ReasoningSettings):
+    """Settings of the core, and those of a training that apply to evaluations too."""
+
+    max_token_length: int = Field(default=2048, ge=16, description="Tokens of prompt and completion at most.")
+    max_eval_workers: int = Field(default=16, ge=1, description="Problems under way at a time.")
+    data_dir_to_save_evals: str | None = Field(default=None, description="Folder of evaluations. None: `evals/`.")
+    worker_timeout: float = Field(default=600.0, description="Seconds for a completion; -1 for no limit.")
+    startup_timeout_s: float | None = Field(
+        default=None, gt=0.0, le=86_400.0, description="Seconds to wait for a server that is gone. None: 30."
+    )
+    chat_template: str | None = Field(
+        default=None, description="`plain` for base models: text completions. None: chat completions, if there are any."
+    )
+    chat_template_kwargs: TemplateOptions = Field(
+        default_factory=dict, description="Options of the chat template: `{enable_thinking: false}`."
+    )
+
+
+class ServerSettings(BaseModel):
+    """The server with the model."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    base_url: str = Field(default=DEFAULT_URL, description="Address of the server.")
+    model_name: str | None = Field(default=None, description="Name of the model at the server.")
+    api_key: str = Field(default="", description="Key of the server; `$NAME` reads a variable.")
+    server_type: Literal["auto", "chat"] = Field(
+        default="auto", description="`chat`: chat completions only. `auto`: text, for a server that has none."
+    )
+    timeout: int = Field(default=1200, ge=1, description="Seconds for one request.")
 
 
 @dataclass(frozen=True)
@@ -44,23 +88,31 @@ class Request:
     server: ServerSettings
     names: Mapping[str, str]
     unused: Sequence[str]
-    """Settings in files that need Atropos."""
+    """Settings in files that only a training has."""
+
+    def served_as(self) -> str | None:
+        """Return how the server is asked; None where that is found out."""
+        if self.server.server_type == CHAT_TYPE:
+            return CHAT_TYPE
+        return TEXT_TYPE if self.settings.chat_template == PLAIN else None
 
 
-def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_extra: str) -> int:
+def evaluate_command(
+    argv: Sequence[str], folder: Path, program: str, defaults: Mapping[str, object] | None = None
+) -> int:
     """Evaluate one model or several and return 0.
 
-    `folder` may hold a checkout of the library. `install_extra` is the command that installs Atropos. Raises
+    `folder` may hold a checkout of the library. `defaults` are an environment's own, by the names of settings. Raises
     ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
     score below --fail-under.
     """
     parser = option_parser(program, "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
-    options = _read(parser, argv, install_extra)
+    options = _read(parser, argv)
     models: list[str] = options.pop("models", [])
     typed = parser.typed(argv)
     names = {**{name: typed.get(f"env.{name}", f"env.{name}") for name in HostedSettings.model_fields}, **typed}
     try:
-        request = _read_request(options, names, install_extra)
+        request = _read_request(options, names, defaults or {})
         if "print-config" in options:
             print(write_config(request.settings, [request.server]), end="")
             return 0
@@ -69,14 +121,15 @@ def evaluate_command(argv: Sequence[str], folder: Path, program: str, install_ex
             print(run_to_end(lambda: preview(session, request.settings)))
             return 0
         key = read_key(request.server.api_key, for_chat=True)
-        secrets = _secrets(key)
+        secrets = _secrets(key, request.server.base_url)
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
         if request.unused:
-            logger.info("not used without Atropos: %s", visible(", ".join(request.unused)))
+            logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
+        show = _show_nothing if "json" in options and models else _show_json if "json" in options else _show_table
 
-        def evaluate(model: str | None) -> Results | None:
+        def evaluate(model: str | None) -> Mapping[str, Any]:
             try:
-                results = _run(request, model, key, find_checkout(folder), as_json="json" in options and not models)
+                results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
             except ReasoningEnvError as error:
                 error.text = redact(error.describe(names), secrets)
                 raise
@@ -116,6 +169,7 @@ def evaluate(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
+    server_type: str | None = None,
     tasks: str | Sequence[str] | None = None,
     preset: str | None = None,
     limit: int | None = None,
@@ -127,10 +181,25 @@ def evaluate(
     folder: str | Path | None = None,
     **settings: Any,
 ) -> EvaluationResult:
-    """Score a model on a fixed set of problems over chat completions, from a script or a notebook; needs no Atropos.
+    """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
 
-    The same call resumes an evaluation that was interrupted. The arguments are those of the same name in
-    `reasoning_gym_environment.evaluate`, which asks other types of servers too.
+    The same call resumes an evaluation that was interrupted.
+
+    Args:
+        model: Name of the model at the server.
+        base_url: Address of the server; by default the variable OPENAI_BASE_URL.
+        api_key: Key of the server.
+        server_type: `chat` for chat completions only; by default text completions if the server has none.
+        tasks: Names, patterns and categories of tasks.
+        preset: Published protocol to follow.
+        limit: Problems of each task.
+        repeats: Completions of each problem.
+        temperature: Sampling temperature.
+        max_tokens: Tokens of a completion at most.
+        seed: Seed of the set of problems.
+        concurrency: Problems under way at a time; by default 16.
+        folder: Parent folder of the evaluation's own folder; by default `evals/`.
+        settings: Further settings (`eval_level=0.5`; `chat_template="plain"` for a base model).
 
     Raises:
         ConfigError: A setting is invalid.
@@ -141,6 +210,7 @@ def evaluate(
         "model": model,
         "base_url": base_url,
         "api_key": api_key,
+        "server_type": server_type,
         "tasks": tasks,
         "preset": preset,
         "limit": limit,
@@ -152,34 +222,33 @@ def evaluate(
         "folder": folder,
         **settings,
     }
-    values, names = name_settings(given)
+    values, names = _name_settings(given)
     names = {**names, **{name.removeprefix("env."): typed for name, typed in names.items()}}
     secrets: list[str] = []
     try:
-        request = _read_request(values, names, install_extra="")
+        request = _read_request(values, names, {})
         key = read_key(request.server.api_key, for_chat=True)
-        secrets = _secrets(key)
-        run = HostedEvaluation(request.settings, request.server, key, checkout=None)
-        return run_on_thread(run.evaluate(model))
+        secrets = _secrets(key, request.server.base_url)
+        return run_on_thread(_evaluate(request, model, key, None, _show_nothing))
     except ReasoningEnvError as error:
         error.text = redact(error.describe(names), secrets)
         raise
 
 
-def name_settings(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of the arguments of `evaluate` that are not None, and the argument of each setting."""
     names = {ARGUMENTS.get(argument, f"env.{argument}"): argument for argument in given}
     values = {name: given[argument] for name, argument in names.items() if given[argument] is not None}
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}, names
 
 
-def _secrets(key: str) -> list[str]:
-    """Return the keys that no text shows."""
-    return usable_as_secrets([key, os.environ.get("OPENAI_API_KEY")])
+def _secrets(key: str, base_url: str) -> list[str]:
+    """Return the keys, and the password of a URL, that no text shows."""
+    return usable_as_secrets([key, os.environ.get("OPENAI_API_KEY"), urlsplit(base_url).password])
 
 
 def evaluate_each(
-    models: Sequence[str], evaluate: Callable[[str], Mapping[str, Any] | None], program: str, *, as_json: bool
+    models: Sequence[str], evaluate: Callable[[str], Mapping[str, Any]], program: str, *, as_json: bool
 ) -> None:
     """Evaluate models one after the other; a model that fails is logged, and the others are evaluated.
 
@@ -190,15 +259,12 @@ def evaluate_each(
     failed: list[str] = []
     for model in models:
         try:
-            results = evaluate(model)
+            done.append(evaluate(model))
         except (ConfigError, Interrupted):
             raise
         except ReasoningEnvError as error:
             logger.error("%s: %s", visible(model), error)
             failed.append(model)
-        else:
-            if results is not None:
-                done.append(results)
     if as_json:
         print_json(done)
     elif len(done) > 1:
@@ -207,9 +273,9 @@ def evaluate_each(
         raise ReasoningEnvError(f"{len(failed)} of {len(models)} models failed ({', '.join(failed)}); see above")
 
 
-def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
+def check_score(results: Mapping[str, Any], least: float | None) -> None:
     """Raise ReasoningEnvError if the mean score of an evaluation is below `least`."""
-    score = ((results or {}).get("overall") or {}).get("mean_score")
+    score = (results["overall"] or {}).get("mean_score")
     if least is not None and (score is None or score < least):
         came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
         raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
@@ -218,38 +284,51 @@ def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
 # ------------------------------------------------------------------ settings
 
 
-def _read(parser: OptionParser, argv: Sequence[str], install_extra: str) -> dict[str, Any]:
-    """Return the options. Raises ConfigError, which says if a setting exists only with Atropos."""
+def _read(parser: OptionParser, argv: Sequence[str]) -> dict[str, Any]:
+    """Return the options. Raises ConfigError, which says where settings of a training may stand."""
     try:
-        options = parser.read(argv)
+        return parser.read(argv)
     except UnknownOptionError as error:
-        if error.name.startswith(("--env.", "--openai.")):
-            raise ConfigError(f"{error.problem} without Atropos", remedy=f"{install_extra} has all settings") from error
+        section, _, name = error.name.removeprefix("--").partition(".")
+        sections = read_page()["schema"]["properties"]
+        if section in sections and name in sections[section]["properties"]:
+            remedy = "take it out; the files of --config may hold it"
+            raise ConfigError("is a setting of a training alone", setting=error.name, remedy=remedy) from error
         raise
-    for name in ("slurm", "testing"):
-        if name in options:
-            raise ConfigError("needs Atropos", setting=f"--{name}", remedy=install_extra)
-    return options
 
 
-def _read_request(options: Mapping[str, Any], names: Mapping[str, str], install_extra: str) -> Request:
+def _read_request(options: Mapping[str, Any], names: Mapping[str, str], defaults: Mapping[str, object]) -> Request:
     """Return the settings of files and options. Raises ConfigError."""
     file = read_config_files(options.get("config", ()))
     given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
-    settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), {}, given)
+    settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), defaults, given)
     check_seed(settings, options)
+    if settings.chat_template not in (None, PLAIN):
+        raise ConfigError(
+            f"must be `{PLAIN}` or none, because the server lays out chats",
+            setting="chat_template",
+            got=settings.chat_template,
+            remedy="start the server with this template, and give --env.chat_template none",
+        )
     if len(file.openai) > 1:
-        raise ConfigError("several inference servers need Atropos", setting="--config", remedy=install_extra)
+        raise ConfigError(
+            "`evaluate` asks one inference server, and the files name several",
+            setting="--config",
+            remedy="give a file with one of them, or with the address of a balancer in front of them",
+        )
     server, unused_of_server = _read_server(file, options)
-    return Request(settings, server, names, [*(name for name in unused if name != "openai"), *unused_of_server])
+    unused = [*(name for name in unused if name != "openai"), *unused_of_server]
+    if server.server_type == CHAT_TYPE and settings.chat_template is not None:
+        unused.append("env.chat_template")
+    return Request(settings, server, names, unused)
 
 
 def _read_server(file: Sections, options: Mapping[str, Any]) -> tuple[ServerSettings, list[str]]:
-    """Return the settings of the server, and the names of settings in files that need Atropos. Raises ConfigError."""
+    """Return the settings of the server, and the names of other settings in files. Raises ConfigError."""
     of_file = file.openai[0] if file.openai else {}
     known = {name: value for name, value in of_file.items() if name in ServerSettings.model_fields}
-    if known.get("server_type") not in (None, "auto", "chat"):
-        known["server_type"] = "chat"  # a type for training: chat completions of the same server do for an evaluation
+    if known.get("server_type") != CHAT_TYPE:
+        known.pop("server_type", None)  # the types of a training tell how tokens are asked for
     section = "openai."
     from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
     variable = os.environ.get("OPENAI_BASE_URL")
@@ -264,16 +343,64 @@ def _read_server(file: Sections, options: Mapping[str, Any]) -> tuple[ServerSett
 
 # ------------------------------------------------------------------ an evaluation
 
+Show = Callable[[EvaluationResult, str], None]
+"""Shows the results of an evaluation, those of an interrupted one too, and a line on its folder."""
 
-def _run(request: Request, model: str | None, key: str, checkout: Path | None, *, as_json: bool) -> Results | None:
-    """Evaluate a model and print its results, those of an interrupted evaluation too; returns the results."""
-    run = HostedEvaluation(request.settings, request.server, key, checkout)
-    try:
-        run_to_end(lambda: run.evaluate(model))
-    finally:
-        if run.results is not None and as_json:
-            print_json(run.results)
-        elif run.results is not None:
-            print_results(run.results)
-            print(f"\n{run.last_line}", flush=True)
-    return run.results
+
+async def preview(session: Session[Problem], settings: HostedSettings) -> str:
+    """Return a line on what an evaluation would send; asks no server, although a server's context may be shorter.
+
+    The session, of the same settings, is started and closed here.
+    """
+    async with session:
+        sampling, _ = choose_sampling(session, settings)
+        return describe(session, sampling)
+
+
+async def _evaluate(
+    request: Request, model: str | None, key: str, checkout: Path | None, show: Show
+) -> EvaluationResult:
+    """Start the workers, check the server, evaluate the problems that are not done, and return the results."""
+    settings, server = request.settings, request.server
+    check_writable(Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER), "data_dir_to_save_evals")
+    if settings.complexity_level is not None and settings.eval_level is None:
+        logger.warning("training problems have the difficulty complexity_level; evaluation problems have eval_level")
+    patience_s = settings.startup_timeout_s or PATIENCE_S
+    timeouts = Timeouts(settings.worker_timeout if settings.worker_timeout > 0 else None, patience_s)
+    async with Session(settings, checkout=checkout) as session:
+        await wait_for_address([server.base_url], patience_s)
+        name = model or await only_model(server.base_url, key)
+        asked = HostedServer(server.base_url, name, key, server.timeout, request.served_as())
+        kwargs = settings.chat_template_kwargs
+        options = {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
+        async with HostedModel(asked, options, timeouts) as client:
+            await client.check(patience_s)
+            evaluation = await Evaluation.open(session, client, settings, version=__version__)
+            logger.info("%s", evaluation.announcement)
+            progress = asyncio.create_task(_log_progress(evaluation))
+            try:
+                await evaluation.run()
+            finally:  # after Ctrl-C too
+                await cancel_all([progress])
+                result = await evaluation.conclude()
+                show(result, evaluation.describe())
+            return result
+
+
+async def _log_progress(evaluation: Evaluation) -> None:
+    while True:
+        await asyncio.sleep(PROGRESS_S)
+        logger.info("progress: %s", evaluation.progress())
+
+
+def _show_table(result: EvaluationResult, line: str) -> None:
+    print_results(result.results)
+    print(f"\n{line}", flush=True)
+
+
+def _show_json(result: EvaluationResult, line: str) -> None:
+    print_json(result.results)
+
+
+def _show_nothing(result: EvaluationResult, line: str) -> None:
+    """Show nothing: the caller gets the result."""

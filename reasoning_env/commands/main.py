@@ -44,7 +44,7 @@ HELP = {
 
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
-"""The commands of an environment class, whose imports take seconds."""
+"""The commands whose options are the settings."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
 COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout": "--checkout"}
 """The options of `add_config_option` that are settings."""
@@ -88,12 +88,9 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
 """
 
 
-def needs_environment(argv: Sequence[str], *, has_atropos: bool = True) -> bool:
-    """Tell whether a command line needs the environment class; `has_atropos` if Atropos is installed."""
-    if not argv or argv[0] not in ENVIRONMENT_COMMANDS or not HELP_OPTIONS.isdisjoint(argv):
-        return False
-    # Without Atropos, `evaluate` asks for chat completions by itself.
-    return argv[0] != "settings" and (has_atropos or argv[0] != "evaluate")
+def needs_environment(argv: Sequence[str]) -> bool:
+    """Tell whether a command line needs the environment class, whose imports take seconds."""
+    return bool(argv) and argv[0] in ("serve", "process") and HELP_OPTIONS.isdisjoint(argv)
 
 
 def install_extra(environment_file: Path) -> str:
@@ -184,8 +181,7 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
         case "evaluate":
             from .evaluate import evaluate_command
 
-            extra = install_extra(environment_file)
-            return functools.partial(evaluate_command, folder=folder, program=program(), install_extra=extra)
+            return functools.partial(evaluate_command, folder=folder, program=program())
         case "compare":
             from .compare import compare_command
 

@@ -81,7 +81,8 @@ HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "evaluate": {
         "the model": {
             **_SERVER_HELP,
-            "--chat": "chat completions only; no tokenizer is needed",
+            "--chat": "chat completions only; else text, for a server that has none",
+            "--env.chat_template plain": "text completions, for a base model",
             "--temperature T": "sampling temperature",
             "--max-tokens N": "tokens of a completion at most",
             "--concurrency N": "problems under way at a time (default: 16)",
@@ -299,8 +300,9 @@ def option_parser(
     """
     parser = OptionParser(prog=f"{program} {command}", argument_default=argparse.SUPPRESS)
     parser.add_argument("--config", action="append")
-    parser.add_argument("--slurm")
-    parser.add_argument("--testing")
+    if command != "evaluate":
+        parser.add_argument("--slurm")
+        parser.add_argument("--testing")
     parser.add_argument("--print-config", action="store_true", dest="print-config")
     if command == "process":
         parser.add_argument("--keep", choices=KEEP)
@@ -378,7 +380,10 @@ def help_text(program: str, command: str) -> str:
         "",
         "Every setting is an option, --env.NAME or --openai.NAME. `settings WORD` searches",
         f"the settings, and this lists all of them: {program} settings",
-        "Further options: --slurm true (servers from SLURM's list of nodes), --testing true",
-        "(Atropos' mock server).",
     ]
+    if command != "evaluate":
+        lines += [
+            "Further options: --slurm true (servers from SLURM's list of nodes), --testing true",
+            "(Atropos' mock server).",
+        ]
     return "\n".join(lines)

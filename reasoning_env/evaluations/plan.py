@@ -1,19 +1,31 @@
-"""The plan of an evaluation, from the settings or from a preset: tasks, numbers, level, prompt, and remarks."""
+"""The plan of an evaluation: what a model is asked, by the settings or by a preset, and what makes two equal."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+import logging
+import platform
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
-from ..records import LibraryInfo
-from ..settings import ReasoningSettings, fingerprint
-from .presets import FIRST_SEED, PRESET_SIZE, Preset, PresetSet, load_preset
+from ..prompts.thinking import Thinking
+from ..records import DropReason, LibraryInfo, Problem, Sampling, Split, Verdict
+from ..rewards import AnswerScorer
+from ..runtime.text import counted
+from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
+from .folder import MadeWith
+from .presets import FIRST_SEED, MAX_COMPLETION_TOKENS, PRESET_SIZE, Preset, PresetSet, load_preset
 from .problem_set import EvaluationSet
+
+logger = logging.getLogger(__name__)
+
+NO_LIMIT = 2**24
+"""A limit of tokens above any server's: then a preset's budget is the only limit."""
 
 
 @dataclass(frozen=True)
@@ -158,3 +170,151 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: Evaluation
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
         yield f"this library lacks {', '.join(sorted(missing))}"
+
+
+# ------------------------------------------------------------------ what a model is asked
+
+
+class EvaluatingSession(Protocol):
+    """A started `Session`, as an evaluation uses it."""
+
+    settings: ReasoningSettings
+    thinking: Thinking
+
+    @property
+    def eval_plan(self) -> EvaluationPlan: ...
+    @property
+    def evaluation_set(self) -> EvaluationSet: ...
+    @property
+    def library(self) -> LibraryInfo: ...
+    @property
+    def pool(self) -> AnswerScorer: ...
+    def system_prompt(self, split: Split = ...) -> str: ...
+    def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]: ...
+    def drop(self, problem: Problem, reason: DropReason) -> None: ...
+    async def judge(self, problem: Problem, completions: Sequence[str], /) -> Sequence[Verdict]: ...
+
+
+class EvaluationSettings(Protocol):
+    """The settings of an evaluation that the core does not have."""
+
+    max_token_length: int
+    """Most tokens of prompt and completion together."""
+    max_eval_workers: int
+    data_dir_to_save_evals: str | None
+
+    @property
+    def model_fields_set(self) -> set[str]: ...
+
+
+def limits_completions(session: EvaluatingSession) -> bool:
+    """Tell whether the user or a preset limits the tokens of a completion."""
+    return session.eval_plan.preset is not None or session.settings.eval_max_completion_tokens is not None
+
+
+def choose_sampling(
+    session: EvaluatingSession,
+    settings: EvaluationSettings,
+    *,
+    contexts: Iterable[int | None] = (),
+    token_limit: int | None = None,
+) -> tuple[Sampling, list[str]]:
+    """Return the sampling of an evaluation, and remarks on its differences from the published runs.
+
+    Where the user or a preset limits the tokens of a completion, `contexts` (the tokens that each server takes for
+    prompt and completion; None if unknown) and the user's own `max_token_length` bound prompt and completion together.
+    Otherwise `token_limit` does; None for `max_token_length`.
+    """
+    own = session.settings
+    sampling = Sampling(
+        own.eval_temperature, own.eval_top_p, token_limit or settings.max_token_length, split=Split.EVAL.value
+    )
+    if not limits_completions(session):
+        return sampling, []
+    user_limit = settings.max_token_length if "max_token_length" in settings.model_fields_set else None
+    limit = min(filter(None, [*contexts, user_limit]), default=NO_LIMIT)
+    most = own.eval_max_completion_tokens or MAX_COMPLETION_TOKENS
+    sampling = replace(sampling, token_limit=limit, max_completion_tokens=most)
+    remarks = []
+    if session.eval_plan.preset is not None:
+        # Prompts of presets have at most 1024 tokens, except some large puzzles.
+        if limit < MAX_COMPLETION_TOKENS + 1024:
+            remarks.append(
+                f"prompt and completion have {limit} tokens here, and the published completions "
+                f"{MAX_COMPLETION_TOKENS}: scores of tasks with truncated completions, and all means over such tasks, "
+                "are not comparable"
+            )
+            logger.warning("%s", remarks[0])
+        if most != MAX_COMPLETION_TOKENS:
+            remarks.append(f"a completion has {most} tokens; the published ones {MAX_COMPLETION_TOKENS}")
+    return sampling, remarks
+
+
+def describe(session: EvaluatingSession, sampling: Sampling) -> str:
+    """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
+    plan = session.eval_plan
+    problems = len(plan.tasks) * plan.samples_per_task
+    completions = problems * plan.repeats
+    most = sampling.max_completion_tokens or sampling.token_limit
+    protocol = f" ({plan.preset.name})" if plan.preset else ""
+    prompt = "this environment's" if session.settings.system_prompt == SYSTEM_PROMPT else "your system_prompt"
+    if plan.system_prompt is not None:
+        prompt = "the library's own"
+    elif not session.settings.system_prompt:
+        prompt = "the question alone"
+    return (
+        f"{counted(problems, 'problem')} of {counted(len(plan.tasks), 'task')}{protocol}, "
+        f"{counted(completions, 'completion')}, at most "
+        f"{_in_millions(completions * most)} tokens of completions; prompt: {prompt}; temperature "
+        f"{sampling.temperature:g}, top_p {sampling.top_p:g}; at most {most:,} tokens a completion"
+        f"{'' if sampling.max_completion_tokens else ', prompt included'}"
+    )
+
+
+def identify(
+    session: EvaluatingSession,
+    sampling: Sampling,
+    *,
+    model: str,
+    server_type: str,
+    base_url: str,
+    step: int | None,
+    version: str,
+) -> MadeWith:
+    """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it.
+
+    `step` is the trainer's; None without a trainer. `version` is this package's. A password in `base_url` is left out.
+    """
+    plan = session.eval_plan
+    settings = {
+        **plan.describe(session.settings),
+        "eval_temperature": sampling.temperature,
+        "eval_top_p": sampling.top_p,
+        "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
+        "max_completion_tokens": sampling.max_completion_tokens,
+        "system_prompt": session.system_prompt(Split.EVAL),
+        "thinking_formats": list(session.thinking.names),
+    }
+    return {
+        "model": model,
+        "server": {"type": server_type, "base_url": without_password(base_url)},
+        "step": step,
+        "preset": plan.preset.name if plan.preset else None,
+        "settings": settings,
+        "versions": {
+            "reasoning_gym": session.library.version,
+            "environment": version,
+            "python": platform.python_version(),
+            **session.library.modules,
+        },
+    }
+
+
+def _in_millions(number: int) -> str:
+    return f"{number / 1e6:,.1f} million" if number >= 1_000_000 else f"{number:,}"
+
+
+def without_password(url: str) -> str:
+    """Return a URL without the name and the password in it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,38 +1,61 @@
-"""Evaluate a model on a set: complete and judge each problem, write each result, and summarise the results.
-
-`Evaluator` evaluates problems. `Evaluation` is one run over a set, from the first problem to results.json. Its folder
-keeps the problems that are done, whatever ends the run.
-"""
+"""One evaluation: complete and judge each problem of the set, write each result, and summarise the results."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
+from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
-from ..prompts.thinking import Thinking
-from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
-from ..rewards import AnswerScorer
+from ..prompts.messages import Messages
+from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
-from ..settings import ReasoningSettings
-from .folder import EvaluationFolder, Results
-from .presets import Preset, compare_published
-from .problem_set import EvaluationSet, set_fingerprint
+from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
+from .plan import (
+    EvaluatingSession,
+    EvaluationSettings,
+    choose_sampling,
+    describe,
+    identify,
+    limits_completions,
+    without_password,
+)
+from .presets import compare_published, extract_last_answer
+from .problem_set import set_fingerprint
+from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
 
+logger = logging.getLogger(__name__)
 
-class Completer(Protocol):
-    """The inference client: returns `n` completions of a prompt; may raise any error."""
 
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]: ...
+class ServedModel(Protocol):
+    """A model at a server, as an evaluation asks it."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    @property
+    def server_type(self) -> str: ...
+    @property
+    def base_url(self) -> str: ...
+
+    async def context_lengths(self) -> Sequence[int | None]:
+        """Return how many tokens each server takes for prompt and completion; None where a server does not say."""
+
+    def prompt(self, messages: Messages) -> Prompt: ...
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """Return `n` completions of a prompt; may raise any error."""
 
 
 @dataclass(frozen=True)
@@ -65,128 +88,82 @@ class EvaluatedProblem:
         return encode_group(self.group, more=more, more_of_rollouts=facts)
 
 
-@dataclass(frozen=True)
-class Evaluator:
-    """Requests and judges `repeats` completions of each problem.
-
-    `judge` is the session's. `plain_scorer`, the worker pool, adds the library's own scores; None without a preset.
-    `workers` problems are evaluated at a time. `note_dropped` is called for each problem that cannot be evaluated.
-    """
-
-    judge: Callable[[Problem, Sequence[str]], Awaitable[Sequence[Verdict]]]
-    plain_scorer: AnswerScorer | None
-    completer: Completer
-    make_prompt: Callable[[Problem], Prompt]
-    sampling: Sampling
-    settings: ReasoningSettings
-    thinking: Thinking
-    repeats: int
-    workers: int
-    timeouts: Timeouts
-    note_dropped: Callable[[Problem, DropReason, Exception], None]
-
-    async def run(
-        self, problems: AsyncIterable[Problem], on_result: Callable[[EvaluatedProblem], Awaitable[None]]
-    ) -> None:
-        """Evaluate problems, and await `on_result` with each result in order of arrival.
-
-        Raises the errors of `on_result`, and:
-
-        - ServerError: `max_failed_groups_in_a_row` problems in a row failed; prompts that are too long do not count
-        - RefusedError: the server refuses a request that every problem would make
-        """
-        failures = 0
-
-        async def evaluate(problem: Problem) -> None:
-            nonlocal failures
-            result = await self._evaluate(problem)
-            await on_result(result)
-            if result.dropped is not DropReason.PROMPT_TOO_LONG:
-                failures = 0 if result.dropped is None else failures + 1
-            if failures >= self.settings.max_failed_groups_in_a_row:
-                raise ServerError(f"{failures} evaluation problems in a row failed; the log above says why")
-
-        await do_as_they_come(evaluate, problems, at_once=self.workers)
-
-    async def _evaluate(self, problem: Problem) -> EvaluatedProblem:
-        """Complete and judge a problem. An infrastructure error drops the problem; it is never a score of 0."""
-        prompt = await asyncio.to_thread(self.make_prompt, problem)
-        budget = self.sampling.completion_budget(prompt)
-        if budget < self._least_budget():
-            error = ConfigError(f"{budget} tokens are left for a completion")
-            return self._drop(problem, prompt, DropReason.PROMPT_TOO_LONG, error)
-        started = time.monotonic()
-        try:
-            rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)
-        except RefusedError:  # no other problem would fare better
-            raise
-        except Exception as error:
-            return self._drop(problem, prompt, DropReason.INFERENCE, error)
-        seconds = time.monotonic() - started
-        try:
-            return await self._score(Group(problem, prompt.messages, tuple(rollouts), self.thinking.names), seconds)
-        except Exception as error:
-            return self._drop(problem, prompt, DropReason.SCORING, error)
-
-    def _least_budget(self) -> int:
-        """Return the tokens that a completion needs at least."""
-        least = self.settings.min_completion_tokens
-        most = self.sampling.max_completion_tokens
-        return least if most is None else min(least, most)
-
-    def _drop(self, problem: Problem, prompt: Prompt, reason: DropReason, error: Exception) -> EvaluatedProblem:
-        self.note_dropped(problem, reason, error)
-        return EvaluatedProblem(Group(problem, prompt.messages, ()), failed=self.repeats, dropped=reason)
-
-    async def _score(self, group: Group, seconds: float) -> EvaluatedProblem:
-        texts = [rollout.text for rollout in group.rollouts]
-        verdicts = await self.judge(group.problem, texts)
-        scored = tuple(
-            replace(rollout, verdict=verdict, score=verdict.score)
-            for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
-        )
-        library_scores = None
-        if self.plain_scorer is not None:
-            library_scores = await self._score_plainly(self.plain_scorer, group.problem, texts)
-        return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
-
-    async def _score_plainly(self, scorer: AnswerScorer, problem: Problem, texts: Sequence[str]) -> list[float]:
-        """Return the library's own scores: 0 for a missing answer, and for an answer at which its verifier raises."""
-        limit = self.settings.max_answer_bytes
-        answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
-        verdicts = iter(await scorer.score(problem, [answer for answer in answers if answer is not None], plainly=True))
-        return [0.0 if answer is None else next(verdicts).score for answer in answers]
-
-
 class Evaluation:
-    """Evaluates the problems of a set that `folder` lacks.
+    """One evaluation of a model on the set of a session: `open`, `run`, `conclude`.
 
-    `categories` are the library's, by task. `announcement` says in a line what the model is asked for.
+    `announcement` says in a line what the model is asked for. The folder keeps the problems that are done, whatever
+    ends the run.
     """
 
     def __init__(
         self,
-        evaluator: Evaluator,
-        problems: EvaluationSet,
+        session: EvaluatingSession,
+        model: ServedModel,
+        sampling: Sampling,
         folder: EvaluationFolder,
-        preset: Preset | None,
         *,
-        categories: Mapping[str, str],
-        announcement: str,
+        workers: int,
     ) -> None:
-        self.announcement = announcement
-        self._evaluator = evaluator
-        self._set = problems
+        self.announcement = f"{model.model} at {without_password(model.base_url)}: {describe(session, sampling)}"
+        self._session = session
+        self._plan = session.eval_plan
+        self._set = session.evaluation_set
+        self._model = model
+        self._sampling = sampling
         self._folder = folder
-        self._preset = preset
-        self._categories = categories
+        self._workers = workers
+        """Problems under way at a time."""
         self._started = time.monotonic()
         self._finished = False
+        self._failures_in_a_row = 0
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
-        self._problems = 0
+        self._problems = len(self._plan.tasks) * self._plan.samples_per_task
         """How many problems the set has; before the end, how many it should have."""
         self._not_made: Counter[str] = Counter()
+
+    @classmethod
+    async def open(
+        cls,
+        session: EvaluatingSession,
+        model: ServedModel,
+        settings: EvaluationSettings,
+        *,
+        version: str,
+        token_limit: int | None = None,
+        step: int | None = None,
+        resume: bool = True,
+    ) -> Evaluation:
+        """Return the evaluation of a model, with its folder.
+
+        Args:
+            version: Version of this package, for the results.
+            token_limit: Most tokens of prompt and completion together; None for `max_token_length`.
+            step: Step of the trainer; None without a trainer.
+            resume: Resume an equal evaluation that was interrupted.
+
+        Raises ConfigError where the folder cannot be made.
+        """
+        contexts = await model.context_lengths() if limits_completions(session) else []
+        sampling, remarks = choose_sampling(session, settings, contexts=contexts, token_limit=token_limit)
+        plan = session.eval_plan
+        folder = await asyncio.to_thread(
+            open_folder,
+            Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER),
+            identify(
+                session,
+                sampling,
+                model=model.model,
+                server_type=model.server_type,
+                base_url=model.base_url,
+                step=step,
+                version=version,
+            ),
+            problems=len(plan.tasks) * plan.samples_per_task,
+            remarks=[*plan.remarks, *remarks],
+            resume=resume,
+        )
+        return cls(session, model, sampling, folder, workers=settings.max_eval_workers)
 
     @property
     def folder(self) -> Path:
@@ -197,25 +174,27 @@ class Evaluation:
         """Evaluate the problems that are not done; with `bar`, a progress bar is shown on a terminal.
 
         A dropped problem is written after all problems were tried, so that a start after an interruption tries it
-        again. Raises the errors of `Evaluator.run`, and:
+        again. Raises:
 
+        - ServerError: `max_failed_groups_in_a_row` problems in a row failed; prompts that are too long do not count
         - ServerError: every problem was dropped
+        - RefusedError: the server refuses a request that every problem would make
         - ReasoningEnvError: the folder cannot be written
         """
         done = dict(self._folder.samples)
-        self._problems = len(self._set.tasks) * self._set.samples_per_task
         for sample in done.values():
-            self._add(sample)
+            self._scores.add(*sample.scores)
         with progress_bar("evaluation", self._problems, done=len(done), shown=bar) as advance:
 
-            async def keep(result: EvaluatedProblem) -> None:
-                if result.dropped is None:
-                    self._add(await asyncio.to_thread(self._write, result))
-                else:
-                    self._dropped.append(result)
+            async def work(problem: Problem) -> None:
+                await self._keep(await self.evaluate(problem))
                 advance(self._score_so_far())
+                if self._failures_in_a_row >= self._session.settings.max_failed_groups_in_a_row:
+                    raise ServerError(
+                        f"{self._failures_in_a_row} evaluation problems in a row failed; the log above says why"
+                    )
 
-            await self._evaluator.run(self._set.stream(done=done), keep)
+            await do_as_they_come(work, self._set.stream(done=done), at_once=self._workers)
         if not self._scores.count:
             raise ServerError("no evaluation problem could be evaluated; the log above says why")
         for result in self._dropped:
@@ -223,13 +202,78 @@ class Evaluation:
         # Problems that could not be generated are not part of the set.
         self._finished = True
         self._problems = len(self._folder.samples)
-        self._not_made = Counter(dict.fromkeys(self._set.tasks, self._set.samples_per_task))
+        self._not_made = Counter(dict.fromkeys(self._plan.tasks, self._plan.samples_per_task))
         self._not_made.subtract(task for task, _ in self._folder.samples)
 
-    async def conclude(self) -> Results:
-        """Write results.json, release the folder, and return the file's content."""
+    # ---- one problem
+
+    async def evaluate(self, problem: Problem) -> EvaluatedProblem:
+        """Complete and judge a problem. An infrastructure error drops the problem; it is never a score of 0."""
+        messages = self._session.messages(problem)
+        prompt = await asyncio.to_thread(self._model.prompt, messages)
+        budget = self._sampling.completion_budget(prompt)
+        if budget < self._least_budget():
+            error = ConfigError(f"{budget} tokens are left for a completion")
+            return self._drop(problem, messages, DropReason.PROMPT_TOO_LONG, error)
+        started = time.monotonic()
         try:
-            return await asyncio.to_thread(self._write_results)
+            rollouts = await self._model.complete(prompt, self._plan.repeats, self._sampling)
+        except RefusedError:  # no other problem would fare better
+            raise
+        except Exception as error:
+            return self._drop(problem, messages, DropReason.INFERENCE, error)
+        seconds = time.monotonic() - started
+        try:
+            return await self._judge(Group(problem, messages, tuple(rollouts), self._session.thinking.names), seconds)
+        except Exception as error:
+            return self._drop(problem, messages, DropReason.SCORING, error)
+
+    def _least_budget(self) -> int:
+        """Return the tokens that a completion needs at least."""
+        least = self._session.settings.min_completion_tokens
+        most = self._sampling.max_completion_tokens
+        return least if most is None else min(least, most)
+
+    def _drop(
+        self, problem: Problem, messages: tuple[Mapping[str, str], ...], reason: DropReason, error: Exception
+    ) -> EvaluatedProblem:
+        self._session.drop(problem, reason)
+        logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, describe_failure(error))
+        return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
+
+    async def _judge(self, group: Group, seconds: float) -> EvaluatedProblem:
+        texts = [rollout.text for rollout in group.rollouts]
+        verdicts = await self._session.judge(group.problem, texts)
+        scored = tuple(
+            replace(rollout, verdict=verdict, score=verdict.score)
+            for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
+        )
+        library_scores = None if self._plan.preset is None else await self._score_plainly(group.problem, texts)
+        return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
+
+    async def _score_plainly(self, problem: Problem, texts: Sequence[str]) -> list[float]:
+        """Return the library's own scores: 0 for a missing answer, and for an answer at which its verifier raises."""
+        limit = self._session.settings.max_answer_bytes
+        answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
+        said = [answer for answer in answers if answer is not None]
+        verdicts = iter(await self._session.pool.score(problem, said, plainly=True))
+        return [0.0 if answer is None else next(verdicts).score for answer in answers]
+
+    async def _keep(self, result: EvaluatedProblem) -> None:
+        if result.dropped is None:
+            sample = await asyncio.to_thread(self._write, result)
+            self._scores.add(*sample.scores)
+        else:
+            self._dropped.append(result)
+        if result.dropped is not DropReason.PROMPT_TOO_LONG:
+            self._failures_in_a_row = 0 if result.dropped is None else self._failures_in_a_row + 1
+
+    # ---- results
+
+    async def conclude(self) -> EvaluationResult:
+        """Write results.json, release the folder, and return the results."""
+        try:
+            return EvaluationResult(await asyncio.to_thread(self._write_results), self._folder.path)
         finally:
             await asyncio.to_thread(self._folder.close)
 
@@ -257,70 +301,21 @@ class Evaluation:
 
     def _write_results(self) -> Results:
         samples = self._folder.samples
-        summary = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
+        categories = {task.name: task.category for task in self._session.library.tasks}
+        summary = summarise(tally_by_task(samples.values()), categories, self._not_made)
         seconds = self._folder.spent_s + time.monotonic() - self._started
         results: dict[str, object] = {**summary, "seconds": round(seconds, 1)}
         if self._finished:
             results["problems"] = len(samples)
             results["fingerprint"] = set_fingerprint(sample.reference or "" for sample in samples.values())
-        if self._preset is not None:
+        preset = self._plan.preset
+        if preset is not None:
             tasks = summary["tasks"]
-            self._preset.mark(tasks)
-            results["comparable"] = combine([row for task, row in tasks.items() if task in self._preset.comparable])
-            results["published"] = compare_published(self._preset, tasks)
+            preset.mark(tasks)
+            results["comparable"] = combine([row for task, row in tasks.items() if task in preset.comparable])
+            results["published"] = compare_published(preset, tasks)
         return self._folder.write_results(results, finished=self._finished)
-
-    def _add(self, sample: DumpedGroup) -> None:
-        self._scores.add(*sample.scores)
 
     def _score_so_far(self) -> str:
         failed = f", {len(self._dropped)} failed" if self._dropped else ""
         return f"mean score {self._scores.mean or 0.0:.3f}{failed}"
-
-
-def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Return the content of the last pair of answer tags, thinking included, as the library's evaluation does.
-
-    None without a pair, or for a content of more than `max_bytes` in UTF-8. Takes time linear in the text's length.
-    """
-    opening = "<answer>"
-    closing = "</answer>"
-    content_start = content_end = -1
-    start = text.find(opening)
-    while start >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            break
-        content_start = start + len(opening)
-        content_end = end
-        start = text.find(opening, end)
-    if content_start < 0 or content_end - content_start > max_bytes:
-        return None
-    content = text[content_start:content_end].strip()
-    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
-
-
-def metrics(results: Results) -> dict[str, float]:
-    """Return the metrics of an evaluation; figures that are not known are left out."""
-    overall = results["overall"]
-    assert overall is not None, "conclude() writes the row of all tasks"
-    values: dict[str, float | None] = {
-        "eval/mean_score": overall.get("mean_score"),
-        "eval/share_correct": overall.get("accuracy"),
-        "eval/library_score": overall.get("library_score"),
-        "eval/mean_completion_tokens": overall.get("tokens"),
-        "eval/problems": results["problems"],
-        "eval/failed": results["problems"] - overall["problems"],
-        "eval/not_made": overall["not_made"],
-    }
-    values |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
-    values |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}
-    values |= {
-        f"eval_categories/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()
-    }
-    for task, row in results["tasks"].items():
-        values |= {
-            f"eval_tasks/{task}/mean_score": row.get("mean_score"),
-            f"eval_tasks/{task}/share_correct": row.get("accuracy"),
-        }
-    return {name: value for name, value in values.items() if value is not None}

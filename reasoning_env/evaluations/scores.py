@@ -1,4 +1,4 @@
-"""The scores of an evaluation during training, overall and by category, with the change since the evaluation before."""
+"""What a training reports of an evaluation: metrics, and scores with the change since the evaluation before."""
 
 from __future__ import annotations
 
@@ -77,3 +77,29 @@ def scores_of(results: Results, before: Results | None) -> EvaluationScores | No
 
 def _score(score: float, before: float | None) -> Score:
     return Score(score, None if before is None else score - before)
+
+
+def metrics(results: Results) -> dict[str, float]:
+    """Return the metrics of an evaluation; figures that are not known are left out."""
+    overall = results["overall"]
+    assert overall is not None, "conclude() writes the row of all tasks"
+    values: dict[str, float | None] = {
+        "eval/mean_score": overall.get("mean_score"),
+        "eval/share_correct": overall.get("accuracy"),
+        "eval/library_score": overall.get("library_score"),
+        "eval/mean_completion_tokens": overall.get("tokens"),
+        "eval/problems": results["problems"],
+        "eval/failed": results["problems"] - overall["problems"],
+        "eval/not_made": overall["not_made"],
+    }
+    values |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
+    values |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}
+    values |= {
+        f"eval_categories/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()
+    }
+    for task, row in results["tasks"].items():
+        values |= {
+            f"eval_tasks/{task}/mean_score": row.get("mean_score"),
+            f"eval_tasks/{task}/share_correct": row.get("accuracy"),
+        }
+    return {name: value for name, value in values.items() if value is not None}

@@ -34,7 +34,7 @@ class ChatClient(Protocol):
         """Name of the model at the server."""
 
     async def create(self, **request: Any) -> Any:
-        """Send a request of `/v1/chat/completions` and return the reply, whose fields are attributes.
+        """Send a request and return the reply, whose fields are attributes; `prompt` asks for a text completion.
 
         `extra_body` holds further fields of the request. Raises any error, with the HTTP status as an attribute.
         """
@@ -90,11 +90,11 @@ class ChatRequests:
         """
         budget = sampling.completion_budget(prompt)
         options = {"temperature": sampling.temperature, "top_p": sampling.top_p, **(more or {})}
-        messages = [dict(message) for message in prompt.messages]
+        fields = self.fields(prompt)
 
         async def request_one() -> Rollout:
             client = clients[next(self._turns) % len(clients)]
-            return await self.ask(client, messages, budget, options)
+            return await self.ask(client, fields, budget, options)
 
         requests = [asyncio.ensure_future(request_one()) for _ in range(n)]
         try:
@@ -106,18 +106,22 @@ class ChatRequests:
             raise failures[0]
         return [reply for reply in replies if isinstance(reply, Rollout)]
 
+    def fields(self, prompt: Prompt) -> dict[str, Any]:
+        """Return the fields of a request that hold the prompt."""
+        return {"messages": [dict(message) for message in prompt.messages]}
+
     async def ask(
-        self, client: ChatClient, messages: Sequence[Mapping[str, str]], budget: int, options: Mapping[str, Any]
+        self, client: ChatClient, fields: Mapping[str, Any], budget: int, options: Mapping[str, Any]
     ) -> Rollout:
         """Send one request for a completion of at most `budget` tokens, without the parameters that the server refuses.
 
-        Raises what the client raises.
+        `fields` hold the prompt. Raises what the client raises.
         """
         while True:
             taken = {name: value for name, value in options.items() if name not in self._left_out}
             arguments = {
                 "model": client.model,
-                "messages": messages,
+                **fields,
                 self._limit_name: budget,
                 **taken,
             }
@@ -129,7 +133,7 @@ class ChatRequests:
             else:
                 _check_reply(reply)
                 usage = getattr(reply, "usage", None)
-                return rollout_from_message(reply.choices[0], getattr(usage, "completion_tokens", None))
+                return rollout_from_choice(reply.choices[0], getattr(usage, "completion_tokens", None))
 
     def _adapt_to_refusal(self, error: Exception, sent: Mapping[str, Any]) -> bool:
         """Leave the parameters that the error refuses out of later requests; return whether it refuses any."""
@@ -169,11 +173,12 @@ def parameter_names(keyword: str, value: Any) -> list[str]:
     return list(value) if keyword == "extra_body" else [keyword]
 
 
-def rollout_from_message(choice: Any, token_count: object = None) -> Rollout:
-    """Return a rollout of a chat server's text; there are no tokens to train on."""
-    thinking = [getattr(choice.message, name, None) for name in THINKING]
+def rollout_from_choice(choice: Any, token_count: object = None) -> Rollout:
+    """Return a rollout of a message or of a text; there are no tokens to train on."""
+    message = getattr(choice, "message", None)
+    thinking = [getattr(message, name, None) for name in THINKING]
     return Rollout(
-        text=getattr(choice.message, "content", None) or "",
+        text=(choice.text if message is None else getattr(message, "content", None)) or "",
         tokens=(),
         masks=(),
         logprobs=None,

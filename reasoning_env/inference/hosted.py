@@ -1,4 +1,4 @@
-"""A client of one server with chat completions, which needs aiohttp alone: no tokenizer, no package of Atropos."""
+"""A client of one model at one server, which needs aiohttp alone: chat completions, or text for base models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
@@ -16,8 +16,8 @@ import aiohttp
 from ..errors import ConfigError
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from ..runtime.retries import pauses
-from .addresses import LEAST_WAIT_S, PROBE_S, check_scheme, no_server, wait_for_address
-from .chat import ChatRequests
+from .addresses import LEAST_WAIT_S, PATIENCE_S, PROBE_S, check_scheme, no_server, wait_for_address
+from .chat import ChatRequests, PlainChat
 from .failures import (
     MAX_REQUEST_FAILURES,
     Failure,
@@ -26,20 +26,29 @@ from .failures import (
 )
 from .outages import PatientRequests
 from .probes import explain_probe, find_context_length, path_remedy
+from .text import PlainText, TextRequests
 
 logger = logging.getLogger(__name__)
 
-ENDPOINT = "/chat/completions"
+CHAT_TYPE = "chat"
+"""The type of a server that is asked for chat completions."""
+TEXT_TYPE = "openai"
+"""The type of a server that is asked for text completions."""
+ENDPOINTS = {CHAT_TYPE: "/chat/completions", TEXT_TYPE: "/completions"}
 
 
 @dataclass(frozen=True)
 class HostedServer:
-    """Address of a server with chat completions (`http://host:port/v1`), model, key and limit of one request."""
+    """Address of a server (`http://host:port/v1`), model, key, limit of one request, and type.
+
+    A `server_type` of None is found out: chat completions where the server has them, else text.
+    """
 
     base_url: str
     model: str
     api_key: str
     timeout_s: float
+    server_type: str | None = CHAT_TYPE
 
 
 class StatusError(Exception):
@@ -52,17 +61,35 @@ class StatusError(Exception):
 
 
 class HostedModel:
-    """The chat completions of one model, as `Evaluator` requests them.
+    """The completions of one model.
 
-    `async with` opens and closes the connections. `options` are further fields of each request.
+    `async with` opens and closes the connections. `options` are further fields of each request for a chat completion.
+    `timeouts` limit the requests for completions.
     """
 
-    def __init__(self, server: HostedServer, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        server: HostedServer,
+        options: Mapping[str, Any] | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
         self.server = server
-        self._options = dict(options or {})
-        self._chat = ChatRequests()
-        self._requests = PatientRequests(logger)
+        self.server_type = server.server_type or CHAT_TYPE
+        """How the server is asked."""
+        self._options = options or {}
+        self._timeouts = timeouts or Timeouts(None, PATIENCE_S)
+        self._layout = PlainChat()
+        self._requests = ChatRequests()
+        if server.server_type == TEXT_TYPE:
+            self._ask_for_text()
+        self._patience = PatientRequests(logger)
         self._http: aiohttp.ClientSession | None = None
+
+    def _ask_for_text(self) -> None:
+        self.server_type = TEXT_TYPE
+        self._options = {}
+        self._layout = PlainText()
+        self._requests = TextRequests()
 
     async def __aenter__(self) -> Self:
         key = self.server.api_key
@@ -79,20 +106,22 @@ class HostedModel:
         if self._http is not None:
             await self._http.close()
 
-    # ---- the client of ChatRequests
-
     @property
     def model(self) -> str:
         return self.server.model
 
+    @property
+    def base_url(self) -> str:
+        return self.server.base_url
+
     async def create(self, **request: Any) -> Any:
         """Send a request and return the reply; raises StatusError, JSONDecodeError and the errors of aiohttp."""
         extra = request.pop("extra_body", {})
-        return await self._send("POST", ENDPOINT, {**request, **extra})
+        return await self._send("POST", ENDPOINTS[self.server_type], {**request, **extra})
 
     async def _send(self, method: str, endpoint: str, request: Mapping[str, Any] | None = None) -> Any:
         assert self._http is not None, "use `async with` first"
-        url = f"{self.server.base_url.rstrip('/')}{endpoint}"
+        url = f"{self.base_url.rstrip('/')}{endpoint}"
         async with self._http.request(method, url, json=request) as response:
             body = await response.read()
             if response.status >= 400:
@@ -111,17 +140,17 @@ class HostedModel:
         async with asyncio.timeout(PROBE_S):
             return list((await self._send("GET", "/models")).data)
 
-    async def context_length(self) -> int | None:
+    async def context_lengths(self) -> list[int | None]:
         """Return how many tokens the model takes for prompt and completion; None if the server does not say."""
         try:
             models = await self.models()
         except Exception as error:
-            logger.debug("%s lists no models: %s", self.server.base_url, describe_failure(error))
-            return None
-        return find_context_length(models, self.model)
+            logger.debug("%s lists no models: %s", self.base_url, describe_failure(error))
+            return [None]
+        return [find_context_length(models, self.model)]
 
     async def check(self, timeout_s: float) -> None:
-        """Return once the server has given a token.
+        """Return once the server has given a token. Find out the type of the server, if that is open.
 
         Raises:
             ServerError: The server refuses the request, or sends no completion.
@@ -129,21 +158,26 @@ class HostedModel:
             ConfigError: The server speaks http, and its URL says https, or the other way round.
         """
         deadline = time.monotonic() + timeout_s
-        await wait_for_address([self.server.base_url], timeout_s)
+        await wait_for_address([self.base_url], timeout_s)
         waits = pauses()
         logged = False
         while True:
             try:
                 async with asyncio.timeout(max(LEAST_WAIT_S, min(PROBE_S, deadline - time.monotonic()))):
-                    await self._chat.ask(self, [{"role": "user", "content": "Hello"}], 1, self._options)
+                    fields = self._requests.fields(self.prompt([{"role": "user", "content": "Hello"}]))
+                    await self._requests.ask(self, fields, 1, self._options)
                 return
             except Exception as error:
-                absence = await explain_probe(
-                    error, self.server.base_url, f"POST /v1{ENDPOINT}", is_chat=True, remedy=self._remedy
-                )
+                is_chat = self.server_type == CHAT_TYPE
+                if is_chat and self.server.server_type is None and self._lacks_chat(error):
+                    logger.warning("no chat completions here (%s): the model gets plain text, as a base model", error)
+                    self._ask_for_text()
+                    continue
+                endpoint = f"POST /v1{ENDPOINTS[self.server_type]}"
+                absence = await explain_probe(error, self.base_url, endpoint, is_chat=is_chat, remedy=self._remedy)
             if absence is None:
                 return
-            problem = f"{self.server.base_url}: {absence.reason}"
+            problem = f"{self.base_url}: {absence.reason}"
             if time.monotonic() >= deadline:
                 raise no_server(timeout_s, problem, answers=absence.answers)
             if not logged:
@@ -151,26 +185,41 @@ class HostedModel:
                 logged = True
             await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
+    def _lacks_chat(self, error: Exception) -> bool:
+        """Tell whether a refusal means that there are no chat completions for the model: no endpoint, or no template.
+
+        A 404 may also mean that there is no such model, or that the URL lacks its `/v1`.
+        """
+        if not isinstance(error, StatusError) or path_remedy(explain_failure(error), self.base_url) is not None:
+            return False
+        said = str(error).lower()
+        return "chat template" in said or (error.status in (404, 405, 501) and "model" not in said)
+
     def _remedy(self, failure: Failure) -> str:
-        """Return what to do about a failure for good; there is no type of server to choose."""
-        return path_remedy(failure, self.server.base_url) or str(failure.remedy.without("openai.server_type"))
+        """Return what to do about a failure for good."""
+        return path_remedy(failure, self.base_url) or str(failure.remedy.without("openai.server_type"))
 
     # ---- completions
 
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
+        """Return the prompt that the server gets: messages, or plain text."""
+        return self._layout.prompt(messages)
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Return exactly `n` rollouts; raises the errors of `PatientRequests.complete`."""
 
         async def attempt() -> list[Rollout]:
             rollouts: list[Rollout] = []
             for _ in range(MAX_REQUEST_FAILURES):
-                async with asyncio.timeout(timeouts.reply_s):
-                    rollouts += await self._chat.complete([self], prompt, n - len(rollouts), sampling, self._options)
+                async with asyncio.timeout(self._timeouts.reply_s):
+                    missing = n - len(rollouts)
+                    rollouts += await self._requests.complete([self], prompt, missing, sampling, self._options)
                 if len(rollouts) == n:
-                    self._requests.note_success()
+                    self._patience.note_success()
                     return rollouts
             raise ConnectionError(f"{len(rollouts)} completions of {n} in {MAX_REQUEST_FAILURES} requests")
 
-        return await self._requests.complete(attempt, timeouts)
+        return await self._patience.complete(attempt, self._timeouts)
 
 
 async def only_model(base_url: str, api_key: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from .messages import ChatLayout, Tokenizer
+from .messages import ChatLayout, Messages, Tokenizer
 from .thinking import FORMATS, ThinkingFormat
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,13 @@ PLAIN_TEMPLATE = """\
 {%- endfor -%}
 {%- if add_generation_prompt -%}Assistant: <think>{%- endif -%}"""
 """The template for base models, after that of R1-Zero (DeepSeek-AI 2025, arXiv:2501.12948, table 1)."""
+
+
+def plain_text(messages: Messages) -> str:
+    """Lay out system prompt and question as PLAIN_TEMPLATE does, without the tokens that only a tokenizer knows."""
+    turns = [f"{'User: ' if message['role'] == 'user' else ''}{message['content']}\n\n" for message in messages]
+    return "".join([*turns, "Assistant: <think>"])
+
 
 PROBE_SYSTEM = "probe-of-the-rules"
 PROBE_QUESTION = "probe-of-the-question"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import re
@@ -14,7 +13,6 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.atropos.cli import (
-    check_score,
     commands,
     environment_options,
     errors_for_user,
@@ -54,9 +52,7 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
         async def env_manager(self) -> None:
             work(self)
 
-        process_manager = _run_evaluate = env_manager
-
-        results = None
+        process_manager = env_manager
         groups_path = None
 
         def print_summary(self) -> None:
@@ -73,19 +69,6 @@ def test_summary_before_error(error: Exception, capsys: pytest.CaptureFixture[st
         _run("process", work=Mock(side_effect=error))
     assert raised.value is error
     assert capsys.readouterr().out == "summary\n"
-
-
-def test_results_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    def finish(env: Any) -> None:
-        env.results = {"overall": {"score": 0.5}}
-
-    assert _run("evaluate", "--json", work=finish) == 0
-    assert json.loads(capsys.readouterr().out) == {"overall": {"score": 0.5}}
-
-
-def test_no_json_without_results(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("evaluate", "--json") == 0
-    assert capsys.readouterr().out == ""
 
 
 def test_chat_data_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -150,7 +133,7 @@ def test_key_that_begins_with_another_key() -> None:
     assert redact(f"x {KEY}-more me:pass-word@host", ["pass-word", KEY, f"{KEY}-more"]) == "x <key> me:<key>@host"
 
 
-@pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
+@pytest.mark.parametrize("command", ["serve", "process"])
 def test_settings_are_options(command: str) -> None:
     names = [f"env.{name}" for name in ReasoningGymEnvConfig.model_fields]
     names += [f"openai.{name}" for name in APIServerConfig.model_fields]
@@ -202,12 +185,6 @@ def test_settings_are_named_as_typed(typed: dict[str, str], error: ReasoningEnvE
     with pytest.raises(type(error)) as raised, errors_for_user(names):
         raise error
     assert str(raised.value) == shown
-
-
-@pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
-def test_fail_under(score: float | None, fails: bool) -> None:
-    with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
-        check_score({"overall": {"mean_score": score}}, 0.8)
 
 
 # ------------------------------------------------------------------ settings

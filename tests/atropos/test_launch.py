@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos.launch import build_launch
-from reasoning_env.atropos.modes.evaluate import Evaluate
 from reasoning_env.atropos.modes.mode import Mode
 from reasoning_env.atropos.modes.process import Process
 from reasoning_env.atropos.modes.serve import Serve
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.protocol import own_limit
 from reasoning_gym_environment import ReasoningGymEnv
 
 
@@ -58,11 +56,6 @@ def test_defaults_of_commands(tmp_path: Path) -> None:
     assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
     assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
     assert launch(tmp_path, env__ensure_scores_are_not_same="true").config.ensure_scores_are_not_same
-
-
-def test_own_limit_is_a_set_limit(tmp_path: Path) -> None:
-    assert own_limit(launch(tmp_path, Evaluate()).config) is None
-    assert own_limit(launch(tmp_path, Evaluate(), env__max_token_length="2048").config) == 2048
 
 
 @pytest.mark.parametrize(
@@ -120,7 +113,7 @@ def test_mistake_names_setting(tmp_path: Path, options: dict[str, str], words: s
 
 def test_seed_with_preset(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^eval_seed: "):
-        launch(tmp_path, Evaluate(), env__eval_seed="7", env__eval_preset="rg-easy")
+        launch(tmp_path, env__eval_seed="7", env__eval_preset="rg-easy")
 
 
 @pytest.mark.parametrize(

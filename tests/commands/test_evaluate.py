@@ -1,7 +1,8 @@
-"""The command `evaluate` without Atropos, over a small library and a server that knows every answer."""
+"""The command `evaluate`, over a small library and a server that knows every answer."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -10,30 +11,38 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from reasoning_env.commands.evaluate import evaluate_command
+from reasoning_env.commands.evaluate import check_score, evaluate_command
 from reasoning_env.commands.main import needs_environment
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_gym_testing.http_server import FaultyServer
 
-INSTALL = "pip install '.[atropos]'"
-
 
 class RightAnswers(FaultyServer):
-    """Answers the small library's questions, except those to the model `bad`, which is refused."""
+    """Answers the small library's questions. The model `bad` is refused, and `base` has no chat template."""
 
     def make_app(self) -> web.Application:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", self.complete)
+        app.router.add_post("/v1/chat/completions", self.chat)
+        app.router.add_post("/v1/completions", self.complete)
         return app
 
-    async def complete(self, request: web.Request) -> web.Response:
+    async def chat(self, request: web.Request) -> web.Response:
         asked = await request.json()
         if asked["model"] == "bad":
             return web.json_response({"error": {"message": "no such model"}}, status=404)
-        number = re.search(r"First line of (\d+)", asked["messages"][-1]["content"])
-        text = f"<answer>{3 * int(number[1])}</answer>" if number else ""
+        if asked["model"] == "base":
+            return web.json_response({"error": {"message": "the tokenizer has no chat template"}}, status=400)
+        text = self.answer(asked["messages"][-1]["content"])
         choice = {"message": {"content": text}, "finish_reason": "stop"}
         return web.json_response({"choices": [choice], "usage": {"completion_tokens": 5}})
+
+    async def complete(self, request: web.Request) -> web.Response:
+        text = self.answer((await request.json())["prompt"])
+        return web.json_response({"choices": [{"text": f" 3 times</think>{text}", "finish_reason": "stop"}]})
+
+    def answer(self, question: str) -> str:
+        number = re.search(r"First line of (\d+)", question)
+        return f"<answer>{3 * int(number[1])}</answer>" if number else ""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +58,7 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def evaluate(folder: Path, *words: str) -> int:
-    return evaluate_command(words, folder=folder, program="program", install_extra=INSTALL)
+    return evaluate_command(words, folder=folder, program="program")
 
 
 def test_one_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +70,34 @@ def test_one_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -
     assert (results["finished"], results["overall"]["completions"]) == (True, 4)
     [samples] = folder.glob("evals/m-*/samples.jsonl")
     assert len(samples.read_text().splitlines()) == 2
+
+
+def test_base_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
+    results = json.loads(capsys.readouterr().out)
+    assert (results["server"]["type"], results["overall"]["mean_score"]) == ("openai", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "server_type"),
+    [([], "chat"), (["--env.chat_template", "plain"], "openai"), (["--env.chat_template", "plain", "--chat"], "chat")],
+)
+def test_type_of_server(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str], words: list[str], server_type: str
+) -> None:
+    assert evaluate(folder, "m", "--base-url", url, "--tasks", "exact", "--limit", "1", "--json", *words) == 0
+    assert json.loads(capsys.readouterr().out)["server"]["type"] == server_type
+
+
+def test_chat_alone(folder: Path, url: str) -> None:
+    with pytest.raises(ReasoningEnvError, match="no chat template"):
+        evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "1", "--chat")
+
+
+def test_defaults_of_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
+    assert evaluate_command(["m", "--dry-run"], folder=folder, program="program", defaults=defaults) == 0
+    assert capsys.readouterr().out.startswith("7 problems of 1 task")
 
 
 def test_several_models(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,9 +112,10 @@ def test_several_models(folder: Path, url: str, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("m --env.tokenizer_name x", "there is no option --env.tokenizer_name without Atropos; pip install"),
+        ("m --env.tokenizer_name x", "--env.tokenizer_name: is a setting of a training alone; take it out"),
+        ("m --env.eval_taks x", "there is no option --env.eval_taks; did you mean --env.eval_tasks"),
         ("m --openai.server_type vllm", "--openai.server_type: must be one of 'auto', 'chat'; got 'vllm'"),
-        ("m --slurm true", "--slurm: needs Atropos; pip install"),
+        ("m --slurm true", "there is no option --slurm"),
         ("m --limit 0", "--limit: must be at least 1; got '0'"),
         ("m --model n", "'m' is not an option"),
         ("m m", "m is named twice"),
@@ -85,7 +123,8 @@ def test_several_models(folder: Path, url: str, capsys: pytest.CaptureFixture[st
         ("--model=", "--model: is empty; name the model"),
         ("m --preset rg-easy --seed 3", "--seed: a preset has seeds of its own; take the seed or --preset out"),
         ("m --openai.api_key $NOT_SET", "--openai.api_key: the environment variable NOT_SET is not set"),
-        ("m --config servers.yaml", "--config: several inference servers need Atropos; pip install"),
+        ("m --config servers.yaml", "--config: `evaluate` asks one inference server, and the files name several"),
+        ("m --env.chat_template a.jinja", "--env.chat_template: must be `plain` or none, because the server lays out"),
         ("m --config typo.yaml", "env.eval_taks: there is no such setting; did you mean eval_tasks"),
         ("m --temperature nan", "--temperature: must be a number; got 'nan'"),
     ],
@@ -112,7 +151,12 @@ def test_dry_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("3 problems of 1 task, 3 completions, at most 6,144 tokens")
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_atropos_decides(installed: bool) -> None:
-    assert needs_environment(["evaluate", "m"], has_atropos=installed) is installed
-    assert needs_environment(["serve"], has_atropos=installed)
+def test_no_environment_is_needed() -> None:
+    assert not needs_environment(["evaluate", "m"])
+    assert needs_environment(["serve"])
+
+
+@pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
+def test_fail_under(score: float | None, fails: bool) -> None:
+    with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
+        check_score({"overall": {"mean_score": score}}, 0.8)

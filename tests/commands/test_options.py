@@ -174,4 +174,4 @@ def test_short_options_are_in_help() -> None:
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
 def test_help_points_to_settings(command: str) -> None:
     text = " ".join(help_text("program", command).split())
-    assert "`settings WORD` searches the settings, and this lists all of them: program settings " in text
+    assert "`settings WORD` searches the settings, and this lists all of them: program settings" in text

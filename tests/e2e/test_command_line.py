@@ -24,7 +24,7 @@ SERVER = [*server_flags(NOWHERE, "vllm"), "--env.use_wandb=False"]
     [
         (["serve", "--env.tokenizer_name", "no-such/tokenizer"], 2, ["no-such/tokenizer", "env.tokenizer_name"]),
         (["process", *SERVER, "--env.data_path_to_save_groups", "."], 2, ["env.data_path_to_save_groups"]),
-        (["evaluate", *SERVER], 1, [f"{NOWHERE}/v1", "openai.base_url"]),
+        (["evaluate", "m", "--base-url", f"{NOWHERE}/v1"], 1, [f"{NOWHERE}/v1", "--base-url"]),
         (["serve", *SERVER, "--env.rollout_server_url", NOWHERE], 1, [NOWHERE, "env.rollout_server_url"]),
     ],
 )
@@ -37,10 +37,9 @@ def test_failure_is_named(cli: Cli, argv: list[str], status: int, words: list[st
 @pytest.mark.slow
 def test_evaluate_shows_no_key(cli: Cli, tmp_path: Path) -> None:
     with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
-        flags = [*server_flags(server.url), "--env.use_wandb=False", "--env.startup_timeout_s=600"]
-        flags[flags.index("--openai.api_key") + 1] = KEY
-        flags += ["--env.debug_logging=true"]
-        result = cli("evaluate", *flags, "--env.tasks=chain_sum,gcd", "--env.num_eval_samples_per_task=10")
+        flags = ["--model=policy", f"--base-url={server.url}/v1", f"--openai.api_key={KEY}", "-v"]
+        flags += ["--env.startup_timeout_s=600", "--env.eval_generation_deadline_s=600"]
+        result = cli("evaluate", *flags, "--tasks=chain_sum,gcd", "--limit=10")
     assert result.status == 0
     rows = {cells[0] for cells in map(str.split, result.stdout.splitlines()) if cells[1:2] in (["10"], ["TASKS"])}
     assert rows == {"chain_sum", "gcd", "ALL"}

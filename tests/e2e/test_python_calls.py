@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import reasoning_gym_environment
 from reasoning_env import ConfigError, read_evaluation
 from reasoning_env.commands.evaluate import evaluate
 from reasoning_env.errors import ServerError
-from reasoning_env.results import EvaluationResult
-from reasoning_gym_environment import evaluate as evaluate_with_atropos
 from reasoning_gym_testing import Processes
 
-Evaluate = Callable[..., EvaluationResult]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -43,26 +40,20 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-BOTH = pytest.mark.parametrize("evaluate", [evaluate, evaluate_with_atropos], ids=["core", "atropos"])
-
-
-@BOTH
-def test_result_matches_folder(evaluate: Evaluate, url: str, tmp_path: Path) -> None:
+def test_result_matches_folder(url: str, tmp_path: Path) -> None:
     result = evaluate("m", base_url=url, tasks=["gcd", "lcm"], limit=2, repeats=3, folder=tmp_path / "kept")
     assert result.folder.parent == tmp_path / "kept"
     assert read_evaluation(result.folder) == result
     assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
 
 
-@BOTH
-def test_inside_event_loop(evaluate: Evaluate, url: str) -> None:
+def test_inside_event_loop(url: str) -> None:
     async def in_a_notebook() -> Any:
         return evaluate("m", base_url=url, tasks=["gcd"], limit=1)
 
     assert asyncio.run(in_a_notebook()).finished
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -73,15 +64,18 @@ def test_inside_event_loop(evaluate: Evaluate, url: str) -> None:
         ({"temperature": "warm"}, "temperature: must be a number; got 'warm'"),
     ],
 )
-def test_wrong_argument_is_named(evaluate: Evaluate, url: str, wrong: dict[str, Any], said: str) -> None:
+def test_wrong_argument_is_named(url: str, wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         evaluate("m", **{"base_url": url, "tasks": ["gcd"], **wrong})
     assert str(error.value).startswith(said)
     assert len(str(error.value).splitlines()) == 1
 
 
-@BOTH
-def test_missing_server_is_named(evaluate: Evaluate) -> None:
+def test_front_door_has_the_function() -> None:
+    assert reasoning_gym_environment.evaluate is evaluate
+
+
+def test_missing_server_is_named() -> None:
     with pytest.raises(ServerError, match=r"no inference server answered within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 

@@ -2,19 +2,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
-from reasoning_env.evaluations.run import EvaluatedProblem, Evaluator
+from reasoning_env.evaluations.folder import SAMPLES
+from reasoning_env.evaluations.plan import EvaluationPlan
+from reasoning_env.evaluations.presets import load_preset
+from reasoning_env.evaluations.run import EvaluatedProblem, Evaluation
+from reasoning_env.prompts.messages import Messages, build_messages
 from reasoning_env.prompts.thinking import TAGS
-from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
-from reasoning_env.session import Session
+from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Sampling, Split, Verdict
+from reasoning_env.rewards import score_texts
 from reasoning_env.settings import ReasoningSettings
-from tests.records import MESSAGES, SAMPLING, make_problem
+from tests.records import make_library, make_problem
 
 RAISED = {"gone": ServerError, "refused": RefusedError}
 
@@ -31,67 +36,127 @@ class Scorer:
         return [Verdict(score, Reason.SCORED, answer) for score, answer in zip(scores, answers, strict=True)]
 
 
-class Inference:
-    """Answers every prompt with its text, or raises what its text says."""
+class Questions:
+    """A set that asks these questions."""
 
-    async def complete(self, prompt: Prompt, n: int, *_: Any) -> list[Rollout]:
+    def __init__(self, questions: Sequence[str]) -> None:
+        self._questions = questions
+
+    async def stream(self, *, done: Container[tuple[str, int]]) -> AsyncIterator[Problem]:
+        for number, question in enumerate(self._questions):
+            if ("gcd", number) not in done:
+                yield make_problem("gcd", number, question)
+
+
+class AskedSession:
+    """A session with such a set, which keeps what is dropped."""
+
+    def __init__(self, questions: Sequence[str], repeats: int, *, preset: bool, **settings: Any) -> None:
+        self.settings = ReasoningSettings(**settings)
+        self.thinking = TAGS
+        self.eval_plan = EvaluationPlan(
+            ("gcd",), len(questions), repeats, preset=load_preset("rg-easy") if preset else None
+        )
+        self.evaluation_set: Any = Questions(questions)
+        self.library = make_library({"gcd": "arithmetic"})
+        self.pool = Scorer()
+        self.dropped: list[tuple[str, DropReason]] = []
+
+    def system_prompt(self, split: Split = Split.TRAIN) -> str:
+        return ""
+
+    def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
+        return build_messages("", problem.question)
+
+    async def judge(self, problem: Problem, completions: Sequence[str], /) -> list[Verdict]:
+        return await score_texts(self.pool, problem, completions, self.settings.max_answer_bytes)
+
+    def drop(self, problem: Problem, reason: DropReason) -> None:
+        self.dropped.append((problem.question, reason))
+
+
+class Echo:
+    """A model that answers every question with the question, or raises what the question says."""
+
+    model = "echo"
+    server_type = "chat"
+    base_url = "http://me:password@localhost/v1"
+
+    def __init__(self) -> None:
+        self.stuck: asyncio.Event | None = None
+        """Set when the question `stuck` is asked, which gets no reply."""
+
+    async def context_lengths(self) -> list[int | None]:
+        return [None, 70_000]
+
+    def prompt(self, messages: Messages) -> Prompt:
+        question = messages[-1]["content"]
+        return Prompt(tuple(messages), question, (0,) * (100_000 if question == "long" else 3))
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         await asyncio.sleep(0)
         if prompt.text in RAISED:
             raise RAISED[prompt.text]("no reply")
-        text = prompt.text if prompt.text.startswith("<") else f"<answer>{prompt.text}</answer>"
+        if prompt.text == "stuck" and self.stuck is not None:
+            self.stuck.set()
+            await asyncio.Event().wait()
+        answer = "0.5" if prompt.text == "stuck" else prompt.text
+        text = answer if answer.startswith("<") else f"<answer>{answer}</answer>"
         return [Rollout(text, (1, 2), (-100, 2), None, "stop")] * n
 
 
-def make_prompt(problem: Problem) -> Prompt:
-    return Prompt(MESSAGES, problem.question, (0,) * (1000 if problem.question == "long" else 3))
-
-
-async def evaluate(
-    *questions: str,
-    note_dropped: Callable[..., None] = lambda *_: None,
-    repeats: int = 1,
-    library_scores: bool = False,
-    **settings: Any,
-) -> list[EvaluatedProblem]:
-    """Evaluate problems whose prompts are these questions, and return the results in their order."""
-    pool: Any = Scorer()
-    session = Session(ReasoningSettings(**settings), pool=pool)
-    evaluator = Evaluator(
-        judge=session.judge,
-        plain_scorer=pool if library_scores else None,
-        completer=Inference(),
-        make_prompt=make_prompt,
-        sampling=SAMPLING,
-        settings=session.settings,
-        thinking=TAGS,
-        repeats=repeats,
-        workers=2,
-        timeouts=Timeouts(None, 1.0),
-        note_dropped=note_dropped,
+async def open_evaluation(
+    root: Path, session: AskedSession, model: Echo, set_by_user: frozenset[str] = frozenset()
+) -> Evaluation:
+    settings: Any = SimpleNamespace(
+        max_token_length=2048, max_eval_workers=2, data_dir_to_save_evals=str(root), model_fields_set=set_by_user
     )
-    results: list[EvaluatedProblem] = []
-
-    async def problems() -> AsyncIterator[Problem]:
-        for number, question in enumerate(questions):
-            yield make_problem("gcd", number, question)
-
-    async def take(result: EvaluatedProblem) -> None:
-        results.append(result)
-
-    await evaluator.run(problems(), take)
-    return sorted(results, key=lambda result: result.group.problem.spec.index)
+    return await Evaluation.open(session, model, settings, version="1")
 
 
-async def test_repeats() -> None:
-    first, second = await evaluate("1.0", "0.5", repeats=3)
+@pytest.fixture
+def evaluate(tmp_path: Path) -> Any:
+    """Evaluates these questions one by one, and returns the session and the results."""
+
+    async def evaluate(
+        *questions: str, repeats: int = 1, preset: bool = False, **settings: Any
+    ) -> tuple[AskedSession, list[EvaluatedProblem]]:
+        session = AskedSession(questions, repeats, preset=preset, **settings)
+        evaluation = await open_evaluation(tmp_path, session, Echo())
+        problems = [problem async for problem in session.evaluation_set.stream(done=())]
+        results = [await evaluation.evaluate(problem) for problem in problems]
+        await evaluation.conclude()
+        return session, results
+
+    return evaluate
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """Runs an evaluation of these questions to its end, and returns the session and the results."""
+
+    async def run(*questions: str, **settings: Any) -> tuple[AskedSession, Mapping[str, Any]]:
+        session = AskedSession(questions, 1, preset=False, **settings)
+        evaluation = await open_evaluation(tmp_path, session, Echo())
+        try:
+            await evaluation.run()
+        finally:
+            result = await evaluation.conclude()
+        return session, result.results
+
+    return run
+
+
+async def test_repeats(evaluate: Any) -> None:
+    _, (first, second) = await evaluate("1.0", "0.5", repeats=3)
     assert (first.group.scores, second.group.scores) == ((1.0,) * 3, (0.5,) * 3)
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_scores_the_last_answer() -> None:
+async def test_library_scores_the_last_answer(evaluate: Any) -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
-    results = await evaluate(*texts, library_scores=True)
+    _, results = await evaluate(*texts, preset=True)
     assert [list(result.library_scores or ()) for result in results] == [[0.0], [0.75], [0.0]]
     assert [result.group.scores for result in results] == [(1.0,), (1.0,), (0.0,)]
 
@@ -105,37 +170,90 @@ async def test_library_scores_the_last_answer() -> None:
         ("long", DropReason.PROMPT_TOO_LONG),
     ],
 )
-async def test_dropped_problem_has_no_score(question: str, dropped: DropReason) -> None:
-    note_dropped = Mock()
-    first, second, third = await evaluate("1.0", question, "0.5", note_dropped=note_dropped, repeats=2)
+async def test_dropped_problem_has_no_score(evaluate: Any, question: str, dropped: DropReason) -> None:
+    session, (first, second, third) = await evaluate("1.0", question, "0.5", repeats=2)
     assert [first.group.scores, second.group.scores, third.group.scores] == [(1.0, 1.0), (), (0.5, 0.5)]
     assert (second.failed, second.dropped) == (2, dropped)
-    [noted] = note_dropped.call_args_list
-    assert noted.args[:2] == (second.group.problem, dropped)
+    assert session.dropped == [(question, dropped)]
 
 
-async def test_failures_in_a_row_end_the_run() -> None:
+async def test_failures_in_a_row_end_the_run(run: Any) -> None:
     with pytest.raises(ServerError, match=r"\b3\b"):
-        await evaluate("1.0", *["gone", "fault"] * 3, *["1.0"] * 50, max_failed_groups_in_a_row=3)
+        await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50, max_failed_groups_in_a_row=3)
 
 
-async def test_hopeless_failure_ends_the_run() -> None:
-    note_dropped = Mock()
+async def test_hopeless_failure_ends_the_run(run: Any) -> None:
     with pytest.raises(RefusedError):
-        await evaluate("1.0", "refused", *["1.0"] * 50, note_dropped=note_dropped)
-    note_dropped.assert_not_called()
+        await run("1.0", "refused", *["1.0"] * 50)
 
 
-@pytest.mark.parametrize("questions", [("gone", "gone", "1.0", "1.0") * 5, ("long",) * 20])
-async def test_harmless_failures(questions: Sequence[str]) -> None:
-    assert len(await evaluate(*questions, max_failed_groups_in_a_row=3)) == 20
+@pytest.mark.parametrize("dropped", ["gone", "long"])
+async def test_harmless_failures(run: Any, dropped: str) -> None:
+    _, results = await run(*[dropped, dropped, "1.0", "1.0"] * 5, max_failed_groups_in_a_row=3)
+    assert (results["finished"], results["overall"]["failed"]) == (True, 10)
 
 
-async def test_line_of_samples() -> None:
-    (result,) = await evaluate("1.0", library_scores=True)
+async def test_long_prompts_are_no_failures(run: Any) -> None:
+    _, results = await run("1.0", *["long"] * 19, max_failed_groups_in_a_row=3)
+    assert results["overall"]["failed"] == 19
+
+
+async def test_nothing_evaluated(run: Any, tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="no evaluation problem could be evaluated"):
+        await run("gone", "gone")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
+    model = Echo()
+    model.stuck = asyncio.Event()
+    session = AskedSession(["1.0", "stuck", "stuck", "1.0"], 1, preset=False)
+    evaluation = await open_evaluation(tmp_path, session, model)
+    running = asyncio.create_task(evaluation.run())
+    await asyncio.wait_for(model.stuck.wait(), 60)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    interrupted = await evaluation.conclude()
+    assert (interrupted.finished, interrupted.score) == (False, 1.0)
+    assert "1 of 4 problems are done" in evaluation.describe()
+    again = await open_evaluation(tmp_path, session, Echo())
+    await again.run()
+    finished = await again.conclude()
+    assert (finished.folder, finished.finished, finished.score) == (interrupted.folder, True, 0.75)
+    lines = (finished.folder / SAMPLES).read_text().splitlines()
+    assert sorted(json.loads(line)["index"] for line in lines) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("preset", "set_by_user", "limits"),
+    [
+        (False, frozenset(), (2048, None)),
+        (True, frozenset(), (70_000, 32_768)),
+        (True, frozenset({"max_token_length"}), (2048, 32_768)),
+    ],
+)
+async def test_limits_of_tokens(
+    tmp_path: Path, preset: bool, set_by_user: frozenset[str], limits: tuple[int, int | None]
+) -> None:
+    session = AskedSession(["1.0"], 1, preset=preset)
+    evaluation = await open_evaluation(tmp_path, session, Echo(), set_by_user)
+    await evaluation.run()
+    settings = (await evaluation.conclude()).results["settings"]
+    assert (settings["max_token_length"], settings["max_completion_tokens"]) == limits
+
+
+async def test_no_password(run: Any) -> None:
+    _, results = await run("1.0")
+    assert results["server"] == {"type": "chat", "base_url": "http://localhost/v1"}
+
+
+async def test_line_of_samples(evaluate: Any) -> None:
+    _, (result,) = await evaluate("1.0", preset=True)
     line = json.loads(result.line())
     assert (line["item_id"], line["index"], line["failed"], line["dropped"]) == ("gcd", 0, 0, None)
     (rollout,) = line["rollouts"]
-    assert rollout["conversation"] == [*MESSAGES, {"role": "assistant", "content": "<answer>1.0</answer>"}]
+    conversation = [{"role": "user", "content": "1.0"}, {"role": "assistant", "content": "<answer>1.0</answer>"}]
+    assert rollout["conversation"] == conversation
     assert (rollout["score"], rollout["library_score"], rollout["correct"], rollout["tokens"]) == (1.0, 0.0, True, 1)
     assert rollout["seconds"] >= 0

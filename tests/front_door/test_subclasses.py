@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from atroposlib.envs.base import ScoredDataGroup
 
-from reasoning_env.atropos import Evaluate, Imported, Mode, Process, RolloutItem, Serve
+from reasoning_env.atropos import Imported, Mode, Process, RolloutItem, Serve
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.atropos.wire import LONG_FIELDS
 from reasoning_env.records import Group
@@ -126,7 +126,7 @@ async def test_passed_over_problem_is_done(env: Own) -> None:
     assert env.session.in_flight == 4
 
 
-@pytest.mark.parametrize("mode", [Imported(), Serve(), Process(), Evaluate()])
+@pytest.mark.parametrize("mode", [Imported(), Serve(), Process()])
 async def test_group_has_lists(env: Own, server: InferenceServer, mode: Mode) -> None:
     env._run.enter(mode)
     item = await env.get_next_item()

@@ -1,4 +1,4 @@
-"""The client of one chat server, over HTTP."""
+"""The client of one model, over HTTP."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Server:
         self.answers: list[Any] = [REPLY]
         self.requests: list[Any] = []
         self.keys: list[str | None] = []
+        self.texts = [" hm</think> <answer>4</answer> User: what next?"]
+        self.keeps_stop = True
         self.models: Any = {"data": [{"id": "m", "max_model_len": 4096}]}
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -45,6 +47,16 @@ class Server:
             request.transport.abort()
         return web.Response(status=status or 200, text=text, headers=headers)
 
+    async def complete(self, request: web.Request) -> web.Response:
+        """Continue a prompt by the next of `texts`, with or without the stop text, as the request asks."""
+        asked = await request.json()
+        self.requests.append(asked)
+        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+        for stop in asked.get("stop", []):
+            before, found, _ = text.partition(stop)
+            text = before + found * self.keeps_stop
+        return web.json_response({"choices": [{"text": text, "finish_reason": "stop"}]})
+
     async def list_models(self, request: web.Request) -> web.Response:
         return web.json_response(self.models)
 
@@ -54,19 +66,20 @@ async def server() -> AsyncIterator[Server]:
     served = Server("")
     app = web.Application()
     app.router.add_post("/v1/chat/completions", served.answer)
+    app.router.add_post("/v1/completions", served.complete)
     app.router.add_get("/v1/models", served.list_models)
     async with TestServer(app) as listening:
         served.url = str(listening.make_url("/v1"))
         yield served
 
 
-def client(server: Server, options: dict[str, Any] | None = None) -> HostedModel:
-    return HostedModel(HostedServer(server.url, "m", "secret", 5.0), options)
+def client(server: Server, options: dict[str, Any] | None = None, server_type: str | None = "chat") -> HostedModel:
+    return HostedModel(HostedServer(server.url, "m", "secret", 5.0, server_type), options, TIMEOUTS)
 
 
 async def test_completions(server: Server) -> None:
     async with client(server, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}) as model:
-        rollouts = await model.complete(PROMPT, 3, SAMPLING, TIMEOUTS)
+        rollouts = await model.complete(PROMPT, 3, SAMPLING)
     found = [(rollout.text, rollout.thinking, rollout.truncated, rollout.completion_tokens) for rollout in rollouts]
     assert found == [("yes", "hm", True, 7)] * 3
     assert server.requests[0] == {
@@ -84,7 +97,7 @@ async def test_refused_parameter(server: Server) -> None:
     said = json.dumps({"error": {"message": "Unsupported value: 'temperature' does not support 0.5"}})
     server.answers = [(400, said, {}), REPLY]
     async with client(server) as model:
-        [rollout] = await model.complete(PROMPT, 1, SAMPLING, TIMEOUTS)
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
     assert rollout.text == "yes"
     assert "temperature" not in server.requests[1]
 
@@ -92,14 +105,14 @@ async def test_refused_parameter(server: Server) -> None:
 async def test_outage_is_waited_for(server: Server) -> None:
     server.answers = [(503, "loading", {}), REPLY]
     async with client(server) as model:
-        assert len(await model.complete(PROMPT, 1, SAMPLING, TIMEOUTS)) == 1
+        assert len(await model.complete(PROMPT, 1, SAMPLING)) == 1
 
 
 async def test_refusal_ends(server: Server) -> None:
     server.answers = [(401, "{}", {})]
     async with client(server) as model:
         with pytest.raises(RefusedError, match="refuses requests"):
-            await model.complete(PROMPT, 1, SAMPLING, TIMEOUTS)
+            await model.complete(PROMPT, 1, SAMPLING)
 
 
 def refusal(text: str) -> str:
@@ -157,9 +170,9 @@ async def test_silent_server(server: Server, monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_context_length(server: Server) -> None:
     async with client(server) as model:
-        assert await model.context_length() == 4096
+        assert await model.context_lengths() == [4096]
         server.models = []
-        assert await model.context_length() is None
+        assert await model.context_lengths() == [None]
 
 
 async def test_only_model(server: Server) -> None:
@@ -178,3 +191,66 @@ async def test_no_only_model(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
         await only_model(server.url, "k")
+
+
+# ------------------------------------------------------------------ text completions
+
+
+async def test_text_completion(server: Server) -> None:
+    async with client(server, {"extra_body": {"chat_template_kwargs": {}}}, "openai") as model:
+        [rollout] = await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING)
+    assert (rollout.text, rollout.finish_reason) == (" hm</think> <answer>4</answer>", "stop")
+    assert server.requests[0]["prompt"] == "User: Hello\n\nAssistant: <think>"
+    assert {"messages", "chat_template_kwargs"}.isdisjoint(server.requests[0])
+
+
+async def test_stop_text_is_left_out(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    server.keeps_stop = False
+    async with client(server, server_type="openai") as model:
+        for _ in range(2):
+            [rollout] = await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING)
+            assert rollout.text == " hm</think> <answer>4</answer>"
+    assert ["stop" in request for request in server.requests] == [True, False, False]
+    assert len([message for message in caplog.messages if "stop text" in message]) == 1
+
+
+async def test_model_ends_inside_answer(server: Server) -> None:
+    server.texts = ["<answer>4</answer>", "<answer>5"]
+    async with client(server, server_type="openai") as model:
+        texts = [(await model.complete(model.prompt(PROMPT.messages), 1, SAMPLING))[0].text for _ in range(2)]
+    assert texts == ["<answer>4</answer>", "<answer>5"]
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "server_type"),
+    [
+        (404, "no such page", "openai"),
+        (405, "not allowed", "openai"),
+        (400, "the tokenizer has no chat template", "openai"),
+        (200, "", "chat"),
+    ],
+)
+async def test_type_is_found_out(server: Server, status: int, message: str, server_type: str) -> None:
+    server.answers = [REPLY if status == 200 else (status, refusal(message), {})]
+    async with client(server, server_type=None) as model:
+        await model.check(0.0)
+        assert model.server_type == server_type
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(404, "the model `m` does not exist"), (401, "wrong key"), (429, "slow"), (503, "loading")]
+)
+async def test_other_refusals_tell_no_type(server: Server, status: int, message: str) -> None:
+    server.answers = [(status, refusal(message), {})]
+    async with client(server, server_type=None) as model:
+        with pytest.raises(ReasoningEnvError, match=str(status)):
+            await model.check(0.0)
+        assert model.server_type == "chat"
+
+
+async def test_url_without_v1(server: Server) -> None:
+    server.url = server.url.removesuffix("/v1")
+    async with client(server, server_type=None) as model:
+        with pytest.raises(ReasoningEnvError, match=r"404.*most servers want http://\S+/v1$"):
+            await model.check(0.0)

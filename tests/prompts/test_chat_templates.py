@@ -10,7 +10,7 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.prompts.chat_format import ChatFormat
-from reasoning_env.prompts.chat_templates import PLAIN
+from reasoning_env.prompts.chat_templates import PLAIN, plain_text
 from reasoning_env.prompts.messages import build_messages
 from tests.chat_templates import CHATML, tokenizer_with
 
@@ -115,6 +115,7 @@ def test_plain_template(tokenizer: Any) -> None:
     chat = ChatFormat(base, "base", template=PLAIN)
     assert chat.prompt(MESSAGES).text == "Think.\n\nUser: What is 1 + 1?\n\nAssistant: <think>"
     assert chat.end_of_turn == base.eos_token
+    assert chat.prompt(MESSAGES).text == plain_text(MESSAGES)
 
 
 def test_template_file(tokenizer: Any, tmp_path: Path) -> None:

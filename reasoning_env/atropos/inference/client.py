@@ -19,9 +19,10 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
-from ...inference.chat import ChatRequests, PlainChat, rollout_from_message
+from ...inference.chat import ChatRequests, PlainChat, rollout_from_choice
 from ...inference.failures import MAX_REQUEST_FAILURES, address
 from ...inference.outages import PatientRequests
+from ...inference.text import ANSWER_END
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
@@ -34,7 +35,6 @@ from .servers import ReplyKind, shared_reply_kind, takes_chat_requests
 
 logger = logging.getLogger(__name__)
 
-ANSWER_END = "</answer>"
 HEALTH_POLL_S = 2.0
 """Seconds between two readings of the servers' health, which Atropos updates every second."""
 
@@ -198,7 +198,7 @@ class InferenceClient:
         }
         if kind is ReplyKind.CHAT:
             reply = await self._ask(kind, prompt, messages=[dict(message) for message in prompt.messages], **arguments)
-            return [rollout_from_message(choice) for choice in reply.choices]
+            return [rollout_from_choice(choice) for choice in reply.choices]
         convert: Callable[[Any], Rollout | str]
         if kind is ReplyKind.TEXT:
             reply = await self._ask(kind, prompt, prompt=prompt.text, **arguments)

@@ -325,7 +325,7 @@ async def ask_for_one_token(server: APIServer, server_type: ServerType, options:
     model = server.config.model_name
     messages = [{"role": "user", "content": ONE_TOKEN}]
     if server_type.reply_kind is ReplyKind.CHAT and takes_chat_requests(server):
-        await ChatRequests().ask(OpenAIChat(server), messages, 1, options)
+        await ChatRequests().ask(OpenAIChat(server), {"messages": messages}, 1, options)
         return True
     if server_type.reply_kind is ReplyKind.CHAT:
         reply = await server._chat_completion_wrapper(model=model, messages=messages, **sampling)

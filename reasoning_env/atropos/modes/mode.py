@@ -1,4 +1,4 @@
-"""The modes of an environment: what depends on whether user code, `serve`, `process` or `evaluate` runs it.
+"""The modes of an environment: what depends on whether user code, `serve` or `process` runs it.
 
 An environment has one `Mode` at a time. A new environment is `Imported`; each command sets its own mode. Code outside
 this folder uses the methods of `Mode`, and never tests which mode it has.
@@ -7,12 +7,11 @@ this folder uses the methods of `Mode`, and never tests which mode it has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from atroposlib.envs.base import ScoredDataGroup
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from ...errors import ReasoningEnvError
 from ...evaluations.scores import EvaluationScores
@@ -20,7 +19,6 @@ from ...inference.addresses import PATIENCE_S
 from ...metrics.recorder import MetricsRecorder, TaskTotals, progress_line
 from ...metrics.stats import DeliveryStats
 from ...records import Group
-from ...results import EvaluationResult
 from ...runtime.terminal import Table
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
@@ -37,12 +35,9 @@ class Evaluations(Protocol):
     """What a mode uses of `ModelEvaluations`, which evaluate the model of an environment."""
 
     @property
-    def last(self) -> EvaluationResult | None: ...
-    @property
     def scores(self) -> Sequence[EvaluationScores]: ...
 
-    async def run(self, *, step: int | None, resume: bool, bar: bool) -> dict[str, float]: ...
-    def progress(self) -> str: ...
+    async def run(self, *, step: int | None, bar: bool) -> dict[str, float]: ...
     def describe(self) -> str: ...
 
 
@@ -76,15 +71,6 @@ class Mode:
         `models` are the names of the servers' models.
         """
         return False
-
-    async def fit_to_servers(
-        self, config: ReasoningGymEnvConfig, servers: list[APIServerConfig], typed: Collection[str]
-    ) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return the settings as the servers, which answer, need them; `typed` names the user's own settings.
-
-        Raises ConfigError for servers that cannot be used.
-        """
-        return config, servers
 
     # ---- time limits
 
@@ -189,7 +175,7 @@ async def evaluate_beside_training(evaluations: Evaluations, step: int | None, *
     The log tells the scores, overall and by category, with their changes. `bar` allows a progress bar.
     """
     try:
-        metrics = await evaluations.run(step=step, resume=False, bar=bar)
+        metrics = await evaluations.run(step=step, bar=bar)
         for scores in evaluations.scores[-1:]:
             for line in scores.lines():
                 logger.info("%s", line)

@@ -7,7 +7,7 @@
     groups = read_groups("data/groups.jsonl")
     [group.reference for group in groups if max(group.scores) == 0.0]
 
-The figures are those that the commands print; `evaluations/summary.py` computes them.
+The figures are those that the commands print; `summary.py` computes them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .dumps.reader import DumpedGroup, list_files, model_of, stream_groups
-from .errors import ConfigError
-from .evaluations.folder import SAMPLES, Results, read_results
-from .evaluations.summary import SummaryRow, summarise, tally_by_task
-from .runtime.text import counted, visible
-from .storage.reading import describe
+from ..dumps.reader import DumpedGroup, list_files, model_of, stream_groups
+from ..errors import ConfigError
+from ..runtime.text import counted, visible
+from ..storage.reading import describe
+from .folder import SAMPLES, Results, read_results
+from .summary import SummaryRow, summarise, tally_by_task
 
 REPR_TASKS = 5
 """Tasks that the repr of an evaluation shows: a few lines."""

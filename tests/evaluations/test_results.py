@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env import ConfigError, read_evaluation, read_groups
-from reasoning_env.results import EvaluationResult
+from reasoning_env.evaluations.results import EvaluationResult
 
 
 def write_groups(path: Path, **scores: list[float]) -> Path:
