@@ -31,7 +31,7 @@ PAUSE_S = 0.005
 IDLE_S = 3.0
 TIMEOUT_S = 300.0
 TEXTS = 4096
-BYTES = 16 * 2**20 - 1000
+BYTES = 12 * 2**20 - 1000
 """The limits of a request, and of its body with some room for the reference."""
 
 
@@ -58,29 +58,31 @@ def requests_of(problem: Problem) -> dict[str, Callable[[], bytes]]:
         "30 MB of []": lambda: start + b"[]," * 10_000_000 + b"[]]}",
         "31 MB of < in a text": lambda: score_body(reference, ["<" * 31_000_000]),
         "500,000 different answers": lambda: score_body(reference, answers(500_000, 0)),
-        "16 MB of []": lambda: start + b"[]," * (BYTES // 3) + b"[]]}",
-        "16 MB of [": lambda: b"[" * BYTES,
-        "16 MB of blanks": lambda: b" " * BYTES,
-        "16 MB of digits": lambda: start + b"1" * BYTES + b"]}",
-        "16 MB of a key": lambda: b'{"' + b"a" * BYTES + b'": 1}',
-        "16 MB of < in a text": lambda: score_body(reference, ["<" * BYTES]),
-        "16 MB of <think> in a text": lambda: score_body(reference, [repeated("<think>", BYTES)]),
-        "16 MB of <answer> in a text": lambda: score_body(reference, [repeated("<answer>", BYTES)]),
-        "16 MB of answers in a text": lambda: score_body(reference, [repeated("<answer>1</answer>", BYTES)]),
-        "16 MB of escapes in a text": lambda: start + b'"' + b"\\u20ac" * (BYTES // 6) + b'"]}',
-        "16 MB of emoji in a text": lambda: start + b'"' + "\U0001f600".encode() * (BYTES // 4) + b'"]}',
+        "12 MB of []": lambda: start + b"[]," * (BYTES // 3) + b"[]]}",
+        "12 MB of [": lambda: b"[" * BYTES,
+        "12 MB of blanks": lambda: b" " * BYTES,
+        "12 MB of digits": lambda: start + b"1" * BYTES + b"]}",
+        "12 MB of a key": lambda: b'{"' + b"a" * BYTES + b'": 1}',
+        "12 MB of < in a text": lambda: score_body(reference, ["<" * BYTES]),
+        "12 MB of <think> in a text": lambda: score_body(reference, [repeated("<think>", BYTES)]),
+        "12 MB of <answer> in a text": lambda: score_body(reference, [repeated("<answer>", BYTES)]),
+        "12 MB of answers in a text": lambda: score_body(reference, [repeated("<answer>1</answer>", BYTES)]),
+        "12 MB of escapes in a text": lambda: start + b'"' + b"\\u20ac" * (BYTES // 6) + b'"]}',
+        "12 MB of escaped quotes in a text": lambda: start + b'"' + b'\\"' * (BYTES // 2) + b'"]}',
+        "12 MB of short texts": lambda: start + b'"a",' * (BYTES // 4) + b'""]}',
+        "12 MB of emoji in a text": lambda: start + b'"' + "\U0001f600".encode() * (BYTES // 4) + b'"]}',
         "4,096 short answers": lambda: score_body(reference, answers(TEXTS, 0)),
-        "4,096 answers, 16 MB": lambda: score_body(reference, answers(TEXTS, BYTES // TEXTS - 50)),
-        "64 answers, 16 MB": lambda: score_body(reference, answers(64, BYTES // 64 - 50)),
-        "gzip of 16 MB": lambda: score_body(reference, ["x" * BYTES]),
-        "/rm, 16 MB": lambda: json.dumps({"prompt": "", "label": reference, "response": "<" * BYTES}).encode(),
+        "4,096 answers, 12 MB": lambda: score_body(reference, answers(TEXTS, BYTES // TEXTS - 50)),
+        "64 answers, 12 MB": lambda: score_body(reference, answers(64, BYTES // 64 - 50)),
+        "gzip of 12 MB": lambda: score_body(reference, ["x" * BYTES]),
+        "/rm, 12 MB": lambda: json.dumps({"prompt": "", "label": reference, "response": "<" * BYTES}).encode(),
         "/get_reward, 4,096 queries": lambda: openrlhf_body(
             reference, [problem.question] * TEXTS, [f"<answer>{answer}</answer>" for answer in range(TEXTS)]
         ),
-        "/get_reward, a prompt of 8 MB": lambda: openrlhf_body(
+        "/get_reward, a prompt of 6 MB": lambda: openrlhf_body(
             reference, [repeated("so it is ", BYTES // 2)], ["<answer>1</answer>"]
         ),
-        "/get_reward, a changed prompt of 8 MB": lambda: openrlhf_body(
+        "/get_reward, a changed prompt of 6 MB": lambda: openrlhf_body(
             reference, [" " + repeated("so it is ", BYTES // 2)], ["<answer>1</answer>"]
         ).replace(b'["  so', b'["so', 1),
     }

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from .errors import ConfigError
 from .prompts.completions import Completion, read_completions
-from .records import Problem, ProblemRequest, ProblemSpec, Row, Split, Verdict
+from .records import Problem, ProblemRequest, ProblemSpec, Row, Split, Subject, Verdict
 from .runtime.text import short
 from .settings import ReasoningSettings, check_whole_number
 from .sources.modules import absolute_entry
@@ -103,7 +103,7 @@ class ScoreJudge:
         """Why nothing can be judged at the moment, in one line; None while workers live."""
         return self.pool.fault
 
-    async def judge(self, row: Row, completions: Sequence[Completion]) -> list[Verdict]:
+    async def judge(self, row: Subject, completions: Sequence[Completion]) -> list[Verdict]:
         """Return a verdict on each completion of a row, in order.
 
         A verdict has the score, a reason, and the function's further numbers as `parts`. An error of the function is
@@ -111,6 +111,8 @@ class ScoreJudge:
         ScoringError and WorkerError for infrastructure errors, which are no scores.
         """
         texts = read_completions(completions)
+        if isinstance(row, str):
+            raise ConfigError("must be a row, a JSON object", setting="row", got=row)
         entry = check_row(row).encode("utf-8", "surrogatepass")
         spec = ProblemSpec(ProblemRequest(SCORE_TASK, 0), Split.TRAIN, 0)
         return await self.pool.score(Problem(spec, "", None, "{}", entry), texts)

@@ -51,6 +51,7 @@ from .records import (
     Rejection,
     Rollout,
     Split,
+    Subject,
     TaskInfo,
     Verdict,
 )
@@ -262,7 +263,7 @@ class Session(Generic[T]):
         return build_messages(self.system_prompt(problem.spec.split), problem.question)
 
     async def judge(
-        self, problem: Problem | str, completions: Sequence[Completion], *, thinking: Thinking | None = None
+        self, problem: Problem | Subject, completions: Sequence[Completion], *, thinking: Thinking | None = None
     ) -> list[Verdict]:
         """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
 
@@ -279,6 +280,7 @@ class Session(Generic[T]):
         texts = read_completions(completions)
         if isinstance(problem, str):
             problem = await self.remake(problem)
+        assert isinstance(problem, Problem)
         limit = self.settings.max_answer_bytes
         return await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
 

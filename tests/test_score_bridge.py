@@ -52,11 +52,13 @@ def test_infrastructure_error_is_none(bridge: ScoreBridge, monkeypatch: pytest.M
 
 async def test_server_in_place_of_processes() -> None:
     class OfRows:
+        fault = None
+
         async def judge(self, row: Any, completions: Any) -> list[Verdict]:
             parts = {"row": float(row["answer"])}
             return [Verdict(0.5, Reason.SCORED, text, parts=parts, error="said") for text in completions]
 
-    async with TestServer(JudgeServer(OfRows(), rows=True).app()) as server:
+    async with TestServer(JudgeServer(OfRows()).app()) as server:
         bridge = ScoreBridge(judge_url=str(server.make_url("/")))
         [verdict] = await bridge.ajudge({"answer": "42"}, ["x"])
         await asyncio.to_thread(bridge.close)

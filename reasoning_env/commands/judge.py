@@ -23,7 +23,7 @@ from aiohttp import web
 from ..errors import ConfigError
 from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
-from ..judging.server import Judge, JudgeServer, RowJudge
+from ..judging.server import Judge, JudgeServer
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
 from ..score_judge import ScoreJudge
@@ -169,12 +169,12 @@ def _is_loopback(host: str) -> bool:
 
 async def _serve(
     options: argparse.Namespace,
-    cluster: Judge | RowJudge | None,
+    cluster: Judge | None,
     local: Session[Problem] | ScoreJudge,
     limits: JudgeLimits,
     token: str | None,
 ) -> None:
-    runner = JudgeServer(cluster or local, token=token, limits=limits, rows=isinstance(local, ScoreJudge)).runner()
+    runner = JudgeServer(cluster or local, token=token, limits=limits).runner()
 
     async def work() -> None:
         _calm_accept_errors(asyncio.get_running_loop())
@@ -224,7 +224,7 @@ def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
     loop.set_exception_handler(handle)
 
 
-def _join_cluster(address: str, make: Callable[[], Session[Problem] | ScoreJudge]) -> Judge | RowJudge:
+def _join_cluster(address: str, make: Callable[[], Session[Problem] | ScoreJudge]) -> Judge:
     """Join a Ray cluster, each node of which judges with what `make` returns there."""
     try:
         import ray

@@ -27,7 +27,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..errors import ScoringError, WorkerError
 from ..records import Subject, Verdict
-from ..runtime.clients import CLIENT
 from ..session import Session
 from ..settings import ReasoningSettings
 
@@ -49,12 +48,10 @@ class _Actor:
         self._make = make
         self._starting: asyncio.Task[NodeJudge] | None = None
 
-    async def judge(self, subject: Subject, completions: Sequence[str], client: str) -> list[Verdict]:
-        """Judge for a client of the server that asks; the node's workers take turns between clients."""
+    async def judge(self, subject: Subject, completions: Sequence[str]) -> list[Verdict]:
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
             self._starting = asyncio.create_task(self._start())
         judge = await asyncio.shield(self._starting)
-        CLIENT.set(client)  # of this call alone: an actor runs each call as a task
         return await judge.judge(subject, completions)
 
     async def _start(self) -> NodeJudge:
@@ -97,7 +94,7 @@ class RayJudges:
             untried.remove(judge)
             self._busy[judge] += 1
             try:
-                verdicts: list[Verdict] = await judge.judge.remote(subject, list(completions), CLIENT.get())
+                verdicts: list[Verdict] = await judge.judge.remote(subject, list(completions))
                 return verdicts
             except ray.exceptions.RayTaskError as error:
                 if not isinstance(error.cause, WorkerError):

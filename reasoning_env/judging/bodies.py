@@ -1,17 +1,21 @@
-"""Read the bodies of requests within limits of size, time and memory."""
+"""Read the bodies of requests within limits of size, number, depth, time and memory."""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections import Counter
+from typing import TypeVar
 
+import msgspec
 from aiohttp import web
 
-from ..runtime.json_reader import TooManyValuesError, parse_bounded_json
 from ..runtime.turns import in_background
 from .limits import JudgeLimits
+from .messages import TooManyValuesError, read_request
 from .replies import refusal
+
+T = TypeVar("T")
+R = TypeVar("R", bound=msgspec.Struct)
 
 SHORT_BODY = 1 << 16
 """Bytes of a body up to which the event loop reads the JSON; a thread costs more than it saves."""
@@ -42,33 +46,6 @@ def unpack(body: bytes | bytearray, max_bytes: int) -> bytes:
     return content
 
 
-class BodyBudget:
-    """Bytes of all bodies that are read or wait, by client.
-
-    A client may hold at most as many bytes as then stay free: a single client half of the budget, two clients a third
-    each. So a new client always finds room, and the bodies never exceed the budget.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._free = max_bytes
-        self._held: Counter[str] = Counter()
-
-    def take(self, client: str, size: int) -> bool:
-        """Count bytes of a client, and tell whether there was room; without room, count nothing."""
-        if self._held[client] + size > self._free - size:
-            return False
-        self._held[client] += size
-        self._free -= size
-        return True
-
-    def give_back(self, client: str, size: int) -> None:
-        """Count bytes of a client no longer."""
-        self._free += size
-        self._held[client] -= size
-        if not self._held[client]:
-            del self._held[client]
-
-
 class BodyReader:
     """Reads bodies, and counts the bytes of all bodies that are read or wait.
 
@@ -78,10 +55,10 @@ class BodyReader:
     def __init__(self, limits: JudgeLimits) -> None:
         self.is_unpacked = True
         self._limits = limits
-        self._budget = BodyBudget(limits.max_held_mb * 2**20)
+        self._free_bytes = limits.max_held_mb * 2**20
 
-    async def read(self, request: web.Request) -> dict[str, object]:
-        """Return the body, a JSON object. Raises the reply 400, 408, 413, 415 or 503 for another body."""
+    async def read(self, request: web.Request, kind: type[R]) -> R:
+        """Return the body as a record. Raises the reply 400, 408, 413, 415 or 503 for another body."""
         body = await self._read_bytes(request)
         packed = request.headers.get("Content-Encoding", "identity").strip().lower()
         if packed in ("gzip", "deflate") and not self.is_unpacked:
@@ -94,22 +71,27 @@ class BodyReader:
             self._hold(request, len(body))
         elif packed not in ("gzip", "deflate", "identity"):
             raise refusal(415, "Content-Encoding must be gzip, deflate or identity")
+        record = await self.parse(body, kind)
+        for name, value in msgspec.structs.asdict(record).items():
+            if isinstance(value, list) and len(value) > self._limits.max_texts:
+                raise refusal(413, f"{name!r} has {len(value)} texts, more than max_texts, {self._limits.max_texts}")
+        return record
+
+    async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
+        """Return the record that JSON stands for. Raises the reply 400 or 413 for other JSON."""
+        max_values = self._limits.max_values
         try:
             if len(body) <= SHORT_BODY:
-                parsed = parse_bounded_json(body, self._limits.max_values)
-            else:
-                parsed = await in_background(parse_bounded_json, body, self._limits.max_values)
+                return read_request(body, kind, max_values)
+            return await in_background(read_request, body, kind, max_values)
         except TooManyValuesError:
             raise refusal(
                 413,
-                f"the body has more than {self._limits.max_values} JSON values, as many as max_texts, "
+                f"the body has more than {max_values} JSON values, as many as max_texts, "
                 f"{self._limits.max_texts}, allows",
             ) from None
         except ValueError as error:
-            raise refusal(400, f"the body is not JSON: {error}") from None
-        if not isinstance(parsed, dict):
-            raise refusal(400, f"the body must be a JSON object, not {type(parsed).__name__}")
-        return parsed
+            raise refusal(400, f"the body is not the JSON of a request: {error}") from None
 
     async def _read_bytes(self, request: web.Request) -> bytes | bytearray:
         """Return the bytes of the body. Raises the reply 400, 408, 413 or 503."""
@@ -135,11 +117,12 @@ class BodyReader:
 
     def _hold(self, request: web.Request, size: int) -> None:
         """Count bytes of a body until the request ends. Raises the reply 503 when there is no room."""
-        if not self._budget.take(request.remote or "", size):
+        if size > self._free_bytes:
             line = f"the bodies of other requests take too much of max_held_mb, {self._limits.max_held_mb} megabytes"
             raise refusal(503, line, retry_after_s=1)
+        self._free_bytes -= size
         request[HELD_BYTES] = request.get(HELD_BYTES, 0) + size
 
     def release(self, request: web.Request) -> None:
         """Release the bytes of a request's body."""
-        self._budget.give_back(request.remote or "", request.get(HELD_BYTES, 0))
+        self._free_bytes += request.get(HELD_BYTES, 0)

@@ -6,17 +6,20 @@ The server is on another machine and may be another program, so its reply is che
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
 from ..inference.addresses import check_url
-from ..records import Reason, Verdict
+from ..records import Subject, Verdict
 from ..runtime.retries import pauses
+from .messages import Refusal, ScoreReply
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,7 +46,7 @@ class JudgeClient:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http: aiohttp.ClientSession | None = None
 
-    async def judge(self, subject: str | Mapping[str, Any], completions: Sequence[str]) -> list[Verdict]:
+    async def judge(self, subject: Subject, completions: Sequence[str]) -> list[Verdict]:
         """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
 
         Raises:
@@ -54,7 +57,9 @@ class JudgeClient:
         import aiohttp  # only needed with a server
 
         named = {"ref": subject} if isinstance(subject, str) else {"row": dict(subject)}
-        body = json.dumps({**named, "texts": list(completions)}).encode()
+        # Half of a pair of surrogates, which a server of completions may escape in its JSON, is no UTF-8.
+        text = json.dumps({**named, "texts": list(completions)}, ensure_ascii=False)
+        body = text.encode("utf-8", "replace")
         last = "no reply"
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -89,66 +94,51 @@ class JudgeClient:
         # As a file, which aiohttp sends in pieces.
         data = io.BytesIO(body)
         async with self._http.post(f"{self._url}/score", data=data, headers=_JSON) as reply:
-            content: object = None
-            with contextlib.suppress(ValueError, RecursionError):
-                content = await reply.json(content_type=None)
-            return _JudgeReply(reply.status, reply.headers.get("Retry-After"), content)
+            return _JudgeReply(reply.status, reply.headers.get("Retry-After"), await reply.read())
 
     def _verdicts(self, reply: _JudgeReply, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
-        if reply.status == 413 or reply.kind == NOT_GENERATED_KIND:  # of this group alone: other groups may be judged
+        if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # other groups may be judged
             raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
         if 400 <= reply.status < 500:
             raise ReasoningEnvError(f"the judge at {self._url} refuses the request: {reply.error}")
         if reply.status != 200:
             raise ScoringError(f"the judge at {self._url} gives no verdicts: {reply.error}")
         try:
-            verdicts = [_read_verdict(row) for row in reply.rows()]
-        except (KeyError, TypeError, ValueError) as error:
+            rows = msgspec.json.decode(reply.body, type=ScoreReply).verdicts
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ScoringError(f"the judge at {self._url} sent an invalid verdict: {error}") from error
-        if len(verdicts) != count:
-            raise ScoringError(f"the judge at {self._url} sent {len(verdicts)} verdicts on {count} completions")
-        return verdicts
+        if len(rows) != count:
+            raise ScoringError(f"the judge at {self._url} sent {len(rows)} verdicts on {count} completions")
+        return [Verdict(row.score, row.reason, row.answer, parts=row.parts, error=row.error) for row in rows]
 
 
+@dataclass(frozen=True)
 class _JudgeReply:
-    """A reply; `content` is any JSON value, or None for a body that is not JSON."""
+    """A reply; `body` may hold anything."""
 
-    def __init__(self, status: int, retry_after: str | None, content: object) -> None:
-        self.status = status
-        self._fields = content if isinstance(content, dict) else {}
-        self.kind = self._fields.get("kind")
-        error = self._fields.get("error")
-        self.error = error[:500] if isinstance(error, str) else f"status {status}"
-        self.retry_after_s: float | None = None
+    status: int
+    retry_after: str | None
+    body: bytes
+
+    @property
+    def refusal(self) -> Refusal:
+        try:
+            return msgspec.json.decode(self.body, type=Refusal)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return Refusal()
+
+    @property
+    def error(self) -> str:
+        """Why there are no verdicts, in the server's words if it has any."""
+        return self.refusal.error[:500] or f"status {self.status}"
+
+    @property
+    def retry_after_s(self) -> float | None:
         """Seconds to wait; None where the server tells none, or a date."""
-        if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
-            self.retry_after_s = float(retry_after[:9])
-
-    def rows(self) -> list[Any]:
-        """Return the rows of verdicts. Raises KeyError and TypeError for a reply without any."""
-        rows = self._fields["verdicts"]
-        if not isinstance(rows, list):
-            raise TypeError(f"the verdicts are no list but a {type(rows).__name__}")
-        return rows
-
-
-def _read_verdict(row: Any) -> Verdict:
-    """Return the verdict of a row. Raises KeyError, TypeError and ValueError for a row that is no verdict."""
-    score = row["score"]
-    answer = row["answer"]
-    if type(score) not in (int, float) or not 0 <= score <= 1:
-        raise ValueError(f"a score lies between 0 and 1, not at {str(score)[:40]}")
-    if answer is not None and not isinstance(answer, str):
-        raise TypeError(f"an answer is a text, not a {type(answer).__name__}")
-    parts, error = row.get("parts"), row.get("error")
-    if parts is not None and not (
-        isinstance(parts, dict) and all(type(part) in (int, float) for part in parts.values())
-    ):
-        raise TypeError(f"parts are numbers by name, not {str(parts)[:40]}")
-    if error is not None and not isinstance(error, str):
-        raise TypeError(f"an error is a text, not a {type(error).__name__}")
-    return Verdict(float(score), Reason(row["reason"]), answer, parts=parts, error=error)
+        if self.retry_after is not None and self.retry_after.isascii() and self.retry_after.isdigit():
+            return float(self.retry_after[:9])
+        return None
 
 
 def judge_token() -> str | None:

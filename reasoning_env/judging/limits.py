@@ -19,25 +19,23 @@ class JudgeLimits(BaseModel):
     body_timeout_s: float = Field(default=30.0, gt=0.0, le=3600.0, description="Seconds for the body of a request.")
     max_texts: int = Field(default=4096, ge=1, le=1_000_000, description="Most completions in a request.")
     max_body_mb: int = Field(
-        default=16,
+        default=12,
         ge=1,
         le=1024,
-        description="Largest body of a request, in megabytes. A group of 64 completions of 32,000 tokens has about 8.",
+        description="Largest body of a request, in megabytes. A group of 64 completions of 32,000 tokens has about 8. "
+        "While the server reads a body of 12, other requests wait for 50 ms at most.",
     )
     max_waiting: int = Field(
         default=1024,
         ge=1,
         le=1_000_000,
-        description="Requests that may wait at a time. A further request gets 429, unless no other request of its "
-        "client waits.",
+        description="Requests that may wait at a time. A further request gets 429.",
     )
-
     max_held_mb: int = Field(
         default=512,
         ge=2,
         le=1_048_576,
-        description="Megabytes of all bodies that are read or wait. A further body gets 503 if the bodies of its "
-        "client take more than is free then; so one client takes half of the megabytes at most.",
+        description="Megabytes of all bodies that are read or wait. A further body gets 503.",
     )
 
     @property

@@ -27,9 +27,9 @@ def completion_behind(prompt: str, query: str) -> str | None:
     """
     if query.startswith(prompt):
         return query[len(prompt) :]
-    raw = query.encode("utf-8", "surrogatepass")
+    raw = query.encode()
     seen = raw.translate(None, _BLANKS)
-    asked = prompt.encode("utf-8", "surrogatepass").translate(None, _BLANKS)
+    asked = prompt.encode().translate(None, _BLANKS)
     length = min(PROMPT_END, len(asked))
     while asked.find(asked[-length:]) < len(asked) - length:
         length = min(2 * length, len(asked))
@@ -38,7 +38,7 @@ def completion_behind(prompt: str, query: str) -> str | None:
         return None
     # The place in `raw` behind as many bytes that are no blanks.
     place = bisect_left(range(len(raw)), start + length, key=lambda at: at - sum(raw.count(b, 0, at) for b in _BLANKS))
-    return raw[place:].decode("utf-8", "surrogatepass").lstrip()
+    return raw[place:].decode().lstrip()
 
 
 def completions_behind(prompts: Sequence[str], queries: Sequence[str]) -> list[str | None]:

@@ -9,8 +9,10 @@
 
 Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
 line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
-has limits of size and time (`JudgeLimits`), and the requests of one client do not hold up the requests of others.
-Bodies may be packed with gzip.
+has limits of size and time (`JudgeLimits`). Bodies may be packed with gzip.
+
+A judge of rows (a session with a score function) takes `row` in place of `ref`, and rows as labels: objects, or their
+JSON as text.
 """
 
 from __future__ import annotations
@@ -20,23 +22,22 @@ import hmac
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol
 
 from aiohttp import web
 
 from ..errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
 from ..records import Row, Subject, Verdict
-from ..runtime.clients import CLIENT
 from ..runtime.concurrency import do_as_they_come
-from ..runtime.json_reader import read_several
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
 from .bodies import SHORT_BODY, BodyReader
 from .client import NOT_GENERATED_KIND, check_token
 from .limits import JudgeLimits
+from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .openrlhf import completions_behind
 from .replies import JsonErrorsRunner, http_logger, refusal
 
@@ -46,18 +47,7 @@ logger = logging.getLogger(__name__)
 class Judge(Protocol):
     """A session, or `RayJudges`."""
 
-    async def judge(self, problem: str, completions: Sequence[str], /) -> list[Verdict]: ...
-
-
-class RowJudge(Protocol):
-    """A `ScoreJudge`: judges completions of rows in place of references."""
-
-    async def judge(self, row: Mapping[str, Any], completions: Sequence[str], /) -> list[Verdict]: ...
-
-
-@runtime_checkable
-class Supervised(Protocol):
-    """A judge that knows whether it can judge at the moment."""
+    async def judge(self, subject: Subject, completions: Sequence[str], /) -> list[Verdict]: ...
 
     @property
     def fault(self) -> str | None:
@@ -66,9 +56,6 @@ class Supervised(Protocol):
 
 class JudgeServer:
     """The routes over a judge. With `token`, every request but /health needs this bearer token.
-
-    With `rows`, the judge is a RowJudge: /score takes `row` in place of `ref`, and the labels of the other routes are
-    rows, as objects or as their JSON.
 
     Raises ConfigError for a token that HTTP does not carry.
     """
@@ -81,20 +68,18 @@ class JudgeServer:
 
     def __init__(
         self,
-        judge: Judge | RowJudge,
+        judge: Judge,
         *,
         token: str | None = None,
         limits: JudgeLimits | None = None,
-        rows: bool = False,
     ) -> None:
         if token is not None:
             check_token(token)
-        self._judge: Any = judge
-        self._rows = rows
+        self._judge = judge
         self._token = token
         self._limits = limits or JudgeLimits()
-        self._waiting: Counter[str] = Counter()
-        """Whole requests that wait for their verdicts, by client."""
+        self._waiting = 0
+        """Whole requests that wait for their verdicts."""
         self._bodies = BodyReader(self._limits)
         self._counts: Counter[str] = Counter()
         self._prompt_missed = False
@@ -131,25 +116,26 @@ class JudgeServer:
     # ---- routes
 
     async def _score(self, request: web.Request) -> web.Response:
-        body = await self._bodies.read(request)
-        with self._place(request):
-            subject = await self._subject(body, "row" if self._rows else "ref")
-            verdicts = await self._verdicts(subject, self._texts(body, "texts"))
-            return await _reply_with_verdicts(verdicts)
+        body = await self._bodies.read(request, ScoreRequest)
+        subject = body.ref if body.row is None else body.row
+        if subject is None:
+            raise refusal(400, "give `ref`, the reference of a problem, or `row`")
+        with self._place():
+            return await _reply_with_verdicts(await self._verdicts(subject, body.texts))
 
     async def _rm(self, request: web.Request) -> web.Response:
-        body = await self._bodies.read(request)
-        with self._place(request):
-            [verdict] = await self._verdicts(await self._subject(body, "label"), [_text(body, "response")])
+        body = await self._bodies.read(request, RmRequest)
+        [subject] = await self._subjects([body.label])
+        with self._place():
+            [verdict] = await self._verdicts(subject, [body.response])
             return web.json_response(verdict.score)
 
     async def _get_reward(self, request: web.Request) -> web.Response:
-        body = await self._bodies.read(request)
-        queries = self._texts(body, "query")
-        prompts = self._texts(body, "prompts")
-        labels = await self._labels(body)
-        if not len(queries) == len(prompts) == len(labels):
-            raise refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels")
+        body = await self._bodies.read(request, GetRewardRequest)
+        queries, prompts = body.query, body.prompts
+        if not len(queries) == len(prompts) == len(body.labels):
+            raise refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(body.labels)} labels")
+        subjects = await self._subjects(body.labels)
         if sum(map(len, queries)) + sum(map(len, prompts)) <= SHORT_BODY:
             found = completions_behind(prompts, queries)
         else:
@@ -167,100 +153,69 @@ class JudgeServer:
                     prompts[number][-80:],
                 )
             raise refusal(422, reason)
-        with self._place(request):
-            judged = await self._judge_each(labels, completions)
+        with self._place():
+            judged = await self._judge_each(subjects, completions)
         scores = [verdict.score for verdict in judged]
         logs = {"correct": [float(verdict.correct) for verdict in judged]}
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 
     async def _health(self, request: web.Request) -> web.Response:
-        fault = self._judge.fault if isinstance(self._judge, Supervised) else None
-        if fault is not None:
-            raise refusal(503, fault, retry_after_s=5)
+        if self._judge.fault is not None:
+            raise refusal(503, self._judge.fault, retry_after_s=5)
         return web.json_response({"status": "ok"})
 
     async def _metrics(self, request: web.Request) -> web.Response:
         lines = [f"reasoning_judge_{name} {count}" for name, count in sorted(self._counts.items())]
-        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._waiting.total()}", ""]))
+        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._waiting}", ""]))
 
     # ---- reading
 
-    def _texts(self, body: dict[str, object], name: str) -> list[str]:
-        texts = body.get(name)
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise refusal(400, f"{name!r} must be a list of texts")
-        if len(texts) > self._limits.max_texts:
-            raise refusal(413, f"{name!r} has {len(texts)} texts, more than max_texts, {self._limits.max_texts}")
-        return texts
-
-    async def _subject(self, body: dict[str, object], name: str) -> Subject:
-        """Return what completions are judged by: a reference or a row."""
-        if not self._rows:
-            return _text(body, name)
-        [row] = await self._read_rows({name: body.get(name)})
-        return row
-
-    async def _labels(self, body: dict[str, object]) -> Sequence[Subject]:
-        """Return the labels of /get_reward."""
-        labels = body.get("labels")
-        if not self._rows or not isinstance(labels, list):
-            return self._texts(body, "labels")
-        return await self._read_rows({f"labels[{number}]": label for number, label in enumerate(labels)})
-
-    async def _read_rows(self, values: Mapping[str, object]) -> list[Row]:
-        """Return the rows in values by name: objects, or their JSON. Raises the reply 400 for another value."""
-        texts = [value.encode("utf-8", "surrogatepass") for value in values.values() if isinstance(value, str)]
-        if sum(map(len, texts)) <= SHORT_BODY:
-            parsed = iter(_parse_rows(texts, self._limits.max_values))
-        else:
-            parsed = iter(await in_background(_parse_rows, texts, self._limits.max_values))
-        rows: list[Row] = []
-        for name, value in values.items():
-            row = next(parsed) if isinstance(value, str) else value
-            if not isinstance(row, dict):
-                raise refusal(400, f"{name!r} must be a row: a JSON object, or its text")
-            rows.append(row)
-        return rows
+    async def _subjects(self, labels: Sequence[Subject]) -> list[Subject]:
+        """Return labels with a row for each text that is the JSON of a row. Raises the reply 400 or 413."""
+        texts = [label for label in labels if isinstance(label, str) and label.startswith("{")]
+        if not texts:
+            return list(labels)
+        rows = await self._bodies.parse(f"[{','.join(texts)}]".encode(), list[Row])
+        if len(rows) != len(texts):
+            raise refusal(400, "a label that begins with { must be one row in JSON")
+        found = iter(rows)
+        return [next(found) if isinstance(label, str) and label.startswith("{") else label for label in labels]
 
     @contextmanager
-    def _place(self, request: web.Request) -> Iterator[None]:
-        """Count a whole request as waiting. Raises the reply 429 when too many wait, unless none is of this client."""
-        client = request.remote or ""
-        if self._waiting.total() >= self._limits.max_waiting and self._waiting[client]:
+    def _place(self) -> Iterator[None]:
+        """Count a whole request as waiting. Raises the reply 429 when too many wait."""
+        if self._waiting >= self._limits.max_waiting:
             raise refusal(429, f"{self._limits.max_waiting} requests wait already", retry_after_s=1)
-        self._waiting[client] += 1
-        CLIENT.set(client)
+        self._waiting += 1
         try:
             yield
         finally:
-            self._waiting[client] -= 1
-            if not self._waiting[client]:
-                del self._waiting[client]
+            self._waiting -= 1
 
     # ---- judging
 
-    async def _judge_each(self, references: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
+    async def _judge_each(self, subjects: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
         """Return the verdict on each completion. The first error cancels the other completions, and is raised."""
         judged: dict[int, Verdict] = {}
 
         async def pairs() -> AsyncIterator[tuple[int, Subject, str]]:
-            for number, (reference, text) in enumerate(zip(references, completions, strict=True)):
-                yield number, reference, text
+            for number, (subject, text) in enumerate(zip(subjects, completions, strict=True)):
+                yield number, subject, text
 
         async def judge(pair: tuple[int, Subject, str]) -> None:
-            number, reference, text = pair
-            [judged[number]] = await self._verdicts(reference, [text])
+            number, subject, text = pair
+            [judged[number]] = await self._verdicts(subject, [text])
 
         await do_as_they_come(judge, pairs(), at_once=self.AT_ONCE)
         return [judged[number] for number in range(len(completions))]
 
-    async def _verdicts(self, reference: Subject, texts: Sequence[str]) -> list[Verdict]:
+    async def _verdicts(self, subject: Subject, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""
         # Not more retries, because the client waits. Not fewer, because miles never repeats a request.
         retry_pauses = islice(pauses(), 2)
         while True:
             try:
-                verdicts: list[Verdict] = await self._judge.judge(reference, texts)
+                verdicts = await self._judge.judge(subject, texts)
             except ConfigError as error:
                 raise refusal(400, str(error)) from error
             except InvalidReferenceError as error:
@@ -315,8 +270,9 @@ async def _reply_with_verdicts(verdicts: Sequence[Verdict]) -> web.Response:
     """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
 
     def write() -> bytes:
-        rows = [json.dumps(_describe(verdict)) for verdict in verdicts]
-        return ('{"verdicts": [' + ", ".join(rows) + "]}").encode()
+        rows = [json.dumps(_describe(verdict), ensure_ascii=False) for verdict in verdicts]
+        # Half of a pair of surrogates, which a score function may write, is no UTF-8.
+        return ('{"verdicts": [' + ", ".join(rows) + "]}").encode("utf-8", "replace")
 
     size = sum(len(verdict.answer or "") for verdict in verdicts)
     body = write() if size <= SHORT_BODY else await in_background(write)
@@ -332,22 +288,3 @@ def _describe(verdict: Verdict) -> dict[str, object]:
     }
     details = {"parts": verdict.parts, "error": verdict.error}
     return fields | {name: value for name, value in details.items() if value is not None}
-
-
-def _parse_rows(texts: Sequence[bytes], max_values: int) -> list[object]:
-    """Return the values of JSON texts, up to the first text that is not JSON or exceeds `max_values` in total.
-
-    That text and all later texts become None.
-    """
-    parsed: list[object] = []
-    with suppress(ValueError):
-        for value in read_several(texts, max_values):
-            parsed.append(value)
-    return parsed + [None] * (len(texts) - len(parsed))
-
-
-def _text(body: dict[str, object], name: str) -> str:
-    text = body.get(name)
-    if not isinstance(text, str):
-        raise refusal(400, f"{name!r} must be a text")
-    return text

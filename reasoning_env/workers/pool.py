@@ -33,7 +33,6 @@ from ..errors import (
 from ..metrics.stats import PoolStats
 from ..problems.references import Reference
 from ..records import LibraryInfo, Problem, ProblemSpec, Split, Verdict
-from ..runtime.clients import CLIENT
 from ..runtime.concurrency import cancel_all
 from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
@@ -265,8 +264,7 @@ class WorkerPool:
         if outage is not None:
             raise WorkerError(str(outage))
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        client = CLIENT.get()
-        self._jobs[role].put_nowait(Job(run, result, client, urgent=urgent and not client))
+        self._jobs[role].put_nowait(Job(run, result, urgent))
         return await result
 
     async def _own_worker(self, role: Role) -> None:
@@ -281,10 +279,7 @@ class WorkerPool:
                 if job is None:
                     self._vacate(slot)
                 else:
-                    try:
-                        await self._run(slot, job)
-                    finally:
-                        self._jobs[role].end(job)
+                    await self._run(slot, job)
         finally:
             self._slots.remove(slot)
             slot.vacate()

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 REQUEST_CHARACTERS = 1 << 17
 """Characters of the answers in a request to a worker. The event loop encodes a request at once, and a group of a
-stranger may have 16 MB of answers."""
+stranger may have 12 MB of answers."""
 MAX_OWN_ENDS = 2
 """Workers that an answer ends by itself before the answer scores 0: the first may have been at fault."""
 MAX_FAULTS = 2

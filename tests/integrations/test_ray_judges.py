@@ -12,7 +12,6 @@ import pytest
 
 from reasoning_env.errors import GeneratorFaultError, ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.runtime.clients import CLIENT
 
 
 class RayError(Exception):
@@ -58,10 +57,9 @@ class Actors:
 
 
 class NodeSession:
-    """A session of a node: raises `errors` first, one a call, and notes the clients that ask."""
+    """A session of a node: raises `errors` first, one a call."""
 
     errors: ClassVar[list[Exception]] = []
-    clients: ClassVar[list[str]] = []
 
     def __init__(self, _: Any) -> None:
         pass
@@ -70,7 +68,6 @@ class NodeSession:
         pass
 
     async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        self.clients.append(CLIENT.get())
         if self.errors:
             raise self.errors.pop(0)
         return [Verdict(1.0, Reason.SCORED, text) for text in completions]
@@ -93,7 +90,6 @@ def ray_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     monkeypatch.setattr(adapter, "Session", NodeSession)
     monkeypatch.setattr(NodeSession, "errors", [])
-    monkeypatch.setattr(NodeSession, "clients", [])
     yield adapter.RayJudges
     sys.modules.pop("reasoning_env.integrations.ray", None)
 
@@ -101,17 +97,6 @@ def ray_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 async def test_verdicts_of_a_node(ray_judges: Any) -> None:
     verdicts = await ray_judges().judge("reference", ["a", "b"])
     assert [verdict.answer for verdict in verdicts] == ["a", "b"]
-
-
-async def test_node_knows_the_client(ray_judges: Any) -> None:
-    judges = ray_judges()
-
-    async def ask(client: str) -> None:
-        CLIENT.set(client)
-        await judges.judge("reference", ["a"])
-
-    await asyncio.gather(ask("10.0.0.1"), ask("10.0.0.2"), asyncio.create_task(judges.judge("reference", ["a"])))
-    assert sorted(NodeSession.clients) == ["", "10.0.0.1", "10.0.0.2"]
 
 
 async def test_judge_that_is_made_on_the_node(ray_judges: Any) -> None:

@@ -25,13 +25,11 @@ from reasoning_env.errors import (
     WorkerError,
 )
 from reasoning_env.judging import server as server_module
-from reasoning_env.judging.bodies import BodyBudget
 from reasoning_env.judging.limits import JudgeLimits
 from reasoning_env.judging.openrlhf import completion_behind
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
-from reasoning_env.settings import ReasoningSettings
 from tests.waiting import PATIENCE_S
 
 REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
@@ -41,6 +39,8 @@ Client = TestClient[Any, Any]
 
 class Judge:
     """Gives 1.0 to "right"; `errors` are raised first, one a call."""
+
+    fault: str | None = None
 
     def __init__(self) -> None:
         self.errors: list[Exception] = []
@@ -165,11 +165,6 @@ def test_prompt_of_blanks_is_not_found() -> None:
     assert completion_behind("  ", "<s>  right") is None
 
 
-def test_prompt_with_lone_surrogate() -> None:
-    prompt = "é\ud800" * 300
-    assert completion_behind(prompt, "<s>" + prompt + "é\ud800") == "é\ud800"
-
-
 async def test_query_without_its_prompt_is_a_4xx(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["right"], "prompts": ["Q? "], "labels": [REFERENCE]})
     assert reply.status == 422
@@ -181,10 +176,8 @@ async def test_health_is_told(client: Client) -> None:
 
 
 async def test_health_of_a_faulty_judge() -> None:
-    class Faulty(Judge):
-        fault: str | None = "no verifier is alive: out of memory"
-
-    judge = Faulty()
+    judge = Judge()
+    judge.fault = "no verifier is alive: out of memory"
     async with TestClient(TestServer(JudgeServer(judge).app())) as client:
         reply = await client.get("/health")
         assert (reply.status, await error_of(reply)) == (503, "no verifier is alive: out of memory")
@@ -203,14 +196,19 @@ async def test_metrics_count_verdicts(client: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "line"),
     [
-        ("/score", b"{", "the body is not JSON"),
-        ("/score", b"[" * 100_000, "the body is not JSON"),
-        ("/score", b"\xff", "the body is not JSON"),
-        ("/score", b"[]", "must be a JSON object, not list"),
-        ("/score", b"{}", "'ref' must be a text"),
-        ("/score", b'{"ref": "a", "texts": "b"}', "'texts' must be a list of texts"),
-        ("/score", b'{"ref": "a", "texts": [1]}', "'texts' must be a list of texts"),
-        ("/rm", b'{"response": "b", "label": null}', "'label' must be a text"),
+        ("/score", b"", "Input data was truncated"),
+        ("/score", b"{", "Input data was truncated"),
+        ("/score", b"\xff", "JSON is malformed"),
+        ("/score", b'{"ref": "\xff", "texts": []}', "can't decode byte 0xff"),
+        ("/score", b'{"ref": "\\ud800", "texts": []}', "unexpected end of escaped utf-16"),
+        ("/score", b"[]", "Expected `object`, got `array`"),
+        ("/score", b'{"ref": "a"}', "Object missing required field `texts`"),
+        ("/score", b'{"texts": []}', "give `ref`, the reference of a problem, or `row`"),
+        ("/score", b'{"ref": "a", "texts": "b"}', "Expected `array`, got `str` - at `$.texts`"),
+        ("/score", b'{"ref": "a", "texts": [1]}', "Expected `str`, got `int` - at `$.texts[0]`"),
+        ("/score", b'{"ref": 1, "texts": []}', "Expected `str | null`, got `int` - at `$.ref`"),
+        ("/score", b'{"row": [], "texts": []}', "Expected `object | null`, got `array` - at `$.row`"),
+        ("/rm", b'{"response": "b", "label": null}', "Expected `str | object`, got `null` - at `$.label`"),
         ("/get_reward", b'{"query": ["a"], "prompts": [], "labels": []}', "1 queries, 0 prompts and 0 labels"),
     ],
 )
@@ -333,9 +331,9 @@ class Served:
         self._port = port
         self._connections: list[asyncio.StreamWriter] = []
 
-    async def send(self, data: bytes, source: str = "127.0.0.1") -> asyncio.StreamReader:
-        """Send bytes on a connection of their own, from an address of this machine; return what comes back."""
-        reader, writer = await asyncio.open_connection(self._host, self._port, local_addr=(source, 0))
+    async def send(self, data: bytes) -> asyncio.StreamReader:
+        """Send bytes on a connection of their own; return what comes back."""
+        reader, writer = await asyncio.open_connection(self._host, self._port)
         writer.write(data)
         self._connections.append(writer)
         return reader
@@ -496,25 +494,12 @@ async def test_bodies_over_the_budget() -> None:
         first = await served.send(request_of(large))
         await judge.began.wait()
         second = await served.send(request_of(large))
-        assert await status_of(second) == 503
-        assert b"Retry-After: 1\r\n" in await second.readuntil(b"}")
-        other = await served.send(request_of(ONE), source="127.0.0.2")
+        third = await served.send(request_of(large))
+        assert await status_of(third) == 503
+        assert b"Retry-After: 1\r\n" in await third.readuntil(b"}")
         judge.go_on.set()
-        assert await status_of(first) == 200
-        assert await status_of(other) == 200
+        assert [await status_of(first), await status_of(second)] == [200, 200]
         assert await status_of(await served.send(request_of(large))) == 200
-
-
-def test_budget_keeps_room_for_others() -> None:
-    budget = BodyBudget(100)
-    assert budget.take("a", 50)
-    assert not budget.take("a", 1)
-    assert budget.take("b", 25)
-    assert budget.take("c", 12)
-    budget.give_back("b", 25)
-    budget.give_back("c", 12)
-    budget.give_back("a", 50)
-    assert budget.take("b", 50)
 
 
 @pytest.mark.parametrize(
@@ -554,16 +539,6 @@ async def test_full_server_says_so() -> None:
         assert await status_of(first) == 200
 
 
-async def test_full_server_takes_another_client() -> None:
-    judge = SlowJudge()
-    async with serving(judge, max_waiting=1) as served:
-        await served.send(request_of(ONE))
-        await judge.began.wait()
-        other = await served.send(request_of(ONE), source="127.0.0.2")
-        judge.go_on.set()
-        assert await status_of(other) == 200
-
-
 async def test_full_server_is_healthy() -> None:
     judge = SlowJudge()
     async with serving(judge, max_waiting=1) as served:
@@ -584,6 +559,8 @@ def bridge() -> Iterator[Bridge]:
 
 class Bridged:
     """A real session's verdicts."""
+
+    fault = None
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
@@ -642,21 +619,3 @@ async def test_health_of_a_dead_pool() -> None:
         reply = await client.get("/health")
         assert (reply.status, await error_of(reply)) == (503, "the worker pool is closed")
     await asyncio.to_thread(dead.close)
-
-
-async def test_costly_references_hold_up_no_other_client() -> None:
-    costly = 'products:eval:{}:-:0.1.25:0000000000000000:{{"min_terms": 1000000, "max_terms": 1000000}}'
-    workers = ReasoningSettings(
-        tasks=["chain_sum"], num_generators=1, num_verifiers=1, worker_niceness=0, reference_deadline_s=0.5
-    )
-    async with Session(workers) as session:
-        honest = json.dumps({"ref": (await session.next()).reference, "texts": ["x"]}).encode()
-        async with serving(session) as served:
-            requests = [json.dumps({"ref": costly.format(seed), "texts": ["x"]}).encode() for seed in range(8)]
-            replies = [await served.send(request_of(request), source="127.0.0.2") for request in requests]
-            first = asyncio.create_task(status_of(replies[0]))
-            last = asyncio.create_task(status_of(replies[-1]))
-            assert await first == 422
-            assert await status_of(await served.send(request_of(honest))) == 200
-            assert not last.done()
-            last.cancel()

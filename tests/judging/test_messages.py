@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from reasoning_env.judging import messages
+from reasoning_env.judging.messages import MAX_DEPTH, ScoreRequest, TooManyValuesError, read_request
+
+SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
+def test_texts_hold_no_values(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+    """Whatever signs of JSON stand in texts, only the two texts, their list, the reference and the object count."""
+    monkeypatch.setattr(messages, "PIECE_BYTES", piece_bytes)
+    chance = random.Random(1)
+    for _ in range(300):
+        first, second = ("".join(chance.choices(SIGNS, k=chance.randrange(30))) for _ in range(2))
+        for as_ascii in (True, False):
+            body = json.dumps({"ref": second, "texts": [first, second]}, ensure_ascii=as_ascii).encode()
+            assert read_request(body, ScoreRequest, 5).texts == [first, second]
+
+
+@pytest.mark.parametrize("texts", [b'["", ""]', b"[1, 2]", b"[[], []]", b'[{"": 1}, 2]'])
+def test_number_of_values(texts: bytes) -> None:
+    with pytest.raises(TooManyValuesError):
+        read_request(b'{"ref": "", "texts": %b}' % texts, ScoreRequest, 4)
+
+
+def test_texts_are_counted_first() -> None:
+    with pytest.raises(TooManyValuesError):
+        read_request(b'{"texts": [' + b'"",' * 1000, ScoreRequest, 100)
+
+
+@pytest.mark.parametrize("around", [b"[%b]", b'{"a": %b}'])
+def test_depth(around: bytes) -> None:
+    def request(depth: int) -> bytes:
+        value = b"1"
+        for _ in range(depth):
+            value = around % value
+        return b'{"texts": [], "other": %b}' % value
+
+    assert read_request(request(MAX_DEPTH - 1), ScoreRequest, 100).texts == []
+    with pytest.raises(ValueError, match="more than 32 lists and objects"):
+        read_request(request(MAX_DEPTH), ScoreRequest, 100)
