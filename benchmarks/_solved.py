@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reasoning_env.verifiers import flaw_of_error
+from reasoning_env.tasks import find_task
+from reasoning_env.tasks.serving import flaw_of_error
 
 ITEMS = 12
 FEW_ITEMS = {"puzzle24": 4, "rush_hour": 3}
@@ -41,7 +42,7 @@ def load(task: str, number: int) -> Bench:
             with contextlib.redirect_stdout(sys.stderr):  # codeio prints
                 entry = dataset[index]
         except Exception as error:
-            if flaw_of_error(task, error) is None:
+            if flaw_of_error(find_task(task), error) is None:
                 raise
             continue
         answer = solve(task, entry)

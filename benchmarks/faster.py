@@ -26,10 +26,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasoning_env.library_facts import FACTS
 from reasoning_env.records import ProblemRequest
+from reasoning_env.tasks import COMPOSITE, TASKS
 from reasoning_env.workers.child import freeze_imports
-from reasoning_env.workers.faster import REPLACEMENTS, FasterGenerators
+from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 
 BLOCK = 50
@@ -120,7 +120,7 @@ def compare(task: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_mix(options: argparse.Namespace) -> dict[str, Any]:
-    tasks = sorted(FACTS.keys() - {"composite"})
+    tasks = sorted(TASKS.keys() - {COMPOSITE})
     measured = measure([(task, seed, None) for seed in range(options.mix) for task in tasks], options.limit)
     of_task = {task: statistics.fmean(measured.faster_ms[number :: len(tasks)]) for number, task in enumerate(tasks)}
     slowest = sorted(of_task, key=of_task.__getitem__, reverse=True)[:SLOWEST]
@@ -138,7 +138,7 @@ def measure_mix(options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     global LIBRARY
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", nargs="*", default=[replacement.task for replacement in REPLACEMENTS])
+    parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS.values() if task.faster is not None])
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1500, help="seeds of each task at the defaults")
     parser.add_argument("--level-seeds", type=int, default=100, help="seeds of each task at each of five levels")

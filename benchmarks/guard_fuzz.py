@@ -34,7 +34,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from reasoning_env.verifiers import preload
+from reasoning_env.verifiers import preload_algebra
 from reasoning_env.verifiers.readings import readings
 from reasoning_env.verifiers.scoring import GUARDS, verify
 from reasoning_env.workers.sandbox import code_paths
@@ -295,7 +295,7 @@ def main() -> int:
     limit = MEMORY_BYTES if highest == resource.RLIM_INFINITY else min(MEMORY_BYTES, highest)
     resource.setrlimit(resource.RLIMIT_AS, (limit, highest))
     started = time.perf_counter()
-    preload(options.tasks)
+    preload_algebra()
     fuzzer = Fuzzer(options.seed, options.limit_s)
     for bench in [load(task, options.seed) for task in options.tasks]:
         fuzzer.compare(bench, options.answers)

@@ -20,11 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reasoning_env.dumps.format import PASSED
-from reasoning_env.library_facts import CATEGORIES
+from reasoning_env.tasks import COMPOSITE
+from reasoning_env.tasks import TASKS as DECLARED
 
 SCRIPT = Path(__file__).resolve().parents[1] / "reasoning_gym_environment.py"
 GROUP_SIZE = 8
-TASKS = [task for tasks in CATEGORIES.values() for task in tasks.split()]
+TASKS = sorted(DECLARED.keys() - {COMPOSITE})
 WORDS = ("so", "we", "look", "at", "all", "numbers", "then", "carry", "one", "check", "each", "step", "again", "wait")
 
 

@@ -35,10 +35,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from reasoning_env.library_facts import CATEGORIES, COMPOSITE, FACTS, questions
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemSpec
+from reasoning_env.tasks import COMPOSITE, question_count
+from reasoning_env.tasks import TASKS as DECLARED
 
 TASKS = 100
 TARGET = 0.7
@@ -110,7 +111,7 @@ def make_sampler(mode: str, learners: Mapping[str, Learner], size: int, seed: in
         adjustable=adjustable if mode in ("levels", "both", "blind") else (),
         group_size=size,
         target=TARGET,
-        questions=lambda task, level: math.inf if mode == "blind" else questions(learners[task].like, level),
+        questions=lambda task, level: math.inf if mode == "blind" else question_count(learners[task].like, level),
     )
     adaptive = mode in ("tasks", "both", "blind")
     return TaskSampler(dict.fromkeys(tasks, 1.0), run_seed=seed, estimator=estimator, adaptive=adaptive)
@@ -137,7 +138,7 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int,
         risen = rise * len(signals) / groups
         right = learner.successes(level, risen, size, random_state)
         signals.append(0 < right < size)
-        count = questions(learner.like, spec.level)
+        count = question_count(learner.like, spec.level)
         question = (spec.task, spec.level, index if math.isinf(count) else random_state.randrange(int(count)))
         new_signals += signals[-1] and question not in asked
         asked.add(question)
@@ -173,9 +174,10 @@ def main() -> None:
     parser.add_argument("--like", default="", metavar="NAMES", help="a bank like these tasks and categories")
     options = parser.parse_args()
     started = time.perf_counter()
-    all_tasks = sorted(set(FACTS) - {COMPOSITE})
+    all_tasks = sorted(DECLARED.keys() - {COMPOSITE})
     drawn = random.Random("likenesses").sample(all_tasks, TASKS)
-    named = [task for name in options.like.split(",") for task in CATEGORIES.get(name, name).split()]
+    likes = options.like.split(",")
+    named = [task.name for task in DECLARED.values() if task.name in likes or task.category in likes]
     likenesses = named or drawn
     load = (likenesses, options.groups, options.size, options.seeds)
     result = {

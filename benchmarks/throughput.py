@@ -43,9 +43,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reasoning_env.atropos.config import put_event_loop_first
-from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemRequest, ProblemSpec, Split
+from reasoning_env.tasks import COMPOSITE
+from reasoning_env.tasks import TASKS as DECLARED
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing import TOKENIZER
 
@@ -59,7 +60,7 @@ ISOLATION_GROUPS = 500
 ANSWER: ContextVar[str] = ContextVar("ANSWER", default="1")
 """The right answer to the problem of the present request."""
 SETTLE_S = 0.05
-TASKS = sorted(FACTS.keys() - {"composite"})
+TASKS = sorted(DECLARED.keys() - {COMPOSITE})
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "random": {"complexity_mode": "random"},
     "adaptive": {"complexity_mode": "curriculum", "task_sampling": "adaptive"},

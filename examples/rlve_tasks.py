@@ -32,8 +32,8 @@ from types import ModuleType
 from typing import Any
 
 from reasoning_env.problems.giving_up import MAX_REJECTED
-from reasoning_env.problems.seeds import follow_seed
 from reasoning_env.records import ProblemRequest
+from reasoning_env.seeds import follow_seed
 from reasoning_env.sources.contract import Generated, Source, SourceTask
 
 PREFIX = "rlve/"

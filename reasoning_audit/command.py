@@ -16,11 +16,11 @@ from reasoning_env.commands.problem_options import split_names
 from reasoning_env.commands.score_options import add_score_options, check_score_options
 from reasoning_env.commands.values import share
 from reasoning_env.errors import ConfigError
-from reasoning_env.library_facts import COMPOSITE
 from reasoning_env.reports.html.page import check_page, write_page
 from reasoning_env.storage.files import replace_file
 from reasoning_env.storage.folders import check_writable
 from reasoning_env.storage.reading import read_json
+from reasoning_env.tasks import COMPOSITE
 
 from .findings import Severity, is_at_least
 from .page import heat_map_page

@@ -17,11 +17,11 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.library_facts import facts
 from reasoning_env.records import LibraryInfo
 from reasoning_env.runtime.terminal import print_table
 from reasoning_env.runtime.text import visible
 from reasoning_env.storage.reading import Count, Name, Number, Share, describe, read_json
+from reasoning_env.tasks import find_task
 
 from .findings import Finding, count_by_severity, worst_first
 from .probes import Probe, is_shortcut, role_of
@@ -149,7 +149,7 @@ def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:
-        is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
+        is_known = find_task(audit.task).gives_away and all(map(is_shortcut, audit.faults))
         return AuditOutcome.GIVES_AWAY if is_known or audit.task in left_out else AuditOutcome.FAILS
     return AuditOutcome.PASSES
 

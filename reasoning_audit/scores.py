@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reasoning_env.errors import GenerationError, ScoringError
-from reasoning_env.library_facts import FACTS, facts
 from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
 from reasoning_env.problems.sampling import evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
-from reasoning_env.verifiers.options import option
+from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.verifiers.partial_credit import FORM_SCORE
 
 from .probes import (
@@ -232,7 +231,7 @@ async def audit_task(
     failures = audit.failures
     problems = audit.problems
     position = items
-    rounds = rounds[:1] if facts(target.task).gives_away else rounds
+    rounds = rounds[:1] if find_task(target.task).gives_away else rounds
     for factor, share in rounds:
         suspects = audit.suspects(share)
         if not suspects:
@@ -287,8 +286,8 @@ async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects
 
 def _count_options(task: str, problems: Sequence[Problem]) -> int:
     """Return the number of answers to choose from; 0 for free answers."""
-    if task in FACTS:
-        return facts(task).options
+    if task in TASKS:
+        return find_task(task).options
     answers = [answer.strip().casefold() for problem in problems if (answer := reference_answer(problem))]
     different = len(set(answers))
     return different if 2 <= different <= min(FEW_OPTIONS, len(answers) // 2) else 0
@@ -329,4 +328,4 @@ def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally])
 def _option(problem: Problem, answer: str) -> str:
     """Return the option that an answer chooses, whatever the question calls the option."""
     metadata = json.loads(problem.metadata_json)
-    return option(problem.task, {"question": problem.question, "answer": answer, "metadata": metadata})
+    return find_task(problem.task).option({"question": problem.question, "answer": answer, "metadata": metadata})

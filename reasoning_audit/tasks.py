@@ -11,11 +11,11 @@ from pathlib import Path
 from reasoning_env.commands.options import file_settings, program
 from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import WorkerError
-from reasoning_env.library_facts import COMPOSITE, FACTS, facts
 from reasoning_env.problems.selection import select_tasks
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.storage.folders import find_checkout
+from reasoning_env.tasks import COMPOSITE, TASKS, find_task
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, WatchedPools, watched_pools
@@ -99,9 +99,9 @@ async def _audit_target(
     reporter = Reporter(task, target.level, _commands(task, session, options))
     audit = await audit_task(session.pool, target, options.items)
     known = left_out_of_training(session)
-    if facts(task).gives_away and not options.plain:  # --plain audits the library as it is, apart from training
+    if find_task(task).gives_away and not options.plain:  # --plain audits the library as it is, apart from training
         known.add(task)
-    is_isolated = session.settings.strict_rewards and task in FACTS
+    is_isolated = session.settings.strict_rewards and task in TASKS
     check = ContractCheck(pools, replace(reporter, is_watched=True), is_isolated=is_isolated)
     checked = await check.run(audit.problems, audit.errors, attacks=attacks)
     shown = tuple(replace(problem, entry=b"") for problem in audit.problems)

@@ -27,7 +27,6 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
-from .library_facts import FACTS, category
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
@@ -59,6 +58,7 @@ from .rewards import check_problem, check_whole_problem, read_verdicts, score_te
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
 from .storage.folders import check_checkout
+from .tasks import TASKS
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -509,10 +509,10 @@ async def check_selection(settings: ReasoningSettings, checkout: Path | None) ->
     """Raise ConfigError for settings of tasks that are impossible: an unknown name or parameter, weights of 0.
 
     The library takes seconds to load, and is loaded for parameters, for a preset, and where the tasks of
-    `library_facts` do not suffice.
+    `tasks` do not suffice.
     """
     check_checkout(settings.checkout)
-    known = [TaskInfo(task, category(task)) for task in FACTS]
+    known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
     with suppress(ConfigError):
         SelectedTasks.of(settings, known)
         if settings.eval_tasks:

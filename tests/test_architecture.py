@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 import reasoning_env
+from reasoning_env.tasks import COMPOSITE, TASKS
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 PACKAGES = ("reasoning_env", "reasoning_audit", "reasoning_gym_testing", "demo", "learn", "benchmarks", "tests")
 FRONT_DOOR = "reasoning_gym_environment"
-MAX_FLOORS = 14
+MAX_FLOORS = 15
 MAX_FACADE = 24
 PAGE = ROOT / "docs" / "architecture.md"
 INSIDE_WORKERS = {"reasoning_env/workers/library.py"}
@@ -73,6 +74,35 @@ def rooms() -> dict[str, set[str]]:
         assert here is not None
         found.setdefault(here, set()).update(name for name in map(room, imports(module)) if name not in (here, None))
     return found
+
+
+TABLES = {f"reasoning_env/{name}.py" for name in ("library_facts", "verifiers/exact", "verifiers/scoring")}
+"""Modules that have a table by task beside the declarations."""
+
+
+def test_only_tasks_name_tasks() -> None:
+    naming = {path.relative_to(ROOT).as_posix(): named_tasks(path) for path in sources("reasoning_env")}
+    found = {path: names for path, names in naming.items() if names and not path.startswith("reasoning_env/tasks/")}
+    assert {path: names for path, names in found.items() if path not in TABLES} == {}
+
+
+def named_tasks(path: Path) -> set[str]:
+    """Return the tasks that a module names, as a string or as an identifier of its own.
+
+    Names of the standard library are none (`math.gcd`), nor are two letters, which have many other meanings.
+    """
+    tree = ast.parse(path.read_text())
+    found: set[str] = set()
+    of_python: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(name)) | ast.Name(id=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
+                found.add(name)
+            case ast.ImportFrom(module=str(module), names=names, level=0) if module in sys.stdlib_module_names:
+                of_python.update(alias.name for alias in names)
+            case _:
+                continue
+    return {name for name in found & TASKS.keys() - {COMPOSITE} - of_python if len(name) > 2}
 
 
 def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str]:
@@ -245,7 +275,18 @@ def test_core_imports_nothing_heavy() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     assert "reasoning_env" in loaded
-    heavy = {"reasoning_gym", "atroposlib", "wandb", "transformers", "torch", "aiohttp", "pydantic_cli", "tqdm", "rich"}
+    heavy = {
+        "reasoning_gym",
+        "sympy",
+        "atroposlib",
+        "wandb",
+        "transformers",
+        "torch",
+        "aiohttp",
+        "pydantic_cli",
+        "tqdm",
+        "rich",
+    }
     assert not heavy & set(loaded)
 
 

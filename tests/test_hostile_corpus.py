@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import Problem, ReasoningSettings, Session, Verdict
-from reasoning_env.library_facts import COMPOSITE, FACTS
+from reasoning_env.tasks import COMPOSITE, TASKS
 
 from .workers.hostile import Hostile, hostile_answers, ordinary_answer
 from .workers.support import make
@@ -49,7 +49,7 @@ async def corpus(traps: Traps, pytestconfig: pytest.Config) -> list[Judged]:
     async with Session(SETTINGS) as session:
         return [
             await judge_task(session, task, traps, start=0 if whole else position % ONE_IN, step=1 if whole else ONE_IN)
-            for position, task in enumerate(sorted(FACTS.keys() - {COMPOSITE}))
+            for position, task in enumerate(sorted(TASKS.keys() - {COMPOSITE}))
         ]
 
 

@@ -3,7 +3,7 @@
 Prints a line for each finding of three checks, and exits with 1 when there is a finding. The command `audit` checks the
 rewards.
 
-- facts: each task has an entry in `reasoning_env/library_facts.py`, and each entry has a task
+- declarations: each task has a declaration in `reasoning_env/tasks/`, and each declaration has a task
 - levels: each level of difficulty makes problems in time, and with its own parameters
 - questions: training serves no question of the evaluation set, also for tasks without the fact `few_questions`
 """
@@ -17,11 +17,11 @@ from pathlib import Path
 
 from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import GenerationError
-from reasoning_env.library_facts import COMPOSITE, FACTS
 from reasoning_env.problems.sampling import TaskSampler, evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks import COMPOSITE, TASKS
 from reasoning_env.workers.levels import STEPS
 
 from .running import run_tool
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     async def check() -> list[str]:
         async with Session(settings, checkout=options.checkout) as session:
-            findings = [] if settings.tasks else check_facts(session)
+            findings = [] if settings.tasks else check_declarations(session)
             findings += await check_levels(session, options.problems)
             return findings + await check_questions(session, options.questions)
 
@@ -49,11 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(bool(findings))
 
 
-def check_facts(session: Session[Problem]) -> list[str]:
-    """Return a line for each task without facts, and for each entry without a task."""
+def check_declarations(session: Session[Problem]) -> list[str]:
+    """Return a line for each task without a declaration, and for each declaration without a task."""
     tasks = {task.name for task in session.library.tasks}
-    missing = [f"facts: {task} has no entry" for task in sorted(tasks - FACTS.keys())]
-    return missing + [f"facts: {task} has an entry and is not in the library" for task in sorted(FACTS.keys() - tasks)]
+    missing = [f"{task} has no declaration" for task in sorted(tasks - TASKS.keys())]
+    return missing + [f"{task} has a declaration and is not in the library" for task in sorted(TASKS.keys() - tasks)]
 
 
 async def check_levels(session: Session[Problem], problems: int) -> list[str]:

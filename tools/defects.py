@@ -23,14 +23,12 @@ from reasoning_audit.findings import Defect, Finding
 from reasoning_audit.report import Report, read_report
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.errors import ConfigError, GenerationError
-from reasoning_env.library_facts import FACTS, facts
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.verifiers.clarifications import CLARIFICATIONS
-from reasoning_env.verifiers.flaws import REJECTED, Cause
-from reasoning_env.verifiers.right_answers import RIGHT_ANSWERS
+from reasoning_env.tasks import TASKS
+from reasoning_env.tasks.declaration import Cause
 from reasoning_env.verifiers.scoring import CORRECTIONS
 
 from .running import run_tool
@@ -94,12 +92,12 @@ CORRECTED = Treatment(
     "corrected: see the rules of the score", "tests/verifiers/test_corrections.py::test_nonsense_earns_the_floor"
 )
 DRAWN_AGAIN = Treatment(
-    "refused: problems that this solves are drawn again", "tests/verifiers/test_flaws.py::test_flawed_entries"
+    "refused: problems that this solves are drawn again", "tests/tasks/test_flaws.py::test_flawed_entries"
 )
 EXACT_HELD = Treatment(
     "corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right"
 )
-RIGHT_ANSWER_HELD = Treatment("corrected", "tests/verifiers/test_right_answers.py::test_right_answer")
+RIGHT_ANSWER_HELD = Treatment("corrected", "tests/tasks/test_right_answers.py::test_right_answer")
 HELD: Mapping[Defect, Treatment] = {
     Defect.GOLD_NOT_PAID: Treatment(
         "corrected: every right answer earns 1", "tests/workers/test_every_task.py::test_oracle_answers_are_right"
@@ -206,7 +204,7 @@ def defects_page(runs: Runs) -> str:
         found.setdefault(row.task, []).append(row)
     still = {(row.task, row.defect): row for row in runs.corrected}
     examples = {(example.task, example.kind): example for example in runs.examples}
-    rows = [_task_row(task, found.get(task, []), still, examples) for task in sorted(FACTS)]
+    rows = [_task_row(task, found.get(task, []), still, examples) for task in TASKS]
     rows = [row for row in rows if row]
     count = len({row.task for row in runs.plain})
     left_out = {row.task for row in runs.rlve if row.detail.endswith(LEAVES_OUT)}
@@ -233,7 +231,7 @@ When the tables of the code change, `python -m tools.defects` makes the page aga
 
 ## reasoning-gym
 
-{len(rows)} of {len(FACTS) - 1} tasks have a row: the audit of the library as it is has {len(runs.plain)} findings
+{len(rows)} of {len(TASKS) - 1} tasks have a row: the audit of the library as it is has {len(runs.plain)} findings
 in {count} tasks, and the tables of the code know wrong answers, problems that are refused, and questions that are
 clarified. A row names the first seed that shows such a defect, if one of the first 1,200 does. "Reported" numbers are
 issues and pull requests of reasoning-gym. "Open" is what the audit of the corrected library finds too.
@@ -262,6 +260,7 @@ def _task_row(
     examples: Mapping[tuple[str, str], DefectExample],
 ) -> str:
     """Return the row of a task; "" for a task without a defect."""
+    declared = TASKS[task]
     what: list[str] = []
     here: list[str] = []
     tests: list[str] = []
@@ -275,7 +274,7 @@ def _task_row(
         held = HELD[row.defect]
         words = held.words
         if (task, row.defect) in still:
-            words = LEFT_OUT_HERE if facts(task).gives_away else OPEN
+            words = LEFT_OUT_HERE if declared.gives_away else OPEN
         elif held is CORRECTED and task in CORRECTIONS and (CORRECTIONS[task].__doc__ or "").strip():
             words = f"corrected: {_first_line(CORRECTIONS[task])}"
         add(_evidence(row), words, held.test)
@@ -283,22 +282,22 @@ def _task_row(
     def shown(kind: str) -> str:
         return _example(examples[task, kind]) if (task, kind) in examples else ""
 
-    if task in RIGHT_ANSWERS:
+    if declared.right_answer is not None:
         add(
             f"wrong answers{shown(WRONG_ANSWER)}",
-            f"corrected: {_first_line(RIGHT_ANSWERS[task])}",
+            f"corrected: {_first_line(declared.right_answer)}",
             RIGHT_ANSWER_HELD.test,
         )
-    wrong = [rule.reason for rule in REJECTED.get(task, ()) if rule.cause is Cause.WRONG]
+    wrong = [rule.reason for rule in declared.rejected if rule.cause is Cause.WRONG]
     if wrong:
         add(f"problems without a right answer: {'; '.join(wrong)}{shown(REFUSED)}", "refused", DRAWN_AGAIN.test)
-    if task in CLARIFICATIONS:
-        left_open = CLARIFICATIONS[task].open
-        held_by = "tests/verifiers/test_clarifications.py::test_clarified_question"
+    if declared.clarification is not None:
+        left_open = declared.clarification.open
+        held_by = "tests/tasks/test_clarifications.py::test_clarified_question"
         add(f"the question leaves open {left_open}{shown(CLARIFIED)}", "corrected: it is clarified", held_by)
-    if facts(task).gives_away:
+    if declared.gives_away:
         add(
-            f"the answer is given away: {facts(task).gives_away}",
+            f"the answer is given away: {declared.gives_away}",
             LEFT_OUT_HERE,
             "tests/problems/test_plan.py::test_gameable_tasks_are_left_out",
         )
@@ -392,11 +391,12 @@ async def _examples_of(session: Session[Problem], task: str) -> Sequence[DefectE
 def _kinds(task: str) -> set[str]:
     """Return the kinds of defects that the tables know of a task."""
     kinds = set()
-    if task in RIGHT_ANSWERS:
+    declared = TASKS[task]
+    if declared.right_answer is not None:
         kinds.add(WRONG_ANSWER)
-    if any(rule.cause is Cause.WRONG for rule in REJECTED.get(task, ())):
+    if any(rule.cause is Cause.WRONG for rule in declared.rejected):
         kinds.add(REFUSED)
-    if task in CLARIFICATIONS:
+    if declared.clarification is not None:
         kinds.add(CLARIFIED)
     return kinds
 

@@ -24,8 +24,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.library_facts import COMPOSITE
-from reasoning_env.problems.seeds import hash_int
+from reasoning_env.seeds import hash_int
+from reasoning_env.tasks import COMPOSITE
 from reasoning_env.workers.library import Library
 from tests.verifiers.frozen_answers import (
     KINDS,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
-from reasoning_env.library_facts import facts
-from reasoning_env.problems.seeds import hash_int
 from reasoning_env.records import ProblemRequest
+from reasoning_env.seeds import hash_int
 from reasoning_env.sources.contract import Answers
+from reasoning_env.tasks import find_task
 from reasoning_env.workers.library import Library
 
 FILE = Path(__file__).parents[1] / "tests" / "frozen" / "published.json"
@@ -82,7 +82,7 @@ def scorers(library: Library, preset: str, task: str) -> Mapping[str, Answers]:
 
 def _request(preset: Preset, task: str, number: int) -> ProblemRequest:
     params = preset.params.get(task, {})
-    if facts(task).built_for_each_seed:
+    if find_task(task).built_for_each_seed:
         return ProblemRequest(
             task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
         )

@@ -16,8 +16,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from fnmatch import fnmatch
 
-from reasoning_env.library_facts import FACTS
 from reasoning_env.records import Verdict
+from reasoning_env.tasks import COMPOSITE, TASKS
 from reasoning_env.workers.library import Library
 from tests.verifiers.near_misses import judge_near_misses
 
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     patterns = choose_tasks(options.tasks)
     scores: dict[str, list[float]] = defaultdict(list)
     paid: list[str] = []
-    for task in sorted(FACTS.keys() - {"composite"}):
+    for task in sorted(TASKS.keys() - {COMPOSITE}):
         if not any(fnmatch(task, pattern) for pattern in patterns):
             continue
         for name in options.levels.split(","):

@@ -7,7 +7,7 @@ chance of 1 %. Elsewhere it draws up to MORE problems and estimates the number o
 The estimate is Chao's (1984): with `d` different questions, of which `f1` came once and `f2` twice, there are about
 d + f1 (f1 - 1) / (2 (f2 + 1)). It is a lower bound where some questions are likelier than others.
 
-Prints the rows of `QUESTIONS` in `reasoning_env/library_facts.py`.
+Prints the `questions` of the declarations in `reasoning_env/tasks/`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from math import floor, log10
 
 from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import GenerationError
-from reasoning_env.library_facts import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS
 from reasoning_env.problems.references import hash_words
 from reasoning_env.problems.sampling import evaluation_spec
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS
 
 from .running import run_tool
 

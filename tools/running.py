@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reasoning_env.errors import ReasoningEnvError
-from reasoning_env.library_facts import FACTS, category
 from reasoning_env.problems.selection import match_tasks
 from reasoning_env.records import TaskInfo
+from reasoning_env.tasks import TASKS
 
 
 def run_tool(main: Callable[[], int | None]) -> None:
@@ -28,5 +28,5 @@ def run_tool(main: Callable[[], int | None]) -> None:
 
 def choose_tasks(patterns: str) -> tuple[str, ...]:
     """Return the library's tasks that match patterns joined by commas. Raises ConfigError for another pattern."""
-    known = [TaskInfo(task, category(task)) for task in FACTS]
+    known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
     return match_tasks(known, [pattern.strip() for pattern in patterns.split(",")], "--tasks")

@@ -24,8 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoning_env.verifiers.flaws import REJECTED, WITHOUT_DEFINITE_OUTPUT, is_unstable_program
-from reasoning_env.verifiers.unstable_programs import digest, shown_program
+from reasoning_env.tasks.code import CODEIO, WITHOUT_DEFINITE_OUTPUT, digest, is_unstable_program, shown_program
 from reasoning_env.workers.clock import standing_clock
 
 from .running import run_tool
@@ -134,7 +133,7 @@ def _may_be_served(made: Mapping[str, Any]) -> bool:
     if "error" in made or made["failed"]:
         return False
     entry = {**made, "metadata": {}}
-    return not any(rule.applies(entry) for rule in REJECTED["codeio"] if rule.applies is not is_unstable_program)
+    return not any(rule.applies(entry) for rule in CODEIO.rejected if rule.applies is not is_unstable_program)
 
 
 if __name__ == "__main__":

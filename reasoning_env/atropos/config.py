@@ -16,9 +16,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
 from ..problems.plan import TaskPlan, describe_run
-from ..problems.seeds import INSTANCES
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
+from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions, fingerprint
 
 

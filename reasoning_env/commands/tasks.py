@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
-from ..library_facts import COMPOSITE, FACTS, MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, without_reasoning
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import Messages
@@ -23,6 +22,7 @@ from ..runtime.terminal import Table, print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
+from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task
 from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import (
     add_problem_options,
@@ -232,9 +232,8 @@ def _different_questions(tasks: Iterable[str]) -> dict[str, dict[str, int | None
     Levels that were not measured are left out, and so are tasks that are not the library's.
     """
     names = ("defaults", *(f"level {level:g}" for level in QUESTION_LEVELS))
-    everywhere = (None,) * len(names)
-    measured = [task for task in tasks if task in FACTS and task != COMPOSITE]
-    return {task: dict(zip(names, QUESTIONS.get(task, everywhere), strict=False)) for task in measured}
+    measured = [task for task in tasks if task in TASKS and task != COMPOSITE]
+    return {task: dict(zip(names, TASKS[task].questions, strict=False)) for task in measured}
 
 
 def _print_different_questions(tasks: Iterable[str]) -> None:
@@ -288,7 +287,7 @@ def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None
 
 def _left_out(task: TaskInfo) -> str:
     """Return why training leaves a task out unless it is named; "" for other tasks."""
-    return without_reasoning(task.name) or task.left_out
+    return find_task(task.name).gives_away or task.left_out
 
 
 def _facts_of(task: TaskInfo) -> dict[str, str]:

@@ -23,10 +23,10 @@ from typing import Any, Literal
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS
 from ..problems.references import hash_words
-from ..problems.seeds import file_seed, hash_fraction, hash_int
 from ..problems.stream import generate_with_retries
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
+from ..seeds import file_seed, hash_fraction, hash_int
 from ..session import Session
 
 Level = float | Literal["random"] | None

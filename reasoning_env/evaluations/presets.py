@@ -19,10 +19,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 from ..errors import GenerationError
-from ..library_facts import facts
 from ..problems.giving_up import MAX_FAILURES
 from ..problems.stream import Generator
 from ..records import Problem, ProblemRequest, ProblemSpec, Split
+from ..tasks import find_task
 from .folder import PublishedMeans
 from .problem_set import EvaluationSet
 from .summary import SummaryRow
@@ -149,7 +149,7 @@ class PresetSet(EvaluationSet):
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         # In most tasks, item k of seed s is item 0 of seed s + k.
         params = self._params.get(task, {})
-        if facts(task).built_for_each_seed:
+        if find_task(task).built_for_each_seed:
             request = ProblemRequest(
                 task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
             )

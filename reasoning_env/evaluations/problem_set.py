@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequenc
 from typing import Any
 
 from ..errors import GenerationError
-from ..library_facts import COMPOSITE, FACTS
 from ..problems.giving_up import MAX_FAILURES, MAX_REPEATS
 from ..problems.references import hash_words, without_release
 from ..problems.sampling import evaluation_spec
 from ..problems.stream import Generator, generate_with_retries
 from ..records import Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
+from ..tasks import COMPOSITE, TASKS
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class EvaluationSet:
         self._exhausted: set[str] = set()
         # Parameters and levels can leave a task with few questions: short words, for example.
         self._many_questions = frozenset(
-            task for task, facts in FACTS.items() if not facts.few_questions and task not in params and level is None
+            name for name, task in TASKS.items() if not task.few_questions and name not in params and level is None
         )
 
     async def stream(

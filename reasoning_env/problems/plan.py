@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import ConfigError, InvalidReferenceError
-from ..library_facts import COMPOSITE, gameable_tasks, questions
 from ..records import LibraryInfo, Split, TaskInfo
 from ..settings import ReasoningSettings, fingerprint
+from ..tasks import COMPOSITE, find_task, question_count
 from .estimator import SignalEstimator
 from .references import Reference, hash_question
 from .sampling import TaskSampler
@@ -94,8 +94,12 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
     """Return why training leaves tasks out, by task: those of other sources, and those of the library."""
-    left_out = {task.name: task.left_out for task in available if task.left_out}
-    return {**left_out, **gameable_tasks(strict=settings.strict_rewards)}
+    reasons: dict[str, str] = {}
+    for task in available:
+        declared = find_task(task.name)
+        nonsense = "" if settings.strict_rewards else declared.pays_for
+        reasons[task.name] = task.left_out or declared.gives_away or nonsense
+    return {task: reason for task, reason in reasons.items() if reason}
 
 
 def _choose_training_tasks(
@@ -221,7 +225,7 @@ def make_sampler(
     def questions_of(task: str, level: float | None) -> float:
         if task in plan.params or settings.complexity_mode == "random":
             return math.inf  # not measured
-        return questions(task, settings.complexity_level if level is None else level)
+        return question_count(task, settings.complexity_level if level is None else level)
 
     estimator = SignalEstimator(
         adjustable=plan.adjustable if curriculum else (),

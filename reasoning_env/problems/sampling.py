@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from ..errors import GenerationError
 from ..metrics.stats import TaskReport
 from ..records import ProblemRequest, ProblemSpec, Split
+from ..seeds import eval_seed, hash_fraction, train_seed
 from .estimator import LEVEL_STEP, Estimate, SignalEstimator
-from .seeds import eval_seed, hash_fraction, train_seed
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ class SourceTask:
     - `release` names what makes the task's problems, as references do; it holds no colon.
     - `has_levels` tells whether a level changes the task's problems.
     - `left_out` is why training leaves the task out unless it is named; "" for other tasks, and for reasoning-gym's, of
-      which `library_facts.py` tells.
+      which their declarations tell.
     - A task that `needs_trial` makes a problem at the start of a session, where its mistakes are errors.
     """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from .entries import Dataset, Entry
 
@@ -138,16 +137,6 @@ def correct_quantum_lock(answer: str, entry: Entry, dataset: Dataset, score: flo
     if re.sub(r"[^A-Ca-c]", "", answer) == "".join(presses):
         return score if presses else 0.0
     return min(score, dataset.score_answer(" ".join(presses), entry)) if presses else 0.0
-
-
-def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
-    """Return plans that reach the target of a lock by pressing a single button, again and again.
-
-    Only buttons that add, and that work in any light, can do so.
-    """
-    adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
-    fitting = [button for button in adding if target % button["value"] == 0]
-    return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
 
 
 def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from . import formulas, moves, numbers, structures, words
 from .entries import Correction, Dataset, Entry, Guard
@@ -99,7 +100,8 @@ class Scorer:
     """Scores answers to one entry. The entry is unpickled for each verification, since verifiers may write into it.
 
     With `strict` scores are corrected, with `lenient` answers are also read without wrappers and in the form of the
-    expected answer, and with `with_tags` also in their answer tags.
+    expected answer, and with `with_tags` also in their answer tags. `own_guesses` makes the task's guesses from the
+    metadata: partial credit starts at the best of them.
     """
 
     task: str
@@ -108,6 +110,7 @@ class Scorer:
     strict: bool
     with_tags: bool
     lenient: bool = False
+    own_guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
 
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's forms, in [0, 1].
@@ -162,7 +165,7 @@ class Scorer:
     @cached_property
     def _best_guess(self) -> float:
         """The score of the best wrong guess; found when it is needed, as most answers are right or earn nothing."""
-        scores = [self._earn(guess) for guess in guesses(self.task, pickle.loads(self.entry))]
+        scores = [self._earn(guess) for guess in guesses(pickle.loads(self.entry), self.own_guesses)]
         return max((score for score in scores if score < 1.0), default=0.0)
 
     def _earn(self, guess: str) -> float:

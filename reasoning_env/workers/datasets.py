@@ -15,7 +15,7 @@ from copy import copy
 from types import ModuleType
 from typing import Any
 
-from ..library_facts import facts
+from ..tasks import find_task
 
 
 class DatasetCache:
@@ -37,12 +37,12 @@ class DatasetCache:
         """
         kept = self._kept[task]
         key = _as_key(params)
-        if seed is None and kept and facts(task).scores_without_params:
+        if seed is None and kept and find_task(task).scores_without_params:
             key = next(reversed(kept))
         dataset = kept.get(key)
         if dataset is None:
             dataset = kept[key] = self._share(task, params) or self._build(task, params, seed or 0, 1)
-        elif seed is not None and facts(task).built_for_each_seed:
+        elif seed is not None and find_task(task).built_for_each_seed:
             dataset = kept[key] = self._build(task, params, seed, 1)
         kept.move_to_end(key)
         if len(kept) > self.KEPT_OF_A_TASK:
@@ -63,7 +63,7 @@ class DatasetCache:
 
     def _share(self, task: str, params: Mapping[str, Any]) -> Any | None:
         """Return a copy of a kept dataset with other parameters, if both load the same data; else None."""
-        read = facts(task).built_from
+        read = find_task(task).built_from
         if read is None:
             return None
         for other in self._kept[task].values():
@@ -77,7 +77,7 @@ class DatasetCache:
 
     def _build(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
         dataset = self._module.create_dataset(task, seed=seed, size=size, **params)
-        name = facts(task).data_on_class
+        name = find_task(task).data_on_class
         if name:
             setattr(dataset, name, getattr(type(dataset), name))
         return dataset
@@ -85,7 +85,7 @@ class DatasetCache:
 
 def _put_on_class(task: str, dataset: Any) -> None:
     """Put the data of a dataset on its class again: the constructor of a later dataset may have replaced the data."""
-    name = facts(task).data_on_class
+    name = find_task(task).data_on_class
     if name:
         setattr(type(dataset), name, getattr(dataset, name))
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..library_facts import COMPOSITE, facts
+from ..tasks import COMPOSITE, find_task
 
 STEPS = 16
 """Number of steps from the easiest level of a task to the hardest."""
@@ -230,7 +230,8 @@ class DifficultyMap:
             config.validate()
 
     def _read_attributes(self, task: str) -> tuple[Attribute, ...]:
-        if task not in self._curricula or facts(task).without_levels:
+        ours = find_task(task).levels
+        if task not in self._curricula or ours is None:
             return ()
         attributes = {}
         for definition in self._curricula[task]().attributes.values():
@@ -241,9 +242,9 @@ class DifficultyMap:
             distinct_bounds = bool(getattr(definition, "ensure_interval", False))
             defaults = [getattr(self.configs[task], field, None) for field in fields]
             attributes[fields] = Attribute(fields, _from_defaults(definition.levels, defaults), distinct_bounds)
-        for ours in facts(task).levels:
-            distinct_bounds = ours.fields in attributes and attributes[ours.fields].distinct_bounds
-            attributes[ours.fields] = Attribute(ours.fields, tuple(ours.levels), distinct_bounds, ours.drawn)
+        for row in ours:
+            distinct_bounds = row.fields in attributes and attributes[row.fields].distinct_bounds
+            attributes[row.fields] = Attribute(row.fields, tuple(row.levels), distinct_bounds, row.drawn)
         return tuple(attributes.values())
 
 

@@ -20,25 +20,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.giving_up import MAX_REJECTED
-from ..problems.seeds import follow_seed, hash_fraction
 from ..records import ProblemRequest
+from ..seeds import follow_seed, hash_fraction
 from ..sources.contract import Generated, Source, SourceTask
 from ..sources.joined import JoinedSources
 from ..sources.modules import TaskModule, import_task_modules
-from ..verifiers import (
-    Cause,
-    Flaw,
-    Scorer,
-    clarify,
-    find_flaw,
-    flaw_of_error,
-    option,
-    preload,
-    seed_picks,
-    with_right_answer,
-)
+from ..tasks import COMPOSITE, TASKS, Task, find_task
+from ..tasks.declaration import Cause
+from ..tasks.serving import Flaw, clarify, find_flaw, flaw_of_error, seed_picks, with_right_answer
+from ..verifiers import preload_algebra
+from ..verifiers.scoring import Scorer
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -67,7 +59,8 @@ class Library(Source):
         """Paths that verifier workers read: of the library, and of the modules with tasks."""
         sort_fonts()
         self._categories = self._discover()
-        preload(self._categories)
+        if any(find_task(task).algebraic for task in self._categories):
+            preload_algebra()
         self._difficulty = self._read_difficulty()
         self._tasks = self._describe_tasks(self._categories)
         self._datasets = DatasetCache(self.module)
@@ -112,17 +105,17 @@ class Library(Source):
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def _discover(self) -> dict[str, str]:
-        """Return categories by task: of the registry or, if it cannot be read, of the tasks in FACTS that work."""
+        """Return categories by task: of the registry or, if it cannot be read, of the declared tasks that work."""
         try:
             registry = importlib.import_module("reasoning_gym.factory").DATASETS
             return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
         except Exception as error:
             self.warnings.append(
                 f"the library's registry cannot be read ({type(error).__name__}: {error}); "
-                f"trying {len(FACTS)} known task names one by one"
+                f"trying {len(TASKS)} known task names one by one"
             )
         working: dict[str, str] = {}
-        for name in sorted(FACTS):
+        for name in TASKS:
             try:
                 dataset = self.module.create_dataset(name, seed=0, size=1)
             except Exception as error:
@@ -186,7 +179,7 @@ class Library(Source):
         Raises ValueError after MAX_REJECTED rejected problems, and whatever the library raises.
         """
         if not request.as_is:
-            request = replace(request, params={**facts(request.task).served_params, **request.params})
+            request = replace(request, params={**find_task(request.task).served_params, **request.params})
         flawed: Counter[str] = Counter()
         for number in range(MAX_REJECTED):
             drawn = self._draw(replace(request, seed=follow_seed(request.seed, number)), wanted_by=request.seed)
@@ -215,11 +208,12 @@ class Library(Source):
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
         if task in self._modules:  # its constructor may have drawn random numbers, or imported code that does
             _reset_globals(request.seed)
+        declared = find_task(task)
         try:
-            with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
+            with standing_clock() if declared.reads_clock else contextlib.nullcontext():
                 entry = dataset[request.item]
         except BaseException as error:
-            failure = None if request.as_is else flaw_of_error(task, error)
+            failure = None if request.as_is else flaw_of_error(declared, error)
             if failure is None:
                 raise
             return failure
@@ -227,14 +221,14 @@ class Library(Source):
             _check_entry(entry)
         corrects = self.strict and not request.as_published
         if corrects:
-            entry = with_right_answer(task, entry, dataset)
+            entry = with_right_answer(declared, entry, dataset)
         if corrects if request.clarified is None else request.clarified:
-            entry = clarify(task, entry, dataset)
+            entry = clarify(declared, entry, dataset)
         if not request.as_is:
-            flaw = self._find_flaw(task, entry)
+            flaw = self._find_flaw(declared, entry)
             if flaw is not None:
                 return flaw
-            if not seed_picks(task, entry, wanted_by):
+            if not seed_picks(declared, entry, wanted_by):
                 return Flaw(Cause.UNWANTED, "its answer is not the one that its seed picks")
         answer = entry.get("answer")
         return Generated(
@@ -261,12 +255,13 @@ class Library(Source):
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
         dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
-        # No verifier of a task in FACTS looks for the tags. The tagged form could only earn more if a verifier took
+        # No verifier of a declared task looks for the tags. The tagged form could only earn more if a verifier took
         # letters of the tags for a part of the answer. Plain rewards are the library's, with the tags.
-        with_tags = not plainly and (not self.strict or task not in FACTS)
+        with_tags = not plainly and (not self.strict or task not in TASKS)
         strict = self.strict and not plainly
         lenient = self.lenient and not plainly
-        scorer = Scorer(task, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
+        guesses = find_task(task).guesses
+        scorer = Scorer(task, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags, own_guesses=guesses)
         if strict and self._from_checkout and _denies_own_answer(scorer, whole):
             return replace(scorer, strict=False)
         return scorer
@@ -284,7 +279,7 @@ class Library(Source):
         whole = pickle.loads(entry)
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 
-    def _find_flaw(self, task: str, entry: Mapping[str, Any]) -> Flaw | None:
+    def _find_flaw(self, task: Task, entry: Mapping[str, Any]) -> Flaw | None:
         """Return why an entry must not be served.
 
         Rules that are written for the words of the known library are skipped for another library: a rule that cannot
@@ -292,10 +287,9 @@ class Library(Source):
         """
         if not self._from_checkout:
             return find_flaw(task, entry)
-        options = facts(task).even_options
         try:
             flaw = find_flaw(task, entry)
-            has_known_words = not options or option(task, entry) in options
+            has_known_words = not task.even_options or task.option(entry) in task.even_options
         except (LookupError, TypeError, ValueError, AttributeError):
             return None
         return flaw if flaw is None or has_known_words or flaw.cause is Cause.WRONG else None

@@ -10,8 +10,8 @@ import pytest
 
 from reasoning_env.commands.tasks import QUESTION_CHARACTERS, tasks_command
 from reasoning_env.errors import ConfigError
-from reasoning_env.library_facts import FACTS, TaskFacts
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
+from reasoning_env.tasks import TASKS, Task
 
 BAD_ARGUMENTS = [
     ["--samples", "0"],
@@ -155,7 +155,7 @@ def test_missing_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_task_left_out_of_training_is_shown(
     show: Show, monkeypatch: pytest.MonkeyPatch, argv: list[str], shown: str
 ) -> None:
-    monkeypatch.setitem(FACTS, "generous", TaskFacts(gives_away="it pays everything"))  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "generous", Task("generous", "games", gives_away="it pays everything"))  # type: ignore[arg-type]
     assert shown in show(*argv)
 
 

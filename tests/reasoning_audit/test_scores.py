@@ -10,8 +10,8 @@ import pytest
 from reasoning_audit.probes import CONSTANT_ANSWERS, PolicyRole, Probe, perturb, role_of
 from reasoning_audit.scores import AuditTarget, ProbeTally, TaskAudit, audit_task
 from reasoning_env.errors import ScoringError
-from reasoning_env.problems.seeds import hash_int
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.seeds import hash_int
 from tests.fake_workers import FakeWorkers, fails_where, is_the_answer, no_luck
 from tests.records import make_spec, problem_of
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from reasoning_env import ReasoningSettings, Session
-from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.sampling import evaluation_spec
+from reasoning_env.tasks import TASKS
 from tests.solvers.opinions import Finding, Opinion, opinions_of
 from tests.solvers.table import TABLE
 
@@ -20,7 +20,7 @@ SLOW = frozenset({"countdown", "cryptarithm", "figlet_font", "rectangle_count", 
 
 
 def test_table_has_every_task() -> None:
-    assert set(TABLE) == set(FACTS) - {"composite"}
+    assert set(TABLE) == set(TASKS) - {"composite"}
     assert [task for task, row in TABLE.items() if row.solve is None and row.check is None and not row.why] == []
 
 

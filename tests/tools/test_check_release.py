@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.library_facts import TaskFacts
+from reasoning_env.tasks import Task
 from tests.small_library import write_small_library
 from tools.check_release import main
 
@@ -15,12 +15,12 @@ def findings(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) ->
     return capsys.readouterr().out.splitlines()[:-1]
 
 
-def test_task_without_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "facts: generous has no entry" in findings(tmp_path, capsys)
+def test_undeclared_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "generous has no declaration" in findings(tmp_path, capsys)
 
 
-def test_facts_without_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "facts: gcd has an entry and is not in the library" in findings(tmp_path, capsys)
+def test_declaration_without_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "gcd has a declaration and is not in the library" in findings(tmp_path, capsys)
 
 
 def test_level_without_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +32,7 @@ def test_level_without_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_served_evaluation_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasoning_env.evaluations.problem_set.FACTS", {"generous": TaskFacts(few_questions=False)})
+    monkeypatch.setattr("reasoning_env.evaluations.problem_set.TASKS", {"generous": Task("generous", "other")})
     (found,) = findings(tmp_path, capsys, "--tasks", "generous")
     assert found.startswith("questions: generous serves ")
 

@@ -11,7 +11,7 @@ from reasoning_audit.findings import Defect, Finding, Severity
 from reasoning_audit.report import Report, make_report
 from reasoning_audit.scores import TaskAudit
 from reasoning_env.errors import ConfigError
-from reasoning_env.library_facts import FACTS
+from reasoning_env.tasks import TASKS
 from tests.records import make_library
 from tools.defects import FINDINGS, HELD, REPORTED, Runs, defects_page, read_runs, runs_of
 
@@ -45,7 +45,7 @@ def test_every_defect_is_held_by_a_test() -> None:
 
 
 def test_reported_tasks_exist() -> None:
-    assert set(REPORTED) <= set(FACTS)
+    assert set(REPORTED) <= set(TASKS)
 
 
 def test_finding_has_evidence() -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from reasoning_env.library_facts import FACTS, MANY_QUESTIONS, QUESTION_LEVELS, QUESTIONS, questions
+from reasoning_env.tasks import MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task, question_count
 from tools.pools import estimate, rounded
 
 
@@ -23,15 +23,15 @@ def test_rounded() -> None:
 
 
 def test_questions_at_a_level() -> None:
-    row = QUESTIONS["coin_flip"]
-    assert [questions("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(row)
-    assert questions("coin_flip", 0.1) == row[1]
-    assert questions("bf", 1.0) == float("inf")
-    assert questions("no such task", 0.5) == float("inf")
+    task = find_task("coin_flip")
+    assert [question_count("coin_flip", level) for level in (None, *QUESTION_LEVELS)] == list(task.questions)
+    assert question_count("coin_flip", 0.1) == task.questions[1]
+    assert question_count("bf", 1.0) == float("inf")
+    assert question_count("no such task", 0.5) == float("inf")
 
 
 def test_counts_are_few() -> None:
-    for task, row in QUESTIONS.items():
-        assert len(row) <= 1 + len(QUESTION_LEVELS), task
-        assert all(count is None or 0 < count < MANY_QUESTIONS for count in row), task
-        assert row[0] is None or FACTS[task].few_questions, task
+    for name, task in TASKS.items():
+        assert len(task.questions) <= 1 + len(QUESTION_LEVELS), name
+        assert all(count is None or 0 < count < MANY_QUESTIONS for count in task.questions), name
+        assert task.questions[0] is None or task.few_questions, name

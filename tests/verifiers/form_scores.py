@@ -16,13 +16,16 @@ from typing import Any
 
 import reasoning_gym
 
-from reasoning_env.library_facts import COMPOSITE, FACTS, facts
-from reasoning_env.verifiers import Scorer, flaw_of_error
+from reasoning_env.library_facts import FACTS, READ_AS_VALUES
+from reasoning_env.tasks import COMPOSITE, find_task
+from reasoning_env.tasks import TASKS as DECLARED
+from reasoning_env.tasks.serving import flaw_of_error
+from reasoning_env.verifiers.scoring import Scorer
 from tests.solvers.table import TABLE
 
 from .honest_forms import FormClass, honest_forms
 
-TASKS = sorted(FACTS.keys() - {COMPOSITE})
+TASKS = sorted(DECLARED.keys() - {COMPOSITE})
 SOLVED = frozenset({"boxnet", "rush_hour"})
 """Tasks whose entries hold no right answer; the solver has one."""
 SLOW = frozenset(
@@ -89,7 +92,7 @@ def _entries(task: str, dataset: Any) -> Iterator[Any]:
         try:
             entry = dataset[index]
         except Exception as error:
-            if flaw_of_error(task, error) is None:
+            if flaw_of_error(find_task(task), error) is None:
                 raise
         else:
             yield entry
@@ -113,7 +116,7 @@ def measure(task: str, problems: Iterable[Answered]) -> Measured:
     pairs: dict[str, FormClass] = {}
     refusals: dict[str, Refusal] = {}
     for problem in problems:
-        ends_in_full_stop = facts(task).ends_in_full_stop or problem.answer.endswith(".")
+        ends_in_full_stop = FACTS.get(task, READ_AS_VALUES).ends_in_full_stop or problem.answer.endswith(".")
         scorer = _scorer(task, problem)
         for name, form in honest_forms(task, problem.answer, problem.entry["question"]).items():
             if name in FULL_STOPS and ends_in_full_stop:
@@ -188,7 +191,9 @@ def total(measured: Iterable[Measured]) -> Measured:
 
 
 def _scorer(task: str, problem: Answered) -> Scorer:
-    return Scorer(task, problem.dataset, pickle.dumps(problem.entry), strict=True, lenient=True, with_tags=False)
+    own = find_task(task).guesses
+    entry = pickle.dumps(problem.entry)
+    return Scorer(task, problem.dataset, entry, strict=True, lenient=True, with_tags=False, own_guesses=own)
 
 
 def _score(scorer: Scorer, text: str) -> float:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 
-from reasoning_env.problems.seeds import eval_seed, hash_int
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
+from reasoning_env.seeds import eval_seed, hash_int
 from reasoning_env.sources.contract import Answers, Generated
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from reasoning_env.records import ProblemRequest
 from reasoning_env.sources.contract import Generated
-from reasoning_env.verifiers import Scorer
+from reasoning_env.verifiers.scoring import Scorer
 from reasoning_env.workers.library import Library
 from tests.solvers.contract import UnsolvedError
 from tests.solvers.table import TABLE

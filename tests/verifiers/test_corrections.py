@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.verifiers import find_flaw
+from reasoning_env.tasks import find_task
+from reasoning_env.tasks.serving import find_flaw
 from reasoning_env.verifiers.scoring import CORRECTIONS, verify
 
 from .correction_cases import CASES, Answers, carry
@@ -31,7 +32,11 @@ def _dataset(task: str) -> Any:
 def _entries(task: str) -> list[Any]:
     dataset = _dataset(task)
     entries = [dataset[number] for number in range(CASES[task].count)]
-    return entries if task != "propositional_logic" else [entry for entry in entries if not find_flaw(task, entry)]
+    return (
+        entries
+        if task != "propositional_logic"
+        else [entry for entry in entries if not find_flaw(find_task(task), entry)]
+    )
 
 
 @dataclass(frozen=True)

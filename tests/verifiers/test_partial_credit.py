@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.verifiers import Scorer, find_flaw
-from reasoning_env.verifiers.moves import single_button_plans
-from reasoning_env.verifiers.partial_credit import FORM_SCORE, above_guessing, guesses, ladders, same_roles
+from reasoning_env.tasks import find_task
+from reasoning_env.tasks.graphs import single_button_plans
+from reasoning_env.tasks.logic import same_roles
+from reasoning_env.tasks.serving import find_flaw
+from reasoning_env.tasks.words import ladders
+from reasoning_env.verifiers.partial_credit import FORM_SCORE, above_guessing, guesses
+from reasoning_env.verifiers.scoring import Scorer
 from reasoning_env.verifiers.shortcuts import filled_boards, quotations
 
 
@@ -27,7 +31,7 @@ def test_credit_keeps_order(guess: float) -> None:
 
 def test_guesses_of_any_task() -> None:
     entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
-    assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses("a task without facts", entry)
+    assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +52,8 @@ def test_guesses_of_any_task() -> None:
 )
 def test_guesses_of_one_task(task: str, metadata: dict[str, Any], guess: str) -> None:
     entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
-    assert guess in guesses(task, entry)
-    assert guess not in guesses("a task without facts", entry)
+    assert guess in guesses(entry, find_task(task).guesses)
+    assert guess not in guesses(entry)
 
 
 def test_word_ladders() -> None:
@@ -61,9 +65,10 @@ def _scores(task: str, answers: Any, **params: Any) -> list[float]:
     dataset = reasoning_gym.create_dataset(task, seed=5, size=10, **params)
     scores = []
     for entry in (dataset[number] for number in range(10)):
-        if find_flaw(task, entry) is not None:
+        if find_flaw(find_task(task), entry) is not None:
             continue
-        scorer = Scorer(task, dataset, pickle.dumps(entry), strict=True, with_tags=False)
+        own = find_task(task).guesses
+        scorer = Scorer(task, dataset, pickle.dumps(entry), strict=True, with_tags=False, own_guesses=own)
         scores += [scorer.score(answer) for answer in answers(entry)]
     return scores
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.verifiers import Scorer
-from reasoning_env.verifiers.scoring import CORRECTIONS, GUARDS
+from reasoning_env.verifiers.scoring import CORRECTIONS, GUARDS, Scorer
 
 ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.library_facts import FACTS, facts
 from reasoning_env.problems.plan import composite_params
 from reasoning_env.problems.references import Reference
-from reasoning_env.problems.seeds import hash_fraction
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.seeds import hash_fraction
+from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
 from tests.workers.direct_calls import call_library
@@ -65,14 +65,14 @@ class Served:
 
 def _specs() -> Iterator[ProblemSpec]:
     """The defaults of every task, then level after level, with a new seed for each problem."""
-    defaults = composite_params(COMPOSED, sorted(FACTS))
+    defaults = composite_params(COMPOSED, sorted(TASKS))
     for seed in SEEDS:
-        for task in sorted(FACTS):
+        for task in sorted(TASKS):
             yield ProblemSpec(ProblemRequest(task, seed, defaults.get(task, {})), Split.TRAIN, 0)
     seed = 90_000
     for round_, level in enumerate((1.0, 0.0, None, 1.0)):
         wanted: list[tuple[str, Mapping[str, Any]]] = [("composite", COMPOSITE)] * 3
-        wanted += [(task, {}) for task in (sorted(FACTS.keys() - {"composite"}) if round_ < 2 else ALTERNATING)]
+        wanted += [(task, {}) for task in (sorted(TASKS.keys() - {"composite"}) if round_ < 2 else ALTERNATING)]
         if round_ < 2:
             wanted += OVERRIDES.items()
         for task, params in wanted:
@@ -138,7 +138,7 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 
 def test_same_problems_as_a_direct_call(served: list[Served]) -> None:
     called = [one for one in served if one.direct is not None]
-    assert {one.problem.task for one in called} == FACTS.keys()
+    assert {one.problem.task for one in called} == TASKS.keys()
     compared = [one for one in called if not _is_corrected(one.problem)]
     assert [one.name for one in compared if pickle.loads(one.problem.entry) != one.direct] == []
     assert [one.name for one in compared if one.problem.question != one.direct["question"]] == []
@@ -162,7 +162,7 @@ def _is_corrected(problem: Problem) -> bool:
 
 
 def test_seeds_give_different_problems(served: list[Served]) -> None:
-    number = len(FACTS)
+    number = len(TASKS)
     first, second = ([one.problem for one in served[start : start + number]] for start in (0, number))
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
 
@@ -174,7 +174,7 @@ def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> 
             member = one.direct["metadata"]["source_dataset"]
             assert problem.level == (None if member == "acre" else asked)
             continue
-        overrides = {**facts(problem.task).served_params, **overrides}
+        overrides = {**find_task(problem.task).served_params, **overrides}
         if asked is None:
             assert (problem.params, problem.level) == (overrides, None)
         else:
@@ -187,7 +187,7 @@ def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> 
 
 def test_problems_from_references(served: list[Served]) -> None:
     remade = [one for one in served if one.remade is not None]
-    assert {one.problem.task for one in remade} == FACTS.keys()
+    assert {one.problem.task for one in remade} == TASKS.keys()
     assert [one.name for one in remade if one.remade != one.problem.question] == []
 
 
@@ -207,7 +207,7 @@ def test_oracle_answers_are_right(served: list[Served]) -> None:
 
 def test_plain_scores_of_a_direct_call(served: list[Served]) -> None:
     scored = [one for one in served if one.plain]
-    assert {one.problem.task for one in scored} == FACTS.keys()
+    assert {one.problem.task for one in scored} == TASKS.keys()
     compared = [one for one in scored if not _is_corrected(one.problem)]
     assert [one.name for one in compared if list(map(_score, one.plain)) != one.direct_scores] == []
 

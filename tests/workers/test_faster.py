@@ -13,7 +13,8 @@ import reasoning_gym
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.workers.faster import REPLACEMENTS, bf, edited
+from reasoning_env.tasks import TASKS
+from reasoning_env.workers.faster import bf, edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.workers.direct_calls import call_library
 
@@ -22,7 +23,7 @@ from .support import PATIENCE_S, make, running_pool, spec
 pytestmark = pytest.mark.slow
 
 LIBRARY = Path(str(reasoning_gym.__file__)).parent
-SEEDS = {replacement.task: list(range(4)) for replacement in REPLACEMENTS}
+SEEDS = {task.name: list(range(4)) for task in TASKS.values() if task.faster is not None}
 # The library takes up to some seconds for the others.
 SEEDS["knight_swap"] = [1, 3, 8, 11]
 SEEDS["futoshiki"] = [1, 2, 3, 4]

@@ -22,9 +22,9 @@ import pytest
 
 import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.library_facts import FACTS, category
 from reasoning_env.records import TaskInfo
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import start_ahead
@@ -67,7 +67,7 @@ async def test_checkout_is_preferred(fake_library: Path) -> None:
 @fresh
 async def test_installed_library_is_as_known() -> None:
     info = await library_info(None)
-    assert info.tasks == tuple(TaskInfo(name, category(name)) for name in sorted(FACTS))
+    assert info.tasks == tuple(TaskInfo(name, find_task(name).category) for name in sorted(TASKS))
     assert [task.name for task in info.tasks if task.category == "other"] == ["composite"]
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
@@ -98,7 +98,7 @@ async def test_unreadable_registry(tmp_path: Path, factory: str | None) -> None:
     assert [task.name for task in info.tasks] == ["chain_sum", "maze"]
     assert info.warnings[0].startswith("the library's registry cannot be read (")
     assert "task sudoku is left out: ValueError: not in this version" in info.warnings
-    assert len(info.warnings) == 1 + len(FACTS) - 2
+    assert len(info.warnings) == 1 + len(TASKS) - 2
 
 
 @fresh

@@ -9,13 +9,12 @@ from statistics import fmean, stdev
 
 import pytest
 
-from reasoning_env.library_facts import FACTS
-from reasoning_env.problems.seeds import hash_int
 from reasoning_env.records import ProblemRequest
+from reasoning_env.seeds import hash_int
 from reasoning_env.sources.contract import Generated
-from reasoning_env.verifiers import Cause
-from reasoning_env.verifiers.flaws import REJECTED
-from reasoning_env.verifiers.options import PARTS, SALT
+from reasoning_env.tasks import TASKS
+from reasoning_env.tasks.declaration import Cause
+from reasoning_env.tasks.serving import PARTS, SALT
 from reasoning_env.workers.library import Library
 
 SLOW = frozenset({"intermediate_integration", "mini_sudoku", "polynomial_equations", "quantum_lock"})
@@ -38,7 +37,7 @@ def _answer(one: Generated) -> str:
 )
 def test_options_come_equally_often(library: Library, task: str, level: float | None) -> None:
     seen = Counter(map(_answer, _served(library, task, level, 120)))
-    options = FACTS[task].even_options
+    options = TASKS[task].even_options
     assert {answer.lower() for answer in seen} == {*options}
     assert max(seen.values()) < (1 / len(options) + 0.12) * 120
 
@@ -90,8 +89,8 @@ def test_problem_as_is(library: Library) -> None:
     "task",
     sorted(
         task
-        for task, row in FACTS.items()
-        if task in REJECTED or row.even_options or row.frequent_answer or task in MANY_DRAWS
+        for task, row in TASKS.items()
+        if row.rejected or row.even_options or row.frequent_answer or task in MANY_DRAWS
     ),
 )
 def test_draws_of_a_served_problem(library: Library, task: str) -> None:

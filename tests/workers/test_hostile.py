@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from reasoning_env.library_facts import FACTS
 from reasoning_env.metrics.stats import PoolStats
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.rewards import score_texts
+from reasoning_env.tasks import TASKS as DECLARED
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
@@ -31,7 +31,7 @@ from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, hostile_
 from .support import make, running_pool
 from .traps import Traps
 
-TASKS = sorted(FACTS.keys() - {"composite"})
+TASKS = sorted(DECLARED.keys() - {"composite"})
 DEADLINE_S = 60.0
 """Deadline that no answer may reach, however busy the machine is."""
 READERS = frozenset({

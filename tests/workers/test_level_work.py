@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from reasoning_env.library_facts import FACTS
+from reasoning_env.tasks import TASKS
 from reasoning_env.workers.levels import DifficultyMap
 from tests.workers.level_work import (
     FEW_QUESTIONS,
@@ -44,7 +44,7 @@ def test_problems_differ(measured: list[levels.MeasuredTask]) -> None:
 
 def test_each_level_has_its_own_parameters(difficulty: DifficultyMap) -> None:
     alike = []
-    for task in sorted(FACTS.keys() - {"composite"}):
+    for task in sorted(TASKS.keys() - {"composite"}):
         if not difficulty.adjustable(task):
             continue
         by_level = [[difficulty.parameters(task, level, draw=draw).params for draw in DRAWS] for level in LEVELS]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.library_facts import FACTS
+from reasoning_env.tasks import TASKS as DECLARED
 from reasoning_env.workers.levels import STEPS, Attribute, DifficultyMap, interpolate
 
 LEVELS = [step / STEPS for step in range(STEPS + 1)]
 NOT_ADJUSTABLE = ("acre", "gsm_symbolic", "list_functions", "self_reference")
-TASKS = sorted(FACTS.keys() - {"composite"} - set(NOT_ADJUSTABLE))
+TASKS = sorted(DECLARED.keys() - {"composite"} - set(NOT_ADJUSTABLE))
 MEMBERS = {"datasets": [{"name": "chain_sum", "weight": 2.0, "config": {"min_terms": 1}}, {"name": "acre"}]}
 
 
@@ -222,7 +222,7 @@ def test_composite_hands_its_level_on(difficulty: DifficultyMap) -> None:
 
 
 def test_adjustable_tasks(difficulty: DifficultyMap) -> None:
-    assert [task for task in sorted(FACTS) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
+    assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 
 def test_easiest_and_hardest_differ(difficulty: DifficultyMap) -> None:

@@ -21,11 +21,11 @@ from ...errors import ConfigError
 from ...evaluations.comparison import NO_REFERENCES, RunScores, compare
 from ...evaluations.folder import Results
 from ...evaluations.summary import SummaryRow
-from ...library_facts import category
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
 from ...storage.files import replace_file
+from ...tasks import find_task
 from ..runs import StoredRun, distinct_ends, find_series
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
@@ -149,7 +149,7 @@ def collect(
             read.append((run, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
     modules = {task: module for _, figures in read for task, module in figures.modules.items() if module is not None}
-    categories = {task: modules.get(task) or category(task) for task in tasks}
+    categories = {task: modules.get(task) or find_task(task).category for task in tasks}
     series = _name_series([run for run, _ in read])
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ...library_facts import AnswerForm, facts
+from ...library_facts import FACTS, READ_AS_VALUES, AnswerForm
 from ..decoration import undecorated
 from ..entries import Entry
 from .boards import as_board, as_single_cell
@@ -56,7 +56,7 @@ def readings(answer: str, task: str, entry: Entry) -> Iterator[str]:
             return
         yield said
         yield from expected_forms(said, task, entry)
-        if facts(task).is_json and _is_json(said):
+        if FACTS.get(task, READ_AS_VALUES).is_json and _is_json(said):
             return  # what looks like decoration is the value's own
 
 
@@ -73,7 +73,7 @@ def _is_json(text: str) -> bool:
 
 def _ends_in_full_stop(task: str, entry: Entry) -> bool:
     """Tell whether right answers to an entry may end in a full stop of their own."""
-    return facts(task).ends_in_full_stop or str(entry.get("answer")).endswith(".")
+    return FACTS.get(task, READ_AS_VALUES).ends_in_full_stop or str(entry.get("answer")).endswith(".")
 
 
 def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
@@ -83,7 +83,7 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
     the expected answer. The cells of a board and the elements of a sequence, right or wrong, are put into the expected
     layout. A list or dictionary in Python's notation becomes JSON.
     """
-    row = facts(task)
+    row = FACTS.get(task, READ_AS_VALUES)
     forms: tuple[str | None, ...]
     if has_negative_nought(said, task) and not has_negative_nought(str(entry.get("answer")), task):
         return
@@ -115,9 +115,9 @@ def expected_forms(said: str, task: str, entry: Entry) -> Iterator[str]:
 
 
 def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | None, ...]:
-    reads_as, separator = facts(task).reads_as, facts(task).word_separator
+    reads_as, separator = FACTS.get(task, READ_AS_VALUES).reads_as, FACTS.get(task, READ_AS_VALUES).word_separator
     right = str(entry.get("answer"))
-    if facts(task).may_be_rounded and ROUNDED.search(said):
+    if FACTS.get(task, READ_AS_VALUES).may_be_rounded and ROUNDED.search(said):
         said = NAME_OF_VALUE.sub("", ROUNDED.sub("=", said))
     if reads_as is AnswerForm.OPTION and said.casefold() == right.casefold():
         return (right,)
@@ -125,13 +125,16 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
         sequence = as_sequence(said, separator)
         if sequence is None:
             return ()
-        if facts(task).case_counts:
+        if FACTS.get(task, READ_AS_VALUES).case_counts:
             return (sequence,)
         return (sequence, sequence.casefold() if reads_as is AnswerForm.OPTION else in_case_of(right, sequence))
     if entry.get("answer") is None:
         return (as_json(said),)
     if NUMBER.fullmatch(right.removesuffix("\N{DEGREE SIGN}")):
-        return (as_number(said, right, question), as_single_cell(said) if facts(task).single_cell else None)
+        return (
+            as_number(said, right, question),
+            as_single_cell(said) if FACTS.get(task, READ_AS_VALUES).single_cell else None,
+        )
     if fraction_parts(right) is not None:
         return (right if fraction_parts(reduced_side(said)) == fraction_parts(right) else None,)
     if right[:1] == "(":
@@ -143,6 +146,6 @@ def _values(said: str, task: str, entry: Entry, question: str) -> tuple[str | No
     if right in JSON_WORDS.values():
         return (JSON_WORDS.get(said),)
     if right[:1] == "[":
-        is_right = is_same_list(said, right) and (said[:1] == "[" or not facts(task).is_json)
+        is_right = is_same_list(said, right) and (said[:1] == "[" or not FACTS.get(task, READ_AS_VALUES).is_json)
         return (right if is_right else as_json(said),)
     return (as_board(said, right),)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import gcd
 
-from ...library_facts import AnswerForm, facts
+from ...library_facts import FACTS, READ_AS_VALUES, AnswerForm
 from ..decoration.brackets import are_nested
 
 SIGNS: Mapping[str, str] = {
@@ -237,7 +237,10 @@ def has_negative_nought(text: str, task: str) -> bool:
 
     Expressions have none: there the sign is an operator.
     """
-    return facts(task).reads_as is not AnswerForm.EXPRESSION and NEGATIVE_NOUGHT.search(text) is not None
+    return (
+        FACTS.get(task, READ_AS_VALUES).reads_as is not AnswerForm.EXPRESSION
+        and NEGATIVE_NOUGHT.search(text) is not None
+    )
 
 
 NO_UNITS = frozenset(

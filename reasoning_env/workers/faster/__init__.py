@@ -1,7 +1,8 @@
 """Make the library's slow generators fast, without changing a single problem. Generator workers only.
 
 Each module holds faster functions of a task or two, with the argument why every question, answer and piece of metadata
-stays the same. They take the place of the library's own where its files are, byte for byte, those of the argument.
+stays the same. The task's declaration names them. They take the place of the library's own where its files are, byte
+for byte, those of the argument.
 """
 
 from __future__ import annotations
@@ -9,62 +10,23 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Replacement:
-    """Faster functions of a task for a module of the library, or for the modules of a package.
-
-    `ours` names the function of this package that puts them there, as `module.function`.
-    The argument for sameness rests on its files; `fingerprint` is the first 16 digits of their SHA-256.
-    """
-
-    task: str
-    module: str
-    fingerprint: str
-    ours: str
-
-    def fits(self, library: Path) -> bool:
-        """Tell whether the library in a folder has the very files of the argument."""
-        files = library / self.module.replace(".", "/")
-        digest = sha256()
-        for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
-            digest.update(file.read_bytes() if file.exists() else b"")
-        return digest.hexdigest().startswith(self.fingerprint)
+from ...tasks import find_task
+from ...tasks.declaration import Replacement
 
 
-REPLACEMENTS = (
-    Replacement("bf", "code.bf", "dc71afe6d2da7641", "bf.install"),
-    Replacement("countdown", "games.countdown", "349cd7042a92a8b5", "arithmetic.install_countdown"),
-    Replacement("figlet_font", "cognition.figlet_fonts", "a39ae5e48acca901", "small.install_figlet_font"),
-    Replacement("futoshiki", "games.futoshiki", "1e17d801b9695f35", "latin.install_futoshiki"),
-    Replacement("game_of_life", "algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
-    Replacement(
-        "intermediate_integration",
-        "algebra.intermediate_integration",
-        "74838f0224b504e3",
-        "small.install_intermediate_integration",
-    ),
-    Replacement("knight_swap", "games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
-    Replacement("number_sequence", "cognition.number_sequences", "55e52b526312c06e", "small.install_number_sequence"),
-    Replacement(
-        "polynomial_multiplication",
-        "algebra.polynomial_multiplication",
-        "4a2d9db4b720f178",
-        "small.install_polynomial_multiplication",
-    ),
-    Replacement("puzzle24", "games.puzzle24", "542f8a43867de1cc", "arithmetic.install_puzzle24"),
-    Replacement("quantum_lock", "graphs.quantum_lock", "2f96d165fe0a33fb", "small.install_quantum_lock"),
-    Replacement("sokoban", "games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
-    Replacement("sudoku", "games.sudoku", "dcb9e0c968d33b0f", "latin.install_sudoku"),
-    Replacement("zebra_puzzles", "logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
-)
+def fits(replacement: Replacement, library: Path) -> bool:
+    """Tell whether the library in a folder has the very files of a replacement's argument."""
+    files = library / replacement.module.replace(".", "/")
+    digest = sha256()
+    for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
+        digest.update(file.read_bytes() if file.exists() else b"")
+    return digest.hexdigest().startswith(replacement.fingerprint)
 
 
 class FasterGenerators:
@@ -72,10 +34,10 @@ class FasterGenerators:
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library
-        possible = [replacement for replacement in REPLACEMENTS if replacement.task in tasks]
+        possible = {task: faster for task in sorted(tasks) if (faster := find_task(task).faster) is not None}
         folder = Path(str(library.__file__)).parent
-        self._fitting = [replacement for replacement in possible if replacement.fits(folder)]
-        others = ", ".join(replacement.task for replacement in possible if replacement not in self._fitting)
+        self._fitting = [faster for faster in possible.values() if fits(faster, folder)]
+        others = ", ".join(task for task, faster in possible.items() if faster not in self._fitting)
         self.warnings = [f"fast_generators: this library's {others} are not as known and stay slow"] if others else []
 
     def install(self) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.verifiers.clarifications import clarify
-from reasoning_env.verifiers.flaws import find_flaw
-from reasoning_env.verifiers.right_answers import with_right_answer, write_duration
+from reasoning_env.tasks import find_task
+from reasoning_env.tasks.serving import clarify, find_flaw, with_right_answer
+from reasoning_env.tasks.stories import write_duration
 
 
 def corrected(task: str, seed: int, **params: Any) -> dict[str, Any]:
     dataset = reasoning_gym.create_dataset(task, seed=seed, size=1, **params)
-    return dict(with_right_answer(task, dataset[0], dataset))
+    return dict(with_right_answer(find_task(task), dataset[0], dataset))
 
 
 AIW_PARAMS = {"max_entities": 11, "task_type_weights": [0.5, 0.25, 0.25]}
@@ -44,7 +44,7 @@ def test_right_answer(task: str, seed: int, params: dict[str, Any], right: str, 
 @pytest.mark.parametrize("seed", [8656030, 12793239, 2753912, 10835798])
 def test_hidden_swap_is_found(seed: int) -> None:
     dataset = reasoning_gym.create_dataset("knight_swap", seed=seed, size=1)
-    entry = with_right_answer("knight_swap", dataset[0], dataset)
+    entry = with_right_answer(find_task("knight_swap"), dataset[0], dataset)
     assert entry["metadata"]["library_answer"] == "No"
     assert dataset.score_answer(entry["answer"], entry) == 1.0
     assert dataset.score_answer("No", entry) == 0.0
@@ -53,7 +53,7 @@ def test_hidden_swap_is_found(seed: int) -> None:
 def test_right_answers_stay() -> None:
     dataset = reasoning_gym.create_dataset("gcd", seed=1, size=1)
     entry = dataset[0]
-    assert with_right_answer("gcd", entry, dataset) is entry
+    assert with_right_answer(find_task("gcd"), entry, dataset) is entry
     family = reasoning_gym.create_dataset("family_relationships", seed=3, size=1)
     assert "library_answer" not in corrected("family_relationships", 3)["metadata"]
     assert corrected("family_relationships", 3)["answer"] == family[0]["answer"]
@@ -76,7 +76,7 @@ def test_durations(duration: timedelta, layout: str, text: str) -> None:
 def test_counted_conversions_are_served() -> None:
     params = {"min_initial_machines": 375, "max_initial_machines": 500}
     dataset = reasoning_gym.create_dataset("string_splitting", seed=15669150, size=1, **params)
-    assert find_flaw("string_splitting", clarify("string_splitting", dataset[0], dataset)) is None
+    assert find_flaw(find_task("string_splitting"), clarify(find_task("string_splitting"), dataset[0], dataset)) is None
 
 
 REJECTED = {
@@ -98,6 +98,6 @@ REJECTED = {
 @pytest.mark.parametrize(("task", "seed", "params"), REJECTED.values(), ids=REJECTED)
 def test_no_right_answer(task: str, seed: int, params: dict[str, Any]) -> None:
     entry = corrected(task, seed, **params)
-    flaw = find_flaw(task, entry)
+    flaw = find_flaw(find_task(task), entry)
     assert flaw is not None
     assert flaw.cause == "wrong"

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import hashlib
 
-from ..records import Split
-
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
 """Number of seeds of an instance."""
@@ -35,7 +33,7 @@ def hash_fraction(*parts: object) -> float:
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
     """Return the seed of an attempt at a training position, in [0, 2**31)."""
-    code = hash_int(Split.TRAIN.value, run_seed, instance, index, attempt) % (INSTANCE_SEEDS - MEMBER_SEEDS)
+    code = hash_int("train", run_seed, instance, index, attempt) % (INSTANCE_SEEDS - MEMBER_SEEDS)
     return instance % INSTANCES * INSTANCE_SEEDS + code
 
 
@@ -52,7 +50,7 @@ def follow_seed(seed: int, number: int) -> int:
 def eval_seed(run_seed: int, task: str, sample: int) -> int:
     """Return the seed of an evaluation sample, in [2**31, 2**32)."""
     split_bit = 1 << 31
-    return split_bit + hash_int(Split.EVAL.value, run_seed, task, sample) % (split_bit - MEMBER_SEEDS)
+    return split_bit + hash_int("eval", run_seed, task, sample) % (split_bit - MEMBER_SEEDS)
 
 
 def file_seed(run_seed: int, task: str, level: float | str | None, draw: int) -> int:

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.verifiers.clarifications import CLARIFICATIONS, clarify
+from reasoning_env.tasks import TASKS as DECLARED
+from reasoning_env.tasks import find_task
+from reasoning_env.tasks.serving import clarify
 
+CLARIFICATIONS = {name: task.clarification for name, task in DECLARED.items() if task.clarification is not None}
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
 
 
 def clarified(task: str, seed: int, **params: Any) -> str:
     dataset = reasoning_gym.create_dataset(task, seed=seed, size=1, **params)
-    return str(clarify(task, dataset[0], dataset)["question"])
+    return str(clarify(find_task(task), dataset[0], dataset)["question"])
 
 
 SHOWN = {
@@ -85,7 +88,7 @@ def test_start_of_span_gets_its_year() -> None:
 
 def test_metadata_says_clarified() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
-    entry = clarify("maze", dataset[0], dataset)
+    entry = clarify(find_task("maze"), dataset[0], dataset)
     assert entry["metadata"]["clarified"] is True
     assert entry["answer"] == dataset[0]["answer"]
 
@@ -94,7 +97,7 @@ def test_clear_question_stays() -> None:
     dataset = reasoning_gym.create_dataset("color_cube_rotation", seed=4, size=1, max_rotations=1)
     entry = dataset[0]
     assert entry["metadata"]["rotations"] != ["bottom"]
-    assert clarify("color_cube_rotation", entry, dataset) is entry
+    assert clarify(find_task("color_cube_rotation"), entry, dataset) is entry
 
 
 def test_whole_minutes_stay() -> None:
@@ -104,19 +107,19 @@ def test_whole_minutes_stay() -> None:
         "answer": "2 days, 01:05",
         "metadata": {"start_time": "2024-01-01 10:00:30", "end_time": "2024-01-03 11:05:30"},
     }
-    assert clarify("time_intervals", entry, dataset) is entry
+    assert clarify(find_task("time_intervals"), entry, dataset) is entry
 
 
 def test_words_out_of_order_stay() -> None:
     dataset = reasoning_gym.create_dataset("letter_jumble", seed=1, size=1, consecutive_words=False)
     entry = dataset[0]
-    assert clarify("letter_jumble", entry, dataset) is entry
+    assert clarify(find_task("letter_jumble"), entry, dataset) is entry
 
 
 def test_other_wording_stays() -> None:
     dataset = reasoning_gym.create_dataset("maze", seed=1, size=1)
     entry = {**dataset[0], "question": "Combien de pas ?"}
-    assert clarify("maze", entry, dataset) is entry
+    assert clarify(find_task("maze"), entry, dataset) is entry
 
 
 def test_docs_list_clarifications() -> None:
@@ -140,4 +143,4 @@ def test_docs_list_clarifications() -> None:
 )
 def test_question_in_another_language_stays(task: str, question: str, metadata: dict[str, Any]) -> None:
     entry = {"question": question, "answer": "1", "metadata": metadata}
-    assert clarify(task, entry, None) is entry
+    assert clarify(find_task(task), entry, None) is entry

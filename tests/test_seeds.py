@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.problems.seeds import (
+from reasoning_env.seeds import (
     INSTANCE_SEEDS,
     INSTANCES,
     MEMBER_SEEDS,

@@ -12,11 +12,10 @@ import reasoning_gym
 import sympy
 from reasoning_gym.logic.propositional_logic import Expression
 
-from reasoning_env.library_facts import FACTS
-from reasoning_env.verifiers import find_flaw, flaw_of_error
-from reasoning_env.verifiers.flaws import same_content
+from reasoning_env.tasks import TASKS, find_task
+from reasoning_env.tasks.code import BEFORE_PROGRAM, digest
+from reasoning_env.tasks.serving import find_flaw, flaw_of_error, same_content
 from reasoning_env.verifiers.grammars.logic import concludes
-from reasoning_env.verifiers.unstable_programs import BEFORE_PROGRAM, digest
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
 """Tasks whose items are slow to make, cannot be made from the defaults, or run code when they are made."""
@@ -32,7 +31,7 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
 def test_unsolved_integrals() -> None:
     entries = _entries("intermediate_integration", 40)
     unsolved = [sympy.sympify(entry["answer"]).has(sympy.Integral) for entry in entries]
-    assert [find_flaw("intermediate_integration", entry) is not None for entry in entries] == unsolved
+    assert [find_flaw(find_task("intermediate_integration"), entry) is not None for entry in entries] == unsolved
     assert 1 <= sum(unsolved) <= 25
 
 
@@ -49,14 +48,14 @@ def test_unsolved_integrals() -> None:
 def test_lost_digits(operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool) -> None:
     metadata = {"operation": operation, "num1": num1, "num2": num2, "result": result}
     entry = {"question": "?", "answer": f"{result[0]}.0 + {result[1]}.0i", "metadata": metadata}
-    assert (find_flaw("complex_arithmetic", entry) is not None) is is_wrong
+    assert (find_flaw(find_task("complex_arithmetic"), entry) is not None) is is_wrong
 
 
 def test_useless_premises() -> None:
     flaws: dict[bool, list[bool]] = {True: [], False: []}
     for entry in _entries("propositional_logic", 600):
         metadata = entry["metadata"]
-        flawed = find_flaw("propositional_logic", entry) is not None
+        flawed = find_flaw(find_task("propositional_logic"), entry) is not None
         flaws[flawed].append(_can_be_true(metadata) and concludes(metadata["example_answer"], metadata["premises"]))
     assert all(flaws[False]) and len(flaws[False]) >= 10
     assert sum(flaws[True]) <= 60  # these conclude too much
@@ -311,38 +310,38 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
 def test_conjunctions_of_two_people(solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
     entry = {"question": "Who?", "answer": "Emma is a knave.", "metadata": metadata}
-    assert (find_flaw("knights_knaves", entry) is not None) is easy
+    assert (find_flaw(find_task("knights_knaves"), entry) is not None) is easy
 
 
 def test_some_knights_without_conjunctions_stay() -> None:
     metadata = {"solution": (True, True), "statements": [CLAIMS[False], CLAIMS[False]]}
     entries = [{"question": f"{number}?", "answer": "Emma.", "metadata": metadata} for number in range(160)]
-    assert 8 <= sum(find_flaw("knights_knaves", entry) is None for entry in entries) <= 32
+    assert 8 <= sum(find_flaw(find_task("knights_knaves"), entry) is None for entry in entries) <= 32
 
 
 @pytest.mark.parametrize("flaw", ENTRIES)
 def test_flawed_entries(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
-    assert [entry for entry in flawed if find_flaw(task, entry) is None] == []
-    assert [entry for entry in sound if find_flaw(task, entry) is not None] == []
+    assert [entry for entry in flawed if find_flaw(find_task(task), entry) is None] == []
+    assert [entry for entry in sound if find_flaw(find_task(task), entry) is not None] == []
 
 
 def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = _entry(f"You can refer to this code {BEFORE_PROGRAM}return hash(a)\n", "1")
-    assert find_flaw("codeio", entry) is None
-    monkeypatch.setattr("reasoning_env.verifiers.flaws.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
-    assert find_flaw("codeio", entry) is not None
+    assert find_flaw(find_task("codeio"), entry) is None
+    monkeypatch.setattr("reasoning_env.tasks.code.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
+    assert find_flaw(find_task("codeio"), entry) is not None
 
 
 def test_failures_of_programs() -> None:
-    assert flaw_of_error("bf", RuntimeError("the program does not end")) is not None
-    assert flaw_of_error("codeio", SystemExit()) is not None
-    assert flaw_of_error("gcd", RuntimeError()) is None
+    assert flaw_of_error(find_task("bf"), RuntimeError("the program does not end")) is not None
+    assert flaw_of_error(find_task("codeio"), SystemExit()) is not None
+    assert flaw_of_error(find_task("gcd"), RuntimeError()) is None
 
 
 def test_flaws_are_rare() -> None:
-    tasks = sorted(FACTS.keys() - SLOW - TASKS_WITH_FLAWS)
-    flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
+    tasks = sorted(TASKS.keys() - SLOW - TASKS_WITH_FLAWS)
+    flawed = {task: sum(find_flaw(find_task(task), entry) is not None for entry in _entries(task, 3)) for task in tasks}
     often = {"circuit_logic", "graph_color", "group_anagrams", "mini_sudoku", "string_insertion"}
     assert {task for task, count in flawed.items() if count == 3} <= often
     assert sum(map(bool, flawed.values())) < 24

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reasoning_env.verifiers.moves import single_button_plans
+from reasoning_env.tasks.graphs import single_button_plans
 
 
 def test_single_button_plans() -> None:

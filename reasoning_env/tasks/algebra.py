@@ -1,0 +1,146 @@
+"""Algebra and geometry: equations, polynomials, integrals, complex numbers, triangles and polygons."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from ..verifiers.entries import Dataset, Entry
+from .declaration import (
+    Clarification,
+    Corrected,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    wrong,
+)
+
+
+def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
+    """Round an angle to three decimals, as the question asks; the library rounds angles to two."""
+    metadata = entry["metadata"]
+    if metadata["task_type"] != "angle_measure":
+        return str(entry["answer"]), {}
+    return f"{metadata['angle_ABC_degrees']:.3f}°", {}
+
+
+ADVANCED_GEOMETRY = Task("advanced_geometry", "geometry", right_answer=_round_angle)
+
+
+def _loses_digits(entry: Entry) -> bool:
+    """Find products and dividends of which floating-point numbers lost a digit: those of 16 digits and more."""
+    metadata = entry["metadata"]
+    a, b = map(Fraction, metadata["num1"])
+    c, d = map(Fraction, metadata["num2"])
+    real, imaginary = map(Fraction, metadata["result"])
+    match metadata["operation"]:
+        case "*":
+            return (a * c - b * d, a * d + b * c) != (real, imaginary)
+        case "/":
+            return (c * real - d * imaginary, c * imaginary + d * real) != (a, b)
+        case _:
+            return False
+
+
+COMPLEX_ARITHMETIC = Task(
+    "complex_arithmetic",
+    "algebra",
+    few_questions=True,
+    rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
+    pays_for="nan counts as equal to any number",
+)
+
+ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
+
+INTERMEDIATE_INTEGRATION = Task(
+    "intermediate_integration",
+    "algebra",
+    few_questions=True,
+    questions=(4300, None),
+    levels=(
+        FieldLevels(
+            ("problem_type_weights",),
+            # Linear, radical, logarithm or inverse trigonometric, trigonometric, polynomial times another,
+            # exponential, cyclic, repeated parts.
+            (
+                [0.4, 0.3, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
+                [0.2, 0.2, 0.2, 0.2, 0.0, 0.2, 0.0, 0.0],
+                [0.0, 0.1, 0.3, 0.1, 0.3, 0.1, 0.1, 0.0],
+                [0.0, 0.0, 0.2, 0.1, 0.4, 0.0, 0.1, 0.2],
+                [0.0, 0.0, 0.1, 0.0, 0.4, 0.0, 0.1, 0.4],
+            ),
+            "a level of one kind has as few as 18 answers",
+        ),
+        FieldLevels(("min_linear_degree", "max_linear_degree"), ((2, 2), (2, 3), (2, 4)), ONE_KIND),
+        FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),
+        FieldLevels(("outer_constant_max",), (3, 3, 6, 9, 12), ONE_KIND),
+    ),
+    faster=Replacement(
+        "algebra.intermediate_integration", "74838f0224b504e3", "small.install_intermediate_integration"
+    ),
+    rejected=(
+        wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
+    ),
+    algebraic=True,
+)
+
+POLYNOMIAL_EQUATIONS = Task(
+    "polynomial_equations",
+    "algebra",
+    few_questions=True,
+    rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
+)
+
+POLYNOMIAL_MULTIPLICATION = Task(
+    "polynomial_multiplication",
+    "algebra",
+    few_questions=True,
+    questions=(None, None, None),
+    faster=Replacement(
+        "algebra.polynomial_multiplication", "4a2d9db4b720f178", "small.install_polynomial_multiplication"
+    ),
+    algebraic=True,
+)
+
+SIMPLE_EQUATIONS = Task("simple_equations", "algebra")
+
+NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
+
+
+def _is_not_convex(entry: Entry) -> bool:
+    return float(entry["answer"]) >= 180.0
+
+
+SIMPLE_GEOMETRY = Task(
+    "simple_geometry",
+    "geometry",
+    few_questions=True,
+    levels=(
+        FieldLevels(("min_sides", "max_sides"), ((3, 5), (5, 7), (8, 11), (14, 18)), NOT_CONVEX),
+        FieldLevels(("min_angle",), (10, 82, 122, 149), NOT_CONVEX),
+        FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
+    ),
+    rejected=(wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
+)
+
+
+def _name_one_variable(entry: Entry, dataset: Dataset) -> str:
+    variable = entry["metadata"]["variable"]
+    return re.sub(r"(?m) dx$", f" d{variable}", str(entry["question"]), count=1)
+
+
+SIMPLE_INTEGRATION = Task(
+    "simple_integration",
+    "algebra",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "all would move at once, or none"
+        ),
+    ),
+    clarification=Clarification(
+        "the variable, where the integrand is in X and the differential dx", "d{X}", _name_one_variable
+    ),
+    algebraic=True,
+)

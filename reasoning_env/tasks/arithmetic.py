@@ -1,0 +1,164 @@
+"""Arithmetic: sums, divisors, primes, digits in other bases, sequences and lists of numbers, chances."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from ..verifiers.entries import Dataset, Entry
+from ..verifiers.grammars.expressions import evaluate_exactly, parse_expression
+from ..verifiers.shortcuts import SHOWN_NUMBER
+from .declaration import (
+    Corrected,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    wrong,
+)
+
+MAX_TERMS = 10_000
+"""Numbers, operators and parentheses of an expression; the longest has some hundred."""
+
+BASE_CONVERSION = Task("base_conversion", "algorithmic", few_questions=True)
+
+
+def _is_cut_division(entry: Entry) -> bool:
+    """Find expressions whose exact value is not the library's answer, since the library truncates each division."""
+    expression = str(entry["metadata"]["expression"])
+    value = evaluate_exactly(parse_expression(expression, MAX_TERMS))
+    return str(value) != str(entry["answer"])
+
+
+BASIC_ARITHMETIC = Task(
+    "basic_arithmetic",
+    "arithmetic",
+    few_questions=True,
+    questions=(None, 1900, None, None, None, None),
+    rejected=(wrong("one of its divisions has a remainder, which the library drops", _is_cut_division),),
+)
+
+BITWISE_ARITHMETIC = Task("bitwise_arithmetic", "arithmetic")
+
+CHAIN_SUM = Task("chain_sum", "arithmetic", few_questions=True, questions=(None, 200, None, None, None, None))
+
+COIN_FLIP = Task(
+    "coin_flip",
+    "probability",
+    few_questions=True,
+    questions=(270, 70, 100, 140, 170, 160),
+    levels=(
+        FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"),
+    ),
+    pays_for="0 is a prefix of every probability",
+)
+
+COUNT_BITS = Task("count_bits", "arithmetic", questions=(None, 970, None, None, None, None))
+
+COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True)
+
+
+def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
+    """Calculate exactly, and round the value to the question's digits; the library rounds each step."""
+    asked = re.search(r"(\d+) significant digits.*\n(.*)= \?", str(entry["question"]))
+    if asked is None:
+        return str(entry["answer"]), {}
+    value = evaluate_exactly(parse_expression(asked[2], MAX_TERMS))
+    context = Context(prec=int(asked[1]), rounding=ROUND_HALF_UP)
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if rounded == Decimal(str(entry["answer"])):
+        return str(entry["answer"]), {}
+    return f"{rounded:f}", {}
+
+
+DECIMAL_ARITHMETIC = Task("decimal_arithmetic", "arithmetic", right_answer=_round_once)
+
+DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic")
+
+DICE = Task("dice", "arithmetic", few_questions=True)
+
+FRACTION_SIMPLIFICATION = Task("fraction_simplification", "arithmetic")
+
+GCD = Task(
+    "gcd",
+    "arithmetic",
+    few_questions=True,
+    levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
+    frequent_answer=True,
+)
+
+LCM = Task("lcm", "arithmetic", few_questions=True, questions=(5100, 5100, None, None, None, None))
+
+NUMBER_FILTERING = Task("number_filtering", "algorithmic")
+
+NUMBER_FORMAT = Task(
+    "number_format",
+    "arithmetic",
+    levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers with three decimals differ by no less"),),
+)
+
+FACTORS = range(-3, 4)
+"""Factors of the numbers in a rule that a reader of a sequence may find."""
+
+
+def _repeats_a_number(entry: Entry) -> bool:
+    return str(entry["answer"]) in SHOWN_NUMBER.findall(str(entry["question"]))
+
+
+def _obeys_another_rule(entry: Entry) -> bool:
+    """Tell whether the numbers follow from the last two, in a linear rule that goes on to another answer.
+
+    Such as -1, 1, 0, 1, 1, 2, where the sum of two numbers goes on with 3, and the library with 5: it squares first.
+    """
+    shown = [int(number) for number in SHOWN_NUMBER.findall(str(entry["question"]))]
+    terms = list(zip(shown, shown[1:], shown[2:], strict=False))
+    rules = [(p, q) for p in FACTORS for q in FACTORS if q and all(p * b + q * a == c for a, b, c in terms)]
+    return len(terms) > 1 and any(p * shown[-1] + q * shown[-2] != int(entry["answer"]) for p, q in rules)
+
+
+NUMBER_SEQUENCE = Task(
+    "number_sequence",
+    "cognition",
+    few_questions=True,
+    questions=(3100, 1700, 2000, 2100, 2500, 2200),
+    levels=(
+        FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
+        FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
+    ),
+    faster=Replacement("cognition.number_sequences", "55e52b526312c06e", "small.install_number_sequence"),
+    rejected=(
+        wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
+        easy("its answer is one of its numbers", _repeats_a_number),
+    ),
+)
+
+NUMBER_SORTING = Task(
+    "number_sorting",
+    "algorithmic",
+    levels=(
+        FieldLevels(
+            ("min_numbers", "max_numbers"),
+            (3, 5, 10, 50, 100, 500, 1000),
+            "ten numbers are many for the easiest level",
+        ),
+    ),
+    pays_for="nan is in order with any number",
+)
+
+
+def _has_two_signs(entry: Entry) -> bool:
+    """Find even powers of negative numbers: `-3^2` is 9 or -9."""
+    return float(entry["metadata"]["base"]) < 0 and int(entry["metadata"]["exponent"]) % 2 == 0
+
+
+POWER_FUNCTION = Task(
+    "power_function",
+    "arithmetic",
+    rejected=(wrong("the sign of a negative base's even power is ambiguous", _has_two_signs),),
+)
+
+PRIME_FACTORIZATION = Task(
+    "prime_factorization", "arithmetic", few_questions=True, questions=(1100, 1100, 2600, 4100, 4200, 4500)
+)
+
+PRODUCTS = Task("products", "arithmetic", few_questions=True, questions=(None, 100, None, None, None, None))

@@ -1,0 +1,233 @@
+"""Grids and matrices: patterns, mazes, islands, turns and mirrors."""
+
+from __future__ import annotations
+
+import re
+
+from ..verifiers.entries import Dataset, Entry
+from ..verifiers.shortcuts import last_grid
+from .declaration import (
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+)
+
+ARC_1D = Task(
+    "arc_1d",
+    "arc",
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(
+            ("min_size", "max_size"),
+            (10, 20, 30, 40),
+            "in longer rows the library searches for ever for a tenth colour, of nine",
+        ),
+    ),
+)
+
+ARC_AGI = Task("arc_agi", "arc", questions=(None, None), built_from=("use_train", "use_eval", "board_format_opts"))
+
+BINARY_MATRIX = Task(
+    "binary_matrix",
+    "algorithmic",
+    few_questions=True,
+    questions=(None, 210, None, None, None, None),
+    levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),),
+)
+
+HALF_TURN = "A turn from bottom to top is a half turn that leaves the left and right sides where they are."
+
+
+def _clarify_half_turn(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    if "bottom" not in entry["metadata"]["rotations"]:
+        return question
+    return question.replace("\nProvide only", f"\n{HALF_TURN}\nProvide only", 1)
+
+
+COLOR_CUBE_ROTATION = Task(
+    "color_cube_rotation",
+    "cognition",
+    clarification=Clarification("the axis of a half turn", HALF_TURN, _clarify_half_turn),
+)
+
+GAME_OF_LIFE = Task(
+    "game_of_life",
+    "algorithmic",
+    levels=(
+        FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
+        FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
+        FieldLevels(("filled_cells",), (20, 50, 100, 150), "the library's ten cells die out on larger boards"),
+        FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
+    ),
+    faster=Replacement("algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
+    pays_for="an empty board has most cells right",
+)
+
+GAME_OF_LIFE_HALTING = Task(
+    "game_of_life_halting",
+    "algorithmic",
+    few_questions=True,
+    questions=(6000, 650, 9100),
+    levels=(
+        FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+        FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+    ),
+    options=2,
+    gives_away="only boards that go on have two live cells side by side",
+    pays_for="any text counts as True",
+)
+
+
+def _counts_land(entry: Entry) -> bool:
+    land = " ".join(last_grid(str(entry["question"]))).split().count("1")
+    return str(entry["answer"]) == str(land)
+
+
+LARGEST_ISLAND = Task(
+    "largest_island",
+    "graphs",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_island_size", "max_island_size"),
+            ((1, 8), (1, 12), (1, 20), (1, 30)),
+            "one size is often the largest",
+        ),
+        FieldLevels(
+            ("min_num_islands", "max_num_islands"),
+            ((3, 5), (3, 6), (5, 10), (10, 20)),
+            "the smaller of two islands is often a single cell",
+        ),
+    ),
+    rejected=(easy("the count of land gives the answer", _counts_land),),
+)
+
+MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so that the last column comes first"}
+
+
+def _name_directions(entry: Entry, dataset: Dataset) -> str:
+    question = re.sub(r"(?m)^- Rotate the matrix \d+ degrees$", r"\g<0> clockwise", str(entry["question"]))
+    for named, meant in MIRRORS.items():
+        question = re.sub(rf"(?m)^- {named} mirror the matrix$", rf"\g<0>, {meant}", question)
+    return question
+
+
+MANIPULATE_MATRIX = Task(
+    "manipulate_matrix",
+    "algorithmic",
+    clarification=Clarification(
+        "what a horizontal or vertical mirror does; the direction of rotations",
+        f"{MIRRORS['Horizontally']} / {MIRRORS['Vertically']} / clockwise",
+        _name_directions,
+    ),
+)
+
+GRID_STEPS = "Each step goes up, down, left or right."
+
+
+def _is_shortest(entry: Entry) -> bool:
+    least, _ = entry["metadata"]["difficulty"]["dist"]
+    return str(entry["answer"]) == str(least)
+
+
+MAZE = Task(
+    "maze",
+    "games",
+    rejected=(easy("its way is as short as its parameters allow, as most are", _is_shortest),),
+    clarification=Clarification(
+        "whether steps may be diagonal",
+        GRID_STEPS,
+        replacing("number of steps to reach the goal?", f"number of steps to reach the goal? {GRID_STEPS}"),
+    ),
+)
+
+MODULO_GRID = Task(
+    "modulo_grid",
+    "cognition",
+    few_questions=True,
+    levels=(
+        FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
+        FieldLevels(
+            ("max_divisor",), (10, 10, 12, 15, 17, 49), "in finer patterns a cell beside the blank has the answer"
+        ),
+    ),
+    options=2,
+    gives_away="three patterns of four are their own mirror images",
+)
+
+EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
+
+POOL_MATRIX = Task(
+    "pool_matrix",
+    "algorithmic",
+    levels=(
+        FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "pooling by 1 changes nothing"),
+        FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
+        FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
+    ),
+    clarification=Clarification(
+        "whether incomplete regions at the edges count",
+        EDGES,
+        replacing("overlap between the pooling regions.", f"overlap between the pooling regions. {EDGES}"),
+    ),
+)
+
+REARC = Task("rearc", "arc", questions=(None, None, None))
+
+MARKS_OF_A_RECTANGLE = 80
+"""Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
+
+
+def _counts_marks(entry: Entry) -> bool:
+    guess = round(str(entry["question"]).count("#") / MARKS_OF_A_RECTANGLE)
+    return str(entry["answer"]) == str(guess)
+
+
+RECTANGLE_COUNT = Task(
+    "rectangle_count",
+    "cognition",
+    few_questions=True,
+    levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
+    rejected=(easy("the count of its marks gives the answer", _counts_marks),),
+)
+
+ROTATE_MATRIX = Task(
+    "rotate_matrix",
+    "algorithmic",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_rotations", "max_rotations"),
+            ((1, 3), (1, 7), (5, 11), (5, 15), (9, 19)),
+            "one, two and three quarter turns must be equally frequent",
+        ),
+    ),
+)
+
+SPREAD_FAST = "many rotten oranges spread as fast on a large grid as on a small one"
+
+ROTTEN_ORANGES = Task(
+    "rotten_oranges",
+    "algorithmic",
+    levels=(
+        FieldLevels(("min_n", "max_n"), (6, 10, 15, 20, 25), "in larger grids an orange is nearly always cut off"),
+        FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
+        FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
+    ),
+    frequent_answer=True,
+)
+
+SPIRAL_MATRIX = Task(
+    "spiral_matrix",
+    "algorithmic",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"
+        ),
+    ),
+)

@@ -1,0 +1,115 @@
+"""Programs: what they print."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from ..verifiers.entries import Entry
+from .declaration import (
+    FailureRule,
+    FieldLevels,
+    Replacement,
+    Task,
+    wrong,
+)
+
+BF = Task(
+    "bf",
+    "code",
+    few_questions=True,
+    questions=(4700, 4700, 5300),
+    levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
+    failure=FailureRule((RuntimeError,), "its program does not end"),
+    faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
+)
+
+WITHOUT_DEFINITE_OUTPUT = re.compile(
+    r"\brandom\b|\brandint\b|\bshuffle\b|default_rng|\bdatetime\b.*\b(?:now|today)\(|\bdate\.today\(|\btime\.time\("
+    r"|\blist\(set\(|\bin set\(|\burandom\b|\bsecrets\b|\buuid|tempfile|getcwd|os\.path|reasoning-env-"
+)
+"""Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders; and the name
+of a worker's folder (`workers/fork_server.py`), which is another one in each process."""
+
+MANY_DIGITS = 15
+"""Significant digits of a number that is written to its last bit. The last bits depend on the release of Python and of
+numpy, and on the processor's instructions: sums of floats have another last digit from Python 3.12 on."""
+
+BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
+"""The text of a question before its program, which ends the question."""
+
+_DIGESTS = """
+01204ebb 0ebc6bc5 16d76eb7 1eae57cc 24063787 24463bdb 299f4c47 2eec7dfe 33cef350 356c79be 366b59a3 3b260483
+530ae3ba 535924cd 5af7661a 5f623271 64770418 6e930730 71a3bb9f 7357c738 751c3566 7e6a6055 87de7569 88bae8fe
+91e71e68 95d1dd2d a2952de3 a6edb809 ac456f6b b09d8c7d b0dad122 b0fcbb7b b20a0d61 b488c861 c11a65f5 d337f725
+d3d5d5f6 d606cec1 d778cc3b ded92c4c eba73b32 ed8828d9 eefdb8a5 f2d2a924 f9947fe3 fd60f092 ff406545
+"""
+
+UNSTABLE_PROGRAMS = frozenset(_DIGESTS.split())
+"""Programs that were seen to give another input or output in another process, or for the input that is shown.
+
+The order of a set, the release of Python or numpy, or the instructions of the processor decides. 15 programs change
+their input, so that the question shows an input that has another output. Some take seconds, so that a deadline decides.
+Measured by `python -m tools.unstable_programs --python PATH`.
+"""
+
+
+def _asks_for_any_input(entry: Entry) -> bool:
+    return "predict a feasible input" in str(entry["question"])
+
+
+def _has_no_definite_output(entry: Entry) -> bool:
+    question = str(entry["question"])
+    return WITHOUT_DEFINITE_OUTPUT.search(question) is not None or "np.float64(" in question
+
+
+def _has_not_run(entry: Entry) -> bool:
+    """Find programs that raised an error: the library then shows an empty input and an empty output."""
+    metadata = entry["metadata"]
+    return [metadata.get(name) for name in ("input_data", "output_data")] == [{}, {}]
+
+
+def _has_last_bits(entry: Entry) -> bool:
+    """Find outputs with a number that is written to its last bit."""
+    numbers = re.findall(r"\d+\.\d+", str(entry["answer"]))
+    return any(len(number.replace(".", "").lstrip("0")) >= MANY_DIGITS for number in numbers)
+
+
+def is_unstable_program(entry: Entry) -> bool:
+    """Find programs that were seen to depend on more than their input."""
+    return digest(shown_program(str(entry["question"]))) in UNSTABLE_PROGRAMS
+
+
+def shown_program(question: str) -> str:
+    """Return the program that a question shows; "" where there is none."""
+    return question.rpartition(BEFORE_PROGRAM)[2] if BEFORE_PROGRAM in question else ""
+
+
+def digest(program: str) -> str:
+    """Return the name of a program in UNSTABLE_PROGRAMS: 8 hexadecimal digits."""
+    return hashlib.blake2b(program.strip().encode(), digest_size=4).hexdigest()
+
+
+CODEIO = Task(
+    "codeio",
+    "code",
+    few_questions=True,
+    questions=(None, 3700),
+    levels=(FieldLevels(("difficulty",), (6, 7, 8, 9), "its programs have four difficulties", drawn=True),),
+    # In spite of its name, this asks for the output only: to ask for any feasible input is rejected.
+    served_params={"input_prediction_probability": 1.0},
+    data_on_class="_jsonl_data",
+    reads_clock=True,
+    failure=FailureRule(
+        (TypeError, ValueError, RecursionError, SystemExit),
+        "its program exits, or returns an object that JSON cannot hold",
+    ),
+    rejected=(
+        wrong("it asks for any feasible input, and one alone would be right", _asks_for_any_input),
+        wrong("its program raised an error", _has_not_run),
+        wrong("its output depends on chance, the clock or the machine", _has_no_definite_output),
+        wrong("its output has numbers whose last bits depend on the machine", _has_last_bits),
+        wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
+    ),
+    scores_without_params=True,
+)

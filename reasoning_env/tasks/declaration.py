@@ -1,0 +1,185 @@
+"""The declaration of a task: all that is known of one task of the library, and all that is done for it.
+
+The families beside this module hold the declarations, each next to the functions that it names. `serving.py` carries
+out what they say of problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ..verifiers.entries import Dataset, Entry
+from ..verifiers.shortcuts import choice
+
+MANY_QUESTIONS = 10_000
+"""A task with at least this many different questions has enough. If 300 draws do not repeat, there are this many with a
+confidence of 99 % (`tools/pools.py`)."""
+QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Levels at which the different questions of a task were counted."""
+
+TRUE_OR_FALSE = ("true", "false")
+BOTH_OPTIONS = "naming both options contains the right one"
+
+
+@dataclass(frozen=True)
+class FieldLevels:
+    """Levels that replace the library's levels of one field of a config, or of a range; the easiest comes first.
+
+    A range has a lower and an upper field. A level of a range is one number for both, or a pair of bounds. Between two
+    levels, numbers are interpolated, unless the levels are `drawn`.
+    """
+
+    fields: tuple[str, ...]
+    levels: Sequence[Any]
+    reason: str
+    drawn: bool = False
+    """Between two levels, the seed draws one of the two: for few values, which rounding would leave unused steps."""
+
+
+@dataclass(frozen=True)
+class Clarification:
+    """Makes a question that can be read in several ways unambiguous.
+
+    - `open` names what the library's question leaves open.
+    - `says` has the words of the clarified question; braces stand for a word that depends on the problem.
+    - `rewrite` returns the clarified question of an entry. A question that leaves nothing open is returned as it is,
+      and so is a question in another wording than the library's.
+    """
+
+    open: str
+    says: str
+    rewrite: Callable[[Entry, Dataset], str]
+
+
+def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
+    """Return a rewriter that puts `new` in the place of `old` where it stands first."""
+    return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
+
+
+Corrected = tuple[str, Mapping[str, Any]]
+"""The right answer, and the metadata that the library's verifier reads and that change with the answer."""
+
+
+class Cause(StrEnum):
+    """Why a problem is drawn again: the words of metrics and reports."""
+
+    WRONG = "wrong"
+    """Its expected answer is wrong, or its question has two meanings."""
+    COPIED = "copied"
+    """Its answer is a part of the question, or the question's board filled by a simple rule."""
+    EASY = "easy"
+    """A simple rule solves it."""
+    UNWANTED = "unwanted"
+    """Its answer is frequent, and its seed picks another answer."""
+
+
+@dataclass(frozen=True)
+class RejectionRule:
+    """A rule by which entries must not be served: `applies` tells which. `reason` completes a sentence after
+    "because"."""
+
+    cause: Cause
+    reason: str
+    applies: Callable[[Entry], bool]
+
+
+def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
+    return RejectionRule(Cause.WRONG, reason, applies)
+
+
+def easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
+    return RejectionRule(Cause.EASY, reason, applies)
+
+
+@dataclass(frozen=True)
+class FailureRule:
+    """Errors with which the library ends on some seeds, and why such a seed has no problem."""
+
+    errors: tuple[type[BaseException], ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Faster functions for a module of the library, or for the modules of a package.
+
+    `ours` names the function of `workers/faster/` that puts them there, as `module.function`.
+    The argument that all problems stay the same rests on the library's files; `fingerprint` is the first 16 digits of
+    their SHA-256.
+    """
+
+    module: str
+    fingerprint: str
+    ours: str
+
+
+def chosen_option(entry: Entry) -> str:
+    """Return the right answer, in lower case; where the question has a single blank, the content of the blank."""
+    return choice(str(entry["question"]), str(entry["answer"]))
+
+
+@dataclass(frozen=True)
+class Task:
+    """All about one task. Every field after the first two has a default: nothing is known, nothing is changed."""
+
+    name: str
+    category: str
+    """The library's category of the task."""
+
+    # How many questions there are
+    few_questions: bool = False
+    """It has fewer than about five million questions: among 3,000 random seeds at the defaults, one came twice."""
+    questions: tuple[int | None, ...] = (None,) * (1 + len(QUESTION_LEVELS))
+    """Different questions at the defaults and at each of QUESTION_LEVELS, by `python -m tools.pools`; None for
+    MANY_QUESTIONS or more. Levels behind the last were not measured, since problems take long to make; a task without
+    levels has one number."""
+
+    # How the library makes them
+    levels: tuple[FieldLevels, ...] | None = ()
+    """Levels in place of the library's, at which the library cannot build problems, takes seconds to minutes, makes
+    wrong answers, or makes nothing harder. None where its levels change nothing: the task counts as one without."""
+    served_params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of served problems, where the user sets none: other values make problems that are rejected."""
+    built_for_each_seed: bool = False
+    """The constructor of its dataset consumes the seed."""
+    built_from: tuple[str, ...] | None = None
+    """The only parameters that its constructor reads, where construction is slow; None where it may read all."""
+    data_on_class: str = ""
+    """The attribute of its class in which its constructor keeps the loaded data."""
+    reads_clock: bool = False
+    """It runs code that may read the time, or writes today's date; the clock stands still meanwhile."""
+    failure: FailureRule | None = None
+    faster: Replacement | None = None
+
+    # Which problems are served, and how they are asked
+    rejected: tuple[RejectionRule, ...] = ()
+    """Problems that must not be served; `serving.find_flaw` has the rules for all tasks."""
+    right_answer: Callable[[Entry, Dataset], Corrected] | None = None
+    """Computes the right answer where the library's is wrong. The first line of its docstring says what is right."""
+    clarification: Clarification | None = None
+    options: int = 0
+    """The number of answers to choose from; 0 for open answers."""
+    even_options: tuple[str, ...] = ()
+    """Answers, in lower case, that must be served equally often; the library or a rejection favours one of them.
+
+    Answers of another form, such as those of problems with more people, are served as they come.
+    """
+    option: Callable[[Entry], str] = chosen_option
+    """Returns which of its options an entry's right answer is, in lower case."""
+    frequent_answer: bool = False
+    """One of its open answers is frequent: the seed picks a third of all answers, by hash."""
+
+    # What answers earn
+    gives_away: str = ""
+    """How a question reveals its answer, in whatever way problems are drawn: training leaves the task out."""
+    pays_for: str = ""
+    """Nonsense that the library's verifier pays for; strict rewards correct it."""
+    guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
+    """Makes guesses, from an entry's metadata, that only this task's answers allow, and that solve it in part."""
+    algebraic: bool = False
+    """Its guard needs sympy."""
+    scores_without_params: bool = False
+    """Its constructor loads much data that its verifier does not read."""

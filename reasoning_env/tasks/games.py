@@ -1,0 +1,358 @@
+"""Games and puzzles: boards to fill, ways to find, numbers to combine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from ..verifiers.entries import Dataset, Entry
+from .declaration import (
+    Clarification,
+    Corrected,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+    wrong,
+)
+
+BOXNET = Task(
+    "boxnet",
+    "games",
+    few_questions=True,
+    questions=(None, 8300, None),
+    clarification=Clarification(
+        "whether a plan of more steps than needed is right",
+        "in any number of steps",
+        replacing("in the most efficient manner", "in any number of steps"),
+    ),
+)
+
+COUNTDOWN = Task(
+    "countdown",
+    "games",
+    levels=(
+        FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
+        FieldLevels(
+            ("min_target", "max_target"),
+            ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
+            "few expressions hit a narrow range",
+        ),
+        FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
+    ),
+    faster=Replacement("games.countdown", "349cd7042a92a8b5", "arithmetic.install_countdown"),
+)
+
+FUTOSHIKI = Task(
+    "futoshiki",
+    "games",
+    questions=(None, None),
+    levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),),
+    faster=Replacement("games.futoshiki", "1e17d801b9695f35", "latin.install_futoshiki"),
+)
+
+JUGS = Task(
+    "jugs",
+    "algorithmic",
+    few_questions=True,
+    questions=(780, 200, 520, 1100, 2100, 3100),
+    levels=(
+        FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
+    ),
+)
+
+KAKURASU = Task("kakurasu", "games", few_questions=True, questions=(None, None, None))
+
+Move = tuple[str, str, str]
+
+State = tuple[str, frozenset[str], frozenset[str]]
+"""Who moves, and the squares of white and of black knights."""
+
+
+def _swap_knights(entry: Entry, dataset: Dataset) -> Corrected:
+    """Search the board that is shown; the library calls some boards impossible after it took jumps away in secret."""
+    metadata = entry["metadata"]
+    if metadata["is_possible"]:
+        return str(entry["answer"]), {}
+    squares = list(metadata["board"])
+    board = {square: [other for other in squares if _is_jump(square, other)] for square in squares}
+    moves = _shortest_swap(board, metadata["pieces"], metadata["start_turn"])
+    if moves is None:
+        return str(entry["answer"]), {}
+    answer = json.dumps([",".join(move) for move in moves])
+    return answer, {"board": board, "is_possible": True, "solution": moves, "num_steps": len(moves)}
+
+
+def _is_jump(square: str, other: str) -> bool:
+    columns = abs(ord(square[0]) - ord(other[0]))
+    rows = abs(int(square[1:]) - int(other[1:]))
+    return {columns, rows} == {1, 2}
+
+
+def _shortest_swap(board: Mapping[str, list[str]], pieces: Mapping[str, str | None], first: str) -> list[Move] | None:
+    """Return the fewest moves that swap white and black knights, None if there are none."""
+    white = frozenset(square for square, piece in pieces.items() if piece == "w")
+    black = frozenset(square for square, piece in pieces.items() if piece == "B")
+    start: State = (first, white, black)
+    came_from: dict[State, tuple[State, Move] | None] = {start: None}
+    queue = deque([start])
+    while queue:
+        state = queue.popleft()
+        turn, whites, blacks = state
+        if whites == black and blacks == white:
+            return _moves_to(state, came_from)
+        for square in sorted(whites if turn == "w" else blacks):
+            for other in board[square]:
+                if other in whites or other in blacks:
+                    continue
+                if turn == "w":
+                    following: State = ("B", whites - {square} | {other}, blacks)
+                else:
+                    following = ("w", whites, blacks - {square} | {other})
+                if following not in came_from:
+                    came_from[following] = (state, (turn, square, other))
+                    queue.append(following)
+    return None
+
+
+def _moves_to(state: State, came_from: Mapping[State, tuple[State, Move] | None]) -> list[Move]:
+    moves: list[Move] = []
+    step = came_from[state]
+    while step is not None:
+        moves.append(step[1])
+        step = came_from[step[0]]
+    return moves[::-1]
+
+
+KNIGHT_SWAP = Task(
+    "knight_swap",
+    "games",
+    questions=(None, 1100),
+    levels=(
+        FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
+        FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
+        FieldLevels(
+            ("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "the steps that this number of pieces needs"
+        ),
+        FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any larger board is impossible"),
+    ),
+    faster=Replacement("games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
+    right_answer=_swap_knights,
+    clarification=Clarification(
+        "whether more moves than needed are right",
+        "list the fewest moves that do it",
+        replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
+    ),
+)
+
+
+def _apply_last_card(entry: Entry, dataset: Dataset) -> Corrected:
+    """Apply the question's own rules to the last card; the library calls a random card Pass, and Chi what is Peng."""
+    rounds = entry["metadata"]["rounds"]
+    first_hand = re.search(r"initial cards ([A-Z]+)", str(entry["question"]))
+    if first_hand is None:
+        return str(entry["answer"]), {}
+    hand = rounds[-2]["cards"] if len(rounds) > 1 else first_hand[1]
+    card = rounds[-1]["add"]
+    before, after = chr(ord(card) - 1), chr(ord(card) + 1)
+    pairs = ((chr(ord(card) - 2), before), (before, after), (after, chr(ord(card) + 2)))
+    if hand.count(card) >= 2:
+        result = "Peng"
+    elif any(low in hand and high in hand for low, high in pairs):
+        result = "Chi"
+    else:
+        result = "Pass"
+    return result, {"solution": result}
+
+
+MAHJONG_PUZZLE = Task(
+    "mahjong_puzzle",
+    "games",
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(
+            ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "questions grow beyond 20,000 characters"
+        ),
+    ),
+    right_answer=_apply_last_card,
+    options=3,
+    even_options=("peng", "chi", "pass"),
+)
+
+MINI_SUDOKU = Task(
+    "mini_sudoku",
+    "games",
+    few_questions=True,
+    questions=(5000, 6900, 6400),
+    levels=(
+        FieldLevels(
+            ("min_empty", "max_empty"),
+            (11, 12),
+            "a simple rule fills boards with fewer blanks, and with more there are several solutions",
+            drawn=True,
+        ),
+    ),
+)
+
+N_QUEENS = Task(
+    "n_queens",
+    "games",
+    few_questions=True,
+    questions=(7700, 2600, 5500, 2900, 7300, 9600),
+    levels=(
+        FieldLevels(
+            ("n",),
+            (7, 8, 8, 9, 10),
+            "a board of 6 has 4 solutions; to find all solutions for 12 takes 2 s",
+        ),
+        FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
+    ),
+    built_from=("n",),
+    scores_without_params=True,
+)
+
+PUZZLE24 = Task(
+    "puzzle24",
+    "games",
+    few_questions=True,
+    questions=(2400, 500, 1100, 2400, 1700, 570),
+    levels=(
+        FieldLevels(
+            ("min_value", "max_value"),
+            ((1, 6), (1, 8), (1, 10), (2, 10), (4, 10)),
+            "numbers to 5 have as few ways to 24 as large numbers, and large numbers alone do not make 24",
+        ),
+    ),
+    faster=Replacement("games.puzzle24", "542f8a43867de1cc", "arithmetic.install_puzzle24"),
+    pays_for="the numbers need not be those of the question",
+)
+
+
+def _is_solved_cube(entry: Entry) -> bool:
+    metadata = entry["metadata"]
+    return metadata["cube_size"] == 3 and not metadata["example_correct_answer"]
+
+
+RUBIKS_CUBE = Task(
+    "rubiks_cube",
+    "cognition",
+    few_questions=True,
+    questions=(None, None, None),
+    levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),),
+    rejected=(easy("its cube is solved already", _is_solved_cube),),
+)
+
+RUSH_HOUR = Task(
+    "rush_hour",
+    "games",
+    few_questions=True,
+    questions=(None, 3400, 6100),
+    levels=(
+        FieldLevels(
+            ("min_moves", "max_moves"),
+            ((1, 10), (6, 18), (14, 26), (24, 36), (35, 60)),
+            "the library has 23 boards of 50 moves or more, and over 2,000 in each of these ranges",
+        ),
+    ),
+    pays_for="moves through other cars, and cars that are not there",
+    scores_without_params=True,
+)
+
+SOKOBAN = Task(
+    "sokoban",
+    "games",
+    questions=(None, None),
+    levels=(
+        FieldLevels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"),
+        FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s"),
+    ),
+    faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
+    pays_for="a solution with any text around it",
+)
+
+SUDOKU = Task(
+    "sudoku",
+    "games",
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(
+            ("min_empty", "max_empty"), (27, 30, 40, 50, 55), "a simple rule fills 20 blanks, and 60 take up to 1 s"
+        ),
+    ),
+    faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "latin.install_sudoku"),
+)
+
+SURVO = Task(
+    "survo",
+    "games",
+    levels=(
+        FieldLevels(
+            ("min_empty", "max_empty"),
+            (3, 4, 6, 8),
+            "over half of the boards with 11 blanks have several solutions",
+        ),
+    ),
+)
+
+FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel out"
+
+TOWER_OF_HANOI = Task(
+    "tower_of_hanoi",
+    "games",
+    few_questions=True,
+    questions=(90, 250, 250, 250, 310, 310),
+    levels=(
+        FieldLevels(("min_disks", "max_disks"), ((3, 6), (5, 8), (7, 10), (9, 13), (12, 16)), FEWER_PEGS),
+        FieldLevels(("min_pegs", "max_pegs"), ((4, 6),), "with three there are only 6 questions"),
+    ),
+    clarification=Clarification(
+        "whether more moves than needed are right; which disk is disk 1",
+        "Provide the shortest sequence of moves. Disk 1 is the smallest.",
+        replacing("Provide the sequence of moves.", "Provide the shortest sequence of moves. Disk 1 is the smallest."),
+    ),
+)
+
+
+def _has_other_captures(entry: Entry) -> bool:
+    """Find boards where the expected move does not capture, or another move captures too."""
+    board = entry["metadata"]["board"]
+    answer = str(entry["answer"])
+    right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
+    return _last_liberties(board) != {right}
+
+
+def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
+    """Return the empty points that are the only liberty of a group of connected white stones."""
+    marks = {(row, column): mark for row, line in enumerate(board) for column, mark in enumerate(line)}
+    found: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int]] = set()
+    for start, mark in marks.items():
+        if mark != "O" or start in seen:
+            continue
+        liberties: set[tuple[int, int]] = set()
+        waiting = [start]
+        while waiting:
+            row, column = waiting.pop()
+            if (row, column) in seen:
+                continue
+            seen.add((row, column))
+            for point in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+                if marks.get(point) == ".":
+                    liberties.add(point)
+                elif marks.get(point) == "O":
+                    waiting.append(point)
+        if len(liberties) == 1:
+            found |= liberties
+    return found
+
+
+TSUMEGO = Task(
+    "tsumego",
+    "games",
+    questions=(None, 3300, None),
+    rejected=(wrong("another move captures stones, or its own does not", _has_other_captures),),
+    gives_away="the answer is where most stones stand together",
+)

@@ -1,0 +1,118 @@
+"""Graphs: courses, colourings, paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..verifiers.entries import Entry
+from .declaration import (
+    BOTH_OPTIONS,
+    TRUE_OR_FALSE,
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+)
+
+
+def _need_each_other(entry: Entry) -> bool:
+    needed = {(course, other) for course, other in entry["metadata"]["prerequisites"]}
+    return any((other, course) in needed for course, other in needed)
+
+
+def _needs_many(entry: Entry) -> bool:
+    """Find small plans with many prerequisites, of which hardly any can be finished."""
+    courses = len(entry["metadata"]["courses"])
+    prerequisites = len(entry["metadata"]["prerequisites"])
+    return courses <= 10 and prerequisites > 1.6 * courses
+
+
+COURSE_SCHEDULE = Task(
+    "course_schedule",
+    "graphs",
+    few_questions=True,
+    rejected=(
+        easy("two of its courses need each other", _need_each_other),
+        easy("its few courses have so many prerequisites that hardly any such plan can be finished", _needs_many),
+    ),
+    options=2,
+    even_options=TRUE_OR_FALSE,
+    pays_for=BOTH_OPTIONS,
+)
+
+
+def _is_coloured_blindly(entry: Entry) -> bool:
+    """Find graphs for which a colouring that ignores the edges is right."""
+    puzzle = entry["metadata"]["puzzle"]
+    blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
+    return any(all(colour(start) != colour(end) for start, end in puzzle["edges"]) for colour in blind)
+
+
+def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
+    """Return colourings, from a vertex's number to a colour's number: in turn, and in blocks."""
+    return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
+
+
+GRAPH_COLOR = Task(
+    "graph_color",
+    "algorithmic",
+    few_questions=True,
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(("num_colors",), (3,), "with more colours most colourings are right"),
+        FieldLevels(
+            ("min_num_vertices", "max_num_vertices"),
+            ((8, 10), (10, 15), (15, 20), (20, 25)),
+            "six vertices have so few edges that most colourings are right",
+        ),
+    ),
+    rejected=(easy("colours in turn or by blocks are right", _is_coloured_blindly),),
+)
+
+PATH_STAR = Task("path_star", "graphs")
+
+LIGHT = "A button that names a color can be pressed only while the light has that color."
+
+
+def _takes_one_button(entry: Entry) -> bool:
+    metadata = entry["metadata"]
+    plans = single_button_plans(metadata["buttons"], metadata["target_value"])
+    presses = [len(plan.split()) for plan in plans]
+    return len(metadata["solution_path"]) in presses
+
+
+def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
+    """Return plans that reach the target of a lock by pressing a single button, again and again.
+
+    Only buttons that add, and that work in any light, can do so.
+    """
+    adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
+    fitting = [button for button in adding if target % button["value"] == 0]
+    return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
+
+
+QUANTUM_LOCK = Task(
+    "quantum_lock",
+    "graphs",
+    few_questions=True,
+    questions=(None, 720, 3300, None, None, None),
+    levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
+    faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "small.install_quantum_lock"),
+    rejected=(easy("one button alone is the best way", _takes_one_button),),
+    clarification=Clarification(
+        "whether a press in light of another color is possible",
+        LIGHT,
+        replacing("depend on the state of the light.", f"depend on the state of the light. {LIGHT}"),
+    ),
+    guesses=lambda metadata: single_button_plans(metadata["buttons"], metadata["target_value"]),
+)
+
+SHORTEST_PATH = Task(
+    "shortest_path",
+    "graphs",
+    levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
+    frequent_answer=True,
+)

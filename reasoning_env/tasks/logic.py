@@ -1,0 +1,214 @@
+"""Logic and induction: circuits, claims, propositions, syllogisms, rules behind examples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..seeds import hash_int
+from ..verifiers.entries import Entry
+from ..verifiers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
+from .declaration import (
+    BOTH_OPTIONS,
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+    wrong,
+)
+
+ACRE = Task(
+    "acre",
+    "induction",
+    questions=(None,),
+    built_for_each_seed=True,
+    options=3,
+    even_options=("on", "off", "undetermined"),
+)
+
+
+def _ends_without_xor(entry: Entry) -> bool:
+    return str(entry["metadata"]["final_gate"]) != "XOR"
+
+
+CIRCUIT_LOGIC = Task(
+    "circuit_logic",
+    "logic",
+    levels=(
+        FieldLevels(
+            ("min_terms", "max_terms"),
+            ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
+            "with more terms XOR alone stays undecided",
+        ),
+        FieldLevels(
+            ("min_inputs", "max_inputs"),
+            ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
+            "an AND of more inputs is never 1",
+        ),
+    ),
+    rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
+    options=2,
+)
+
+EVERY_STEP = "all would move at once, or none"
+
+
+def _tells_by_conjunctions(entry: Entry) -> bool:
+    """Find two people who are alike, and whose number of claims with `and` tells so.
+
+    These are two knights who both say `and`, or both do not, and two knaves who both do. An eighth of the knights who
+    do not stays: without these, a problem would take ten draws.
+    """
+    people = entry["metadata"]["solution"]
+    if len(people) != 2 or len(set(people)) == 2:
+        return False
+    joined = sum(statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"])  # if and only if
+    if joined == 0 and all(people):
+        return hash_int("and", entry["question"]) % 8 > 0
+    return joined == 2
+
+
+def same_roles(metadata: Mapping[str, Any]) -> list[str]:
+    """Return answers that give everybody the same role, or two roles in turn."""
+    knight = str(metadata["knight_knave_terms"]["a_knight"])
+    knave = str(metadata["knight_knave_terms"]["a_knave"])
+    in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
+    return [", ".join(f"{name} is {roles[n % 2]}" for n, name in enumerate(metadata["names"])) for roles in in_turn]
+
+
+KNIGHTS_KNAVES = Task(
+    "knights_knaves",
+    "logic",
+    levels=(
+        FieldLevels(("n_people",), (2, 3, 4, 5, 6), EVERY_STEP),
+        FieldLevels(("depth_constraint",), (2, 2, 3, 3, 3), EVERY_STEP),
+        FieldLevels(("width_constraint",), (2, 2, 2, 3, 3), EVERY_STEP),
+    ),
+    rejected=(
+        easy("the number of claims that say `and` tells whether both lie or neither does", _tells_by_conjunctions),
+    ),
+    options=4,
+    even_options=("true true", "true false", "false true", "false false"),
+    option=lambda entry: " ".join(map(str, entry["metadata"]["solution"])).casefold(),
+    guesses=same_roles,
+)
+
+LIST_FUNCTIONS = Task("list_functions", "induction", questions=(None,), built_for_each_seed=True)
+
+MAX_GUESSES = 0.2
+"""The largest share of simple formulas that premises may imply, in [0, 1]."""
+
+SEVERAL_PREMISES = (
+    "The conclusion must need several premises together: it does not count if single premises decide it part by part."
+)
+
+CONCLUDES = "fewer or simpler premises imply nothing, more imply almost everything, and 10 variables take 0.2 s"
+
+
+def _is_contradictory(entry: Entry) -> bool:
+    return are_contradictory(entry["metadata"]["premises"])
+
+
+def _needs_one_premise(entry: Entry) -> bool:
+    return not concludes(entry["metadata"]["example_answer"], entry["metadata"]["premises"])
+
+
+def _concludes_too_much(entry: Entry) -> bool:
+    metadata = entry["metadata"]
+    return share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES
+
+
+PROPOSITIONAL_LOGIC = Task(
+    "propositional_logic",
+    "logic",
+    few_questions=True,
+    levels=(
+        FieldLevels(("min_vars", "max_vars"), ((3, 4), (4, 5), (5, 6), (6, 7)), CONCLUDES),
+        FieldLevels(("min_statements", "max_statements"), ((3, 4), (3, 5), (5, 6), (6, 7)), CONCLUDES),
+        FieldLevels(("min_complexity", "max_complexity"), ((2, 2), (2, 3), (2, 3), (3, 3)), CONCLUDES),
+    ),
+    rejected=(
+        wrong("its premises contradict each other, so that every statement follows", _is_contradictory),
+        easy("its example follows from a single premise", _needs_one_premise),
+        easy("it concludes too much, so that most guesses are right", _concludes_too_much),
+    ),
+    clarification=Clarification(
+        "whether a premise, or premises that are joined, are a conclusion",
+        SEVERAL_PREMISES,
+        replacing("conclusion from the premise.", f"conclusion from the premise. {SEVERAL_PREMISES}"),
+    ),
+    pays_for="a premise follows from itself",
+)
+
+SELF_REFERENCE = Task(
+    "self_reference",
+    "logic",
+    few_questions=True,
+    questions=(2000,),
+    levels=None,  # its generator takes a difficulty, and makes the same problems at all ten
+    frequent_answer=True,
+)
+
+FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier tells most answers"
+
+
+def _needs_members(entry: Entry) -> bool:
+    """Find syllogisms whose answer is wrong, or right only if classes have members."""
+    metadata = entry["metadata"]
+    premises = metadata["premise1"], metadata["premise2"]
+    follows = {follows_from_classes(premises, metadata["conclusion"], may_be_empty=empty) for empty in (False, True)}
+    return follows != {entry["answer"] == "Yes"}
+
+
+def _quantifiers(entry: Entry) -> list[tuple[str, bool]]:
+    """Return the quantifiers of the premises and the conclusion, each with whether its statement is negated."""
+    statements = [str(entry["metadata"][name]) for name in ("premise1", "premise2", "conclusion")]
+    return [(text.split()[0], " are not " in text) for text in statements]
+
+
+def _has_one_quantifier(entry: Entry) -> bool:
+    return len(set(_quantifiers(entry))) == 1
+
+
+def _has_all_and_some_not(entry: Entry) -> bool:
+    return set(_quantifiers(entry)[:2]) == {("All", False), ("Some", True)}
+
+
+SYLLOGISM = Task(
+    "syllogism",
+    "logic",
+    few_questions=True,
+    levels=(
+        FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
+        FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
+        FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
+        FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is easier"),
+    ),
+    rejected=(
+        easy("all its statements have the same quantifier, which tells the answer", _has_one_quantifier),
+        easy("from All and Some not, in this order or the other, nothing follows", _has_all_and_some_not),
+        wrong("its answer is wrong, or depends on whether a class has members", _needs_members),
+    ),
+    options=2,
+    even_options=("yes", "no"),
+    gives_away="the conclusion has the first premise's quantifier or not: that tells two answers in three",
+    pays_for=BOTH_OPTIONS,
+)
+
+ZEBRA_PUZZLES = Task(
+    "zebra_puzzles",
+    "logic",
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(
+            ("num_people",),
+            (4, 4, 4, 5, 5),
+            "with fewer people the answer is guessed; 6 people take 3 s and 7 over 10 s",
+        ),
+        FieldLevels(("num_characteristics",), (2, 3, 4, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
+    ),
+    faster=Replacement("logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
+    options=4,
+)

@@ -1,0 +1,354 @@
+"""Word problems: people, families, animals, dates and times."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+from ..verifiers.entries import Dataset, Entry
+from ..verifiers.shortcuts import SHOWN_NUMBER
+from .declaration import (
+    Clarification,
+    Corrected,
+    FieldLevels,
+    Task,
+    easy,
+    wrong,
+)
+
+
+def _names_one_number_twice(entry: Entry) -> bool:
+    """Find questions whose first two numbers are equal, so that the solver need not choose between them."""
+    first, second = SHOWN_NUMBER.findall(str(entry["question"]))[:2]
+    return bool(first == second)
+
+
+def _name_brother(entry: Entry, dataset: Dataset) -> str:
+    """Say whose brother a man is; the library asks for the sisters of his brother, and names him nowhere else."""
+    question = str(entry["question"])
+    found = re.fullmatch(r"(\w+) has .* does (\w+)'s brother have\?", question)
+    if found is None or found[1] == found[2]:
+        return question
+    return question.replace(f"{found[2]}'s brother", f"{found[2]}, a brother of {found[1]},")
+
+
+def _count_colleagues(entry: Entry, dataset: Dataset) -> Corrected:
+    """Count Matilda's female colleagues in both circles: all women of both but herself, and the woman of the first.
+
+    The library adds one to the women of the first circle.
+    """
+    counts = re.findall(r"(\d+) female colleagues", str(entry["question"]))
+    if len(counts) != 2:
+        return str(entry["answer"]), {}
+    first, second = map(int, counts)
+    return str(first + second - 1), {}
+
+
+AIW = Task(
+    "aiw",
+    "logic",
+    few_questions=True,
+    questions=(8300, 1900, 6600, None, None, None),
+    levels=(
+        FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "one of four numbers in the question is often right"),
+    ),
+    rejected=(easy("its first two numbers are the same", _names_one_number_twice),),
+    right_answer=_count_colleagues,
+    clarification=Clarification(
+        "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
+    ),
+)
+
+
+def _clarify_calendar(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    metadata = entry["metadata"]
+    match metadata["task"]:
+        case "weekday_of_date":
+            return re.sub(r"(the week for \d\d/\d\d/\d+)\.", r"\1 (month/day/year).", question)
+        case "weekday_of_date_from_first_date":
+            if not question.startswith(("If the first day", "Given that January 1", "In a year where")):
+                return question
+            kind = "a leap year" if calendar.isleap(metadata["year"]) else "not a leap year"
+            return re.sub(r"[?.] ", rf"\g<0>The year is {kind}. ", question, count=1)
+        case "count_business_days":
+            start = date.fromisoformat(metadata["start_date"])
+            end = date.fromisoformat(metadata["end_date"])
+            return question if start.year == end.year else _with_years(question, start, end)
+    return question
+
+
+def _with_years(question: str, start: date, end: date) -> str:
+    """Give both dates of a span their years; the library gives the end the year of the start."""
+    first = f"{start:%A, %B} {start.day}"
+    last = f"{end:%A, %B} {end.day}"
+    dated = question.replace(f"{last}, {start.year}", f"{last}, {end.year}")
+    return dated.replace(f"{first} to", f"{first}, {start.year} to")
+
+
+CALENDAR_ARITHMETIC = Task(
+    "calendar_arithmetic",
+    "arithmetic",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("tasks",),
+            (
+                ["weekday_of_date"],
+                ["weekday_of_date", "weekday_offset"],
+                ["weekday_of_date", "weekday_offset", "is_leap_year", "count_days", "count_business_days"],
+                [
+                    "weekday_of_date",
+                    "weekday_offset",
+                    "is_leap_year",
+                    "count_days",
+                    "count_business_days",
+                    "weekday_of_date_from_first_date",
+                    "recurring_event_day",
+                ],
+            ),
+            "with three kinds of questions, too many ask for leap years, and few years are leap years",
+        ),
+    ),
+    clarification=Clarification(
+        "whether the year is a leap year; which of two numbers is the month; in which year a span over New Year ends",
+        "The year is {not} a leap year. / (month/day/year) / the year of each date",
+        _clarify_calendar,
+    ),
+)
+
+UNISEX_NAMES = frozenset({"Nova", "Phoenix", "Rain", "River", "Sage", "Sky", "Winter"})
+"""Names of the library's men and women that do not tell which of the two a person is."""
+
+IN_LAWS = ("father-in-law", "mother-in-law")
+
+SIBLINGS_CHILDREN = ("nephew", "niece")
+
+
+def _has_no_sex(entry: Entry) -> bool:
+    """Find people whose relation depends on their sex, which neither their name nor their marriage tells."""
+    person = str(entry["metadata"]["person1"])
+    if person not in UNISEX_NAMES:
+        return False
+    couples = re.findall(r"(\w+) is married to (\w+)\.", str(entry["question"]))
+    partners = {partner for couple in couples for partner in couple if person in couple} - {person}
+    return partners <= UNISEX_NAMES
+
+
+def _name_relation(entry: Entry, dataset: Dataset) -> Corrected:
+    """Say what the first person is to the second.
+
+    The library says of in-laws what the second is to the first, and of nephews and nieces it takes the sex of the
+    second.
+    """
+    metadata = entry["metadata"]
+    relation = str(entry["answer"])
+    is_man = metadata["person1"] in dataset.config.male_names
+    if relation in IN_LAWS:
+        relation = "son-in-law" if is_man else "daughter-in-law"
+    elif relation in SIBLINGS_CHILDREN:
+        relation = "nephew" if is_man else "niece"
+    return relation, {"relationship": relation}
+
+
+FAMILY_RELATIONSHIPS = Task(
+    "family_relationships",
+    "graphs",
+    levels=(
+        FieldLevels(
+            ("min_family_size", "max_family_size"),
+            ((4, 5), (5, 6), (6, 7), (8, 9), (10, 11)),
+            "of three people, a count of letters tells the relation in 0.43 of the problems",
+        ),
+    ),
+    rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
+    right_answer=_name_relation,
+)
+
+STORY_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+CUT_STORIES: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {
+    "leave early": lambda n: n[0] * (n[1] + (100 - n[1]) * n[2] / 100) / 100,
+    "a pen pal": lambda n: (n[0] - n[1]) * n[2] * n[3] * n[4] / 60,
+    "can decorate": lambda n: n[0] * n[1] / n[2],
+    "all mentioned colors": lambda n: n[0] * (400 + 2 * n[1]) / 100,
+    "vending machines": lambda n: (n[2] * (100 - n[4]) - n[3] * n[0]) / n[1],
+    "walking trail": lambda n: n[3] + n[2] * n[3] / n[1] / 2,
+    "tubes of paint": lambda n: n[0] / 2 + 3 * n[1],
+    "left after paying": lambda n: n[0] - n[1] * n[2],
+}
+"""Stories of `gsm_symbolic` whose answer the library cuts to a whole number: words of the story, and the exact answer
+from the numbers in its text."""
+
+STORY_WORDS = (
+    (re.compile(r"\bin one month\?"), "in one month of 30 days?"),
+    (re.compile(r"\bspent (\S+) and got\b"), r"started with \1, got"),
+    (
+        re.compile(r"There are (\d+) girls (.*) If there are (\d+) times the number of boys"),
+        r"There are \1 girls \2 If there are \3 times as many boys as girls",
+    ),
+    (re.compile(r"\b(exercise for \d+|slew \d+) (the amount|as many)"), r"\1 times \2"),
+    (re.compile(r"\b(get to ride the [^.]* \d+|writes it in full \d+)(?=[.,])"), r"\1 times"),
+)
+"""Words of stories that say nothing, or another thing than is meant, and the words that are meant."""
+
+
+def _is_cut_story(entry: Entry) -> bool:
+    question = str(entry["question"])
+    exact = next((answer for words, answer in CUT_STORIES.items() if words in question), None)
+    if exact is None:
+        return False
+    numbers = [Fraction(number) for number in STORY_NUMBER.findall(question)]
+    return exact(numbers) != Fraction(str(entry["answer"]))
+
+
+def _rounds_half_a_dollar(entry: Entry) -> bool:
+    question = str(entry["question"])
+    return "to the nearest dollar" in question and re.search(r"\d\.50? per", question) is not None
+
+
+def _tell_story_clearly(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    for words, meant in STORY_WORDS:
+        question = words.sub(meant, question)
+    return question
+
+
+GSM_SYMBOLIC = Task(
+    "gsm_symbolic",
+    "arithmetic",
+    few_questions=True,
+    questions=(None,),
+    built_for_each_seed=True,
+    rejected=(
+        wrong("its answer is no whole number, and the library cuts it", _is_cut_story),
+        wrong("it rounds half a dollar", _rounds_half_a_dollar),
+    ),
+    clarification=Clarification(
+        "how long a month is; whether a sum is had or spent; of what there are more; what a number counts",
+        "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times",
+        _tell_story_clearly,
+    ),
+)
+
+ARMS = "Count the arms of a starfish as legs."
+
+
+def _count_arms(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    if "starfish" not in entry["metadata"]["animals"]:
+        return question
+    return question.replace("a list of animals.", f"a list of animals. {ARMS}", 1)
+
+
+LEG_COUNTING = Task(
+    "leg_counting",
+    "arithmetic",
+    levels=(
+        FieldLevels(
+            ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "a single animal has four legs"
+        ),
+    ),
+    clarification=Clarification("whether a starfish has legs", ARMS, _count_arms),
+)
+
+
+def _names_several(entry: Entry) -> bool:
+    """Find haystacks in which another person does the same. Haystacks in another language are not read."""
+    text, who, asked = str(entry["question"]).rpartition("Who ")
+    activity = asked.split("?")[0]
+    return bool(who) and text.count(f" {activity}.") != 1
+
+
+NEEDLE_HAYSTACK = Task(
+    "needle_haystack",
+    "cognition",
+    levels=(
+        FieldLevels(
+            ("min_num_statements", "max_num_statements"), (10, 100, 300, 600), "questions grow beyond 20,000 characters"
+        ),
+    ),
+    rejected=(wrong("several people do what it asks about, or nobody", _names_several),),
+)
+
+DATES = "Dates are written month/day/year."
+
+SECONDS = "Leave out the seconds that remain."
+
+DAY = timedelta(days=1)
+
+
+def _ends_before_start(entry: Entry) -> bool:
+    start, end = moments(entry)
+    return end < start
+
+
+def _clarify_times(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    if not re.search(r"\b(?:[Aa]nswer|result) in ", question):
+        return question
+    added = [DATES] if re.search(r"\d\d/\d\d/\d", question) else []
+    if question.endswith(" in D days, HH:MM."):
+        start, end = moments(entry)
+        added += [SECONDS] if (end - start) % timedelta(minutes=1) else []
+    return " ".join([*added, question])
+
+
+def _measure_time(entry: Entry, dataset: Dataset) -> Corrected:
+    """Return the exact duration.
+
+    The library drops time and zone after a weekday in parentheses, and cuts milliseconds instead of rounding them. An
+    answer in another language than the library's stays as it is.
+    """
+    if not set(re.findall(r"[^\W\d_]+", str(entry["answer"]))) <= {"day", "days"}:
+        return str(entry["answer"]), {}
+    start, end = moments(entry)
+    layout = str(entry["metadata"]["expected_format"])
+    return write_duration(end - start, layout), {"start_time": str(start), "end_time": str(end)}
+
+
+def moments(entry: Entry) -> tuple[datetime, datetime]:
+    """Return when the interval of a question begins and ends."""
+    shown = re.findall(r"(\d{4}-\d\d-\d\d) \([A-Z][a-z]+\) (\d\d:\d\d:\d\d [+-]\d{4})", str(entry["question"]))
+    if len(shown) == 2:
+        start, end = (datetime.strptime(f"{date} {time}", "%Y-%m-%d %H:%M:%S %z") for date, time in shown)
+        return start, end
+    metadata = entry["metadata"]
+    return datetime.fromisoformat(metadata["start_time"]), datetime.fromisoformat(metadata["end_time"])
+
+
+def write_duration(duration: timedelta, layout: str) -> str:
+    """Return a duration that is not below zero in a question's layout, such as `D days, HH:MM`."""
+    days, rest = divmod(duration, DAY)
+    if layout == "D days":
+        return f"{days} days"
+    milliseconds = round(rest / timedelta(milliseconds=1))
+    if "D days" not in layout:
+        milliseconds += days * 86_400_000
+    hours, milliseconds = divmod(milliseconds, 3_600_000)
+    minutes, milliseconds = divmod(milliseconds, 60_000)
+    seconds, milliseconds = divmod(milliseconds, 1000)
+    clock = f"{hours:02}:{minutes:02}"
+    if "SS" in layout:
+        clock += f":{seconds:02}"
+    if "mmm" in layout:
+        clock += f".{milliseconds:03}"
+    return f"{days} days, {clock}" if "D days" in layout else clock
+
+
+TIME_INTERVALS = Task(
+    "time_intervals",
+    "arithmetic",
+    reads_clock=True,
+    rejected=(wrong("its interval ends before it begins", _ends_before_start),),
+    right_answer=_measure_time,
+    clarification=Clarification(
+        "which of two numbers is the month; whether seconds are left out or rounded to a minute",
+        f"{DATES} / {SECONDS}",
+        _clarify_times,
+    ),
+    pays_for="a duration of zero is near most durations",
+)

@@ -1,0 +1,349 @@
+"""Words and strings: ciphers, letters, anagrams, palindromes, sentences, rewriting rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
+
+from ..verifiers.entries import Dataset, Entry
+from .declaration import (
+    BOTH_OPTIONS,
+    TRUE_OR_FALSE,
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+    wrong,
+)
+
+AB = Task("ab", "algorithmic", few_questions=True)
+
+BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True)
+
+
+def _has_accents(entry: Entry) -> bool:
+    """Find letters outside A to Z that are enciphered as letters of A to Z, as the library does with all letters.
+
+    A fork in another language may have an alphabet of its own, whose letters stand in the cipher text.
+    """
+    return _has_foreign_letter(str(entry["answer"])) and not _has_foreign_letter(entry["metadata"]["cipher_text"])
+
+
+def _has_foreign_letter(text: str) -> bool:
+    return any(letter.isalpha() and not letter.isascii() for letter in text)
+
+
+CAESAR_CIPHER = Task(
+    "caesar_cipher",
+    "algorithmic",
+    few_questions=True,
+    questions=(8400, 2500, 1800, 1300, 1300, 990),
+    levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
+    rejected=(wrong("a letter with an accent is enciphered like another letter", _has_accents),),
+)
+
+CRYPTARITHM = Task(
+    "cryptarithm",
+    "algorithmic",
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(
+            ("min_words", "max_words"),
+            ((2, 2), (2, 3), (3, 5), (5, 8), (8, 14)),
+            "with five words nearly every digit occurs, so that more words add only numbers to a sum",
+        ),
+    ),
+)
+
+
+def _fit_hint_to_emoji(entry: Entry, dataset: Dataset) -> str:
+    """Let the question's code skip the whole emoji, which may have two code points."""
+    length = len(entry["metadata"]["emoji"])
+    return str(entry["question"]).replace("encoded_sentence[1:]", f"encoded_sentence[{length}:]", 1)
+
+
+EMOJI_MYSTERY = Task(
+    "emoji_mystery",
+    "games",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_words_in_sentence", "max_words_in_sentence"),
+            ((3, 8), (5, 12), (8, 18), (12, 30), (18, 60)),
+            "the text has 14 sentences of 40 to 50 words, and over 160 in each of these ranges",
+        ),
+    ),
+    clarification=Clarification(
+        "whether a second code point of the emoji is a part of the sentence",
+        "encoded_sentence[{2}:]",
+        _fit_hint_to_emoji,
+    ),
+    scores_without_params=True,
+)
+
+FIGLET_FONT = Task(
+    "figlet_font",
+    "cognition",
+    questions=(None, None, None),
+    levels=(
+        FieldLevels(
+            ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
+        ),
+    ),
+    faster=Replacement("cognition.figlet_fonts", "a39ae5e48acca901", "small.install_figlet_font"),
+    scores_without_params=True,
+)
+
+
+def _is_grouped_blindly(entry: Entry) -> bool:
+    """Find words for which a grouping that ignores most letters is right: the anagrams stand together."""
+    groups = entry["metadata"]["solution"]
+    right = {frozenset(group) for group in groups}
+    blind = groupings(entry["metadata"]["words"], [len(group) for group in groups])
+    return any({frozenset(group) for group in grouping} == right for grouping in blind)
+
+
+def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]]]:
+    """Return groupings that keep the order of words and need no reading.
+
+    Neighbours of equal length, or with the same first letter; groups of the given sizes; groups of 2, 3, 4 and 5 words.
+    """
+    by_length = [list(group) for _, group in groupby(words, len)]
+    by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
+    by_sizes = [list(words[end - size : end]) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    found = [by_length, by_letter, by_sizes]
+    for size in (2, 3, 4, 5):
+        found.append([list(words[at : at + size]) for at in range(0, len(words), size)])
+    return found
+
+
+GROUP_ANAGRAMS = Task(
+    "group_anagrams",
+    "algorithmic",
+    levels=(
+        FieldLevels(
+            ("min_words_per_group", "max_words_per_group"),
+            ((2, 5), (3, 7), (5, 10)),
+            "the words of a group stand together, so groups of equal size need no reading",
+        ),
+    ),
+    built_from=(),
+    rejected=(easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
+)
+
+
+def _differ_in_letters(entry: Entry) -> bool:
+    first, second = entry["metadata"]["words"]
+    return len(set(first)) != len(set(second))
+
+
+def _repeat_no_letter(entry: Entry) -> bool:
+    return all(len(set(word)) == len(word) for word in entry["metadata"]["words"])
+
+
+ISOMORPHIC_STRINGS = Task(
+    "isomorphic_strings",
+    "algorithmic",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_string_length", "max_string_length"),
+            ((2, 10), (10, 50), (50, 100), (100, 1000)),
+            "isomorphic pairs are shorter by one letter, which tells the answer if all lengths are equal",
+        ),
+    ),
+    rejected=(
+        easy("its strings have different numbers of letters", _differ_in_letters),
+        easy("no letter comes twice, so that there is nothing to check", _repeat_no_letter),
+    ),
+    options=2,
+    even_options=TRUE_OR_FALSE,
+    pays_for=BOTH_OPTIONS,
+)
+
+CAPITALS = "Count capital and small letters alike."
+
+
+def _count_capitals(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    is_known = question.startswith("How many times ") and question.endswith('"?')
+    return f"{question} {CAPITALS}" if is_known else question
+
+
+LETTER_COUNTING = Task(
+    "letter_counting",
+    "algorithmic",
+    few_questions=True,
+    clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
+    frequent_answer=True,
+    scores_without_params=True,
+)
+
+LONGEST_WORD = 17
+"""Letters of the longest word in the text of `letter_jumble`."""
+
+FITTING_WORD = (
+    "The words follow one another in an English text: where letters make several words, take the word of that text."
+)
+
+
+def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
+    """Say how the words follow each other in their text; words that do not follow each other are not clarified."""
+    question = str(entry["question"])
+    config = dataset.config
+    if not config.consecutive_words:
+        return question
+    says = FITTING_WORD
+    if config.min_word_len > 1 or config.max_word_len < LONGEST_WORD:
+        says += f" Only words of {config.min_word_len} to {config.max_word_len} letters are taken."
+    return question.replace("\n\nNow, unscramble", f"\n\n{says}\n\nNow, unscramble", 1)
+
+
+LETTER_JUMBLE = Task(
+    "letter_jumble",
+    "algorithmic",
+    levels=(
+        FieldLevels(
+            ("min_word_len", "max_word_len"),
+            ((3, 5), (3, 8), (5, 12), (7, 64)),
+            "words of two letters are only reversed, and the text has too few longer words",
+        ),
+    ),
+    clarification=Clarification(
+        "which of several words with the same letters is right",
+        f"{FITTING_WORD} Only words of {{3}} to {{5}} letters are taken.",
+        _name_source_of_words,
+    ),
+    scores_without_params=True,
+)
+
+PALINDROME_GENERATION = Task("palindrome_generation", "algorithmic", few_questions=True)
+
+PALINDROME_PARTITIONING = Task("palindrome_partitioning", "algorithmic", questions=(None, None, None))
+
+
+def _lacks_a_letter(entry: Entry) -> bool:
+    return not set(entry["metadata"]["ransom_note"]) <= set(entry["metadata"]["magazine"])
+
+
+RANSOM_NOTE = Task(
+    "ransom_note",
+    "algorithmic",
+    rejected=(easy("its magazine lacks a letter altogether", _lacks_a_letter),),
+    options=2,
+    even_options=TRUE_OR_FALSE,
+    pays_for=BOTH_OPTIONS,
+)
+
+
+def _says_a_word_twice(entry: Entry) -> bool:
+    words = str(entry["answer"]).split()
+    return len(set(words)) < len(words)
+
+
+SENTENCE_REORDERING = Task(
+    "sentence_reordering",
+    "algorithmic",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_words_in_sentence", "max_words_in_sentence"),
+            ((5, 12), (8, 16), (10, 20), (14, 24)),
+            "hardly any longer sentence has no repeated word",
+        ),
+    ),
+    rejected=(wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),),
+    scores_without_params=True,
+)
+
+SPELL_BACKWARD = Task(
+    "spell_backward",
+    "algorithmic",
+    few_questions=True,
+    questions=(None, 1500, None, None, None, None),
+    scores_without_params=True,
+)
+
+STRING_INSERTION = Task("string_insertion", "algorithmic", few_questions=True)
+
+STRING_MANIPULATION = Task("string_manipulation", "algorithmic")
+
+ONE_CONVERSION = "Each single conversion counts as one application of a rule."
+
+
+def _runs_too_long(entry: Entry) -> bool:
+    """Find machines that are taken apart in more conversions than the rules may be applied.
+
+    The question is clear where conversions are counted as applications.
+    """
+    question = str(entry["question"])
+    limit = re.search(r"at most (\d+) times", question)
+    if limit is None or ONE_CONVERSION in question:
+        return False
+    return len(entry["metadata"]["states"]) > int(limit[1])
+
+
+STRING_SPLITTING = Task(
+    "string_splitting",
+    "algorithmic",
+    few_questions=True,
+    questions=(210, 1500, None, None, None, None),
+    rejected=(wrong("its rules are applied too often for its limit", _runs_too_long),),
+    clarification=Clarification(
+        "whether conversions or exhausted rules are counted",
+        ONE_CONVERSION,
+        replacing("restart the process from rule 1.", f"restart the process from rule 1. {ONE_CONVERSION}"),
+    ),
+)
+
+RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
+
+STRING_SYNTHESIS = Task(
+    "string_synthesis",
+    "algorithmic",
+    few_questions=True,
+    questions=(220, 1400, None, None, None, None),
+    clarification=Clarification(
+        "which rule follows an applied rule",
+        RULE_1_AGAIN,
+        replacing(
+            "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
+        ),
+    ),
+)
+
+
+def ladders(start: str, end: str) -> list[str]:
+    """Change one word into another letter by letter, from the left and from the right, through words or not."""
+    lengths = range(len(end) + 1)
+    from_left = [end[:length] + start[length:] for length in lengths]
+    from_right = [start[:length] + end[length:] for length in reversed(lengths)]
+    return [",".join(word for word, _ in groupby(steps)) for steps in (from_left, from_right)]
+
+
+WORD_LADDER = Task(
+    "word_ladder",
+    "algorithmic",
+    few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_word_length", "max_word_length"),
+            ((3, 4), (3, 4), (4, 4), (4, 5), (5, 5)),
+            "three lengths of words",
+        ),
+        FieldLevels(
+            ("min_chain_length", "max_chain_length"),
+            ((3, 4), (4, 5), (5, 6), (6, 8), (8, 11)),
+            "the length of words alone hardly makes ladders longer",
+        ),
+    ),
+    guesses=lambda metadata: ladders(metadata["start_word"], metadata["end_word"]),
+)
+
+WORD_SEQUENCE_REVERSAL = Task("word_sequence_reversal", "algorithmic", scores_without_params=True)
+
+WORD_SORTING = Task("word_sorting", "algorithmic", scores_without_params=True)
