@@ -1,4 +1,4 @@
-"""Addresses of servers: whether a text is a URL, whether something listens there, and whether in http or https."""
+"""Servers at the start: whether a text is a URL, what listens there, in http or https, and the wait for a server."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from ..errors import ConfigError, ServerError
+from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,34 @@ def check_url(setting: str, url: str | None) -> None:
         raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
 
 
+@dataclass(frozen=True)
+class Absence:
+    """Why a server cannot be used now; it may be usable later.
+
+    `answers`: whether the server has answered, and said that it cannot serve now.
+    """
+
+    reason: str
+    answers: bool = False
+
+
+async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]], timeout_s: float) -> None:
+    """Call `probe` until it returns nothing, with the seconds that it may take; the log tells why this waits.
+
+    `timeout_s` may be infinite. Raises ServerError if the servers are absent for `timeout_s`, and what `probe` raises.
+    """
+    deadline = time.monotonic() + timeout_s
+    outage = OutageLog(logger)
+    waits = pauses()
+    while absences := await probe(min(PROBE_S, max(LEAST_WAIT_S, deadline - time.monotonic()))):
+        reasons = "; ".join(absence.reason for absence in absences)
+        if time.monotonic() >= deadline:
+            raise no_server(timeout_s, reasons, answers=any(absence.answers for absence in absences))
+        outage.note(f"waiting for an inference server ({reasons})")
+        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+    outage.over("an inference server answers")
+
+
 async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
     """Return once a server listens at one of the URLs. Behind a proxy, only the proxy listens: this returns at once.
 
@@ -58,31 +88,25 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
         ServerError: No server listens within `timeout_s`.
         ConfigError: A URL says https, and its server speaks http.
     """
-    if getproxies():
-        return
-    deadline = time.monotonic() + timeout_s
-    waits = pauses()
-    logged = False
-    while True:
-        problems = []
+
+    async def connect(timeout_s: float) -> Sequence[Absence]:
+        absences = []
         for url in urls:
             host, port = _host_and_port(url)
             try:
-                async with asyncio.timeout(max(LEAST_WAIT_S, deadline - time.monotonic())):
+                async with asyncio.timeout(timeout_s):
                     _, writer = await asyncio.open_connection(host, port)
                 writer.close()
             except (OSError, TimeoutError) as error:
-                problems.append(f"{url}: {_describe_connection(error)}")
+                absences.append(Absence(f"{url}: {_describe_connection(error)}"))
             else:
                 if urlsplit(url).scheme == "https":
                     await check_scheme(url)
-                return
-        if time.monotonic() >= deadline:
-            raise no_server(timeout_s, "; ".join(problems), answers=False)
-        if not logged:
-            logger.info("waiting up to %g s for an inference server (%s)", timeout_s, "; ".join(problems))
-            logged = True
-        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+                return []
+        return absences
+
+    if not getproxies():
+        await wait_for_server(connect, timeout_s)
 
 
 def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:

@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
@@ -15,8 +15,7 @@ import aiohttp
 
 from ..errors import ConfigError
 from ..records import Prompt, Rollout, Sampling, Timeouts
-from ..runtime.retries import pauses
-from .addresses import LEAST_WAIT_S, PATIENCE_S, PROBE_S, check_scheme, no_server, wait_for_address
+from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, wait_for_address, wait_for_server
 from .chat import ChatRequests, PlainChat
 from .failures import (
     MAX_REQUEST_FAILURES,
@@ -159,31 +158,24 @@ class HostedModel:
         """
         deadline = time.monotonic() + timeout_s
         await wait_for_address([self.base_url], timeout_s)
-        waits = pauses()
-        logged = False
-        while True:
-            try:
-                async with asyncio.timeout(max(LEAST_WAIT_S, min(PROBE_S, deadline - time.monotonic()))):
-                    fields = self._requests.fields(self.prompt([{"role": "user", "content": "Hello"}]))
-                    await self._requests.ask(self, fields, 1, self._options)
-                return
-            except Exception as error:
-                is_chat = self.server_type == CHAT_TYPE
-                if is_chat and self.server.server_type is None and self._lacks_chat(error):
-                    logger.warning("no chat completions here (%s): the model gets plain text, as a base model", error)
-                    self._ask_for_text()
-                    continue
-                endpoint = f"POST /v1{ENDPOINTS[self.server_type]}"
-                absence = await explain_probe(error, self.base_url, endpoint, is_chat=is_chat, remedy=self._remedy)
-            if absence is None:
-                return
-            problem = f"{self.base_url}: {absence.reason}"
-            if time.monotonic() >= deadline:
-                raise no_server(timeout_s, problem, answers=absence.answers)
-            if not logged:
-                logger.warning("waiting for an inference server (%s)", problem)
-                logged = True
-            await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+        await wait_for_server(self._probe, max(0.0, deadline - time.monotonic()))
+
+    async def _probe(self, timeout_s: float) -> Sequence[Absence]:
+        """Ask for one token; return why the server is absent, if it is. Raises the errors of `check`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                fields = self._requests.fields(self.prompt([{"role": "user", "content": "Hello"}]))
+                await self._requests.ask(self, fields, 1, self._options)
+            return []
+        except Exception as error:
+            is_chat = self.server_type == CHAT_TYPE
+            if is_chat and self.server.server_type is None and self._lacks_chat(error):
+                logger.warning("no chat completions here (%s): the model gets plain text, as a base model", error)
+                self._ask_for_text()
+                return await self._probe(timeout_s)
+            endpoint = f"POST /v1{ENDPOINTS[self.server_type]}"
+            absence = await explain_probe(error, self.base_url, endpoint, is_chat=is_chat, remedy=self._remedy)
+        return [] if absence is None else [replace(absence, reason=f"{self.base_url}: {absence.reason}")]
 
     def _lacks_chat(self, error: Exception) -> bool:
         """Tell whether a refusal means that there are no chat completions for the model: no endpoint, or no template.

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ServerError
-from .addresses import check_scheme
+from .addresses import Absence, check_scheme
 from .failures import Failure, FailureKind, describe_status, explain_failure, is_quota
 
 CONTEXT_NAMES = ("max_model_len", "context_length")
 """Fields of a model in a server's list that hold the tokens of prompt and completion: vLLM's, and other servers'."""
-
-
-@dataclass(frozen=True)
-class Absence:
-    """Why a server cannot be used now; it may be usable later.
-
-    `answers`: whether the server has answered, and said that it cannot serve now.
-    """
-
-    reason: str
-    answers: bool = False
 
 
 NO_REPLY = Absence("it accepts requests and does not reply")

@@ -14,6 +14,7 @@ from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length
 from reasoning_env.atropos.inference.servers import ChatServer
 from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.inference import addresses
 from reasoning_env.inference.addresses import wait_for_address
 from reasoning_env.runtime import retries
 from tests.waiting import PATIENCE_S
@@ -69,7 +70,7 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.01)
-    monkeypatch.setattr(server_checks, "LEAST_WAIT_S", 0.01)
+    monkeypatch.setattr(addresses, "LEAST_WAIT_S", 0.01)
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
@@ -157,7 +158,7 @@ async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ServerError):
         await wait_for_address(["http://127.0.0.1:9"], 1.0)
     [message] = caplog.messages
-    assert message.startswith("waiting up to 1 s for an inference server (http://127.0.0.1:9")
+    assert message.startswith("waiting for an inference server (http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])

@@ -10,23 +10,18 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
 from ...errors import ConfigError, ServerError
-from ...inference.addresses import LEAST_WAIT_S, PROBE_S, check_scheme, no_server
+from ...inference.addresses import PROBE_S, Absence, check_scheme, wait_for_server
 from ...inference.chat import PlainChat
-from ...inference.failures import (
-    Failure,
-    address,
-    describe_failure,
-)
-from ...inference.probes import NO_REPLY, Absence, explain_probe, find_context_length, path_remedy
+from ...inference.failures import Failure, address, describe_failure
+from ...inference.probes import NO_REPLY, explain_probe, find_context_length, path_remedy
 from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
-from ...runtime.outage_log import OutageLog
-from ...runtime.retries import pauses
 from .replies import TokenRequests
 from .servers import (
     CHAT,
@@ -63,30 +58,27 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
         ConfigError: a server speaks http, and its URL says https, or the other way round.
         ServerError: no server gives a token within `timeout_s`.
     """
-    deadline = time.monotonic() + timeout_s
-    outage = OutageLog(logger)
-    waits = pauses()
     absences: list[Absence | None] = [None] * len(servers)
-    while True:
-        timeout_left_s = min(PROBE_S, max(LEAST_WAIT_S, deadline - time.monotonic()))
-        probed = await _probe_all(servers, timeout_left_s, options)
-        for number, absence in enumerate(probed):
+
+    async def probe(timeout_s: float) -> Sequence[Absence]:
+        for number, absence in enumerate(await _probe_all(servers, timeout_s, options)):
             # A probe that was cut short says less than the probe before it.
             if absence is NO_REPLY and absences[number] is None:
                 await check_scheme(address(servers[number]))
             if absence is not NO_REPLY or absences[number] is None:
                 absences[number] = absence
-        reasons = [f"{address(server)}: {one.reason}" for server, one in zip(servers, absences, strict=True) if one]
-        summary = "; ".join(reasons)
-        if len(reasons) < len(servers):
-            outage.over("an inference server answers")
-            if reasons:
-                logger.warning("not every inference server answers yet (%s)", summary)
-            return
-        if time.monotonic() >= deadline:
-            raise no_server(timeout_s, summary, answers=any(one is not None and one.answers for one in absences))
-        outage.note(f"waiting for an inference server ({summary})")
-        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+        absent = [
+            replace(absence, reason=f"{address(server)}: {absence.reason}")
+            for server, absence in zip(servers, absences, strict=True)
+            if absence is not None
+        ]
+        if len(absent) == len(servers):
+            return absent
+        if absent:
+            logger.warning("not every inference server answers yet (%s)", "; ".join(one.reason for one in absent))
+        return []
+
+    await wait_for_server(probe, timeout_s)
 
 
 async def _probe_all(servers: Sequence[object], timeout_left_s: float, options: Options) -> list[Absence | None]:
