@@ -14,14 +14,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from reasoning_env.commands.options import program
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.commands.score_options import score_arguments, score_words
 from reasoning_env.data.tables import JSON_LINES, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
-from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.runtime.text import visible
 from reasoning_env.score_judge import ScoreJudge
 from reasoning_env.storage.reading import describe
@@ -115,12 +115,6 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
     return FunctionCommands(again, function=options.score, file=str(options.rows), **around)
 
 
-class Pool(Protocol):
-    """The part of a worker pool that scores rows."""
-
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
-
-
 class RowWorkers:
     """Hands out rows as problems, in order, and scores answers in a form."""
 
@@ -135,9 +129,13 @@ class RowWorkers:
             raise GenerationError("there are no more rows")
         return self._problems[spec.index]
 
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+        return await self._pool.check(params)
+
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Return a verdict on each answer, whose text is the answer without the form."""
-        verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
+        completions = [self._form.completion(answer) for answer in answers]
+        verdicts = await self._pool.score(problem, completions, plainly=plainly)
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reasoning_env.errors import GenerationError, ScoringError
-from reasoning_env.problems.own_tasks import BUSY_MACHINE_S, Workers
+from reasoning_env.problems.own_tasks import BUSY_MACHINE_S
 from reasoning_env.problems.sampling import evaluation_spec
-from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.records import Pool, Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.verifiers.partial_credit import FORM_SCORE
 
@@ -220,7 +220,7 @@ class AuditTarget:
 
 
 async def audit_task(
-    workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
+    workers: Pool, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
     """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
 
@@ -243,7 +243,7 @@ async def audit_task(
     return replace(audit, failures=failures, problems=problems)
 
 
-async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
+async def _probe(workers: Pool, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
     """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
 
     def is_probed(probe: str) -> bool:
@@ -293,7 +293,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
     return different if 2 <= different <= min(FEW_OPTIONS, len(answers) // 2) else 0
 
 
-async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
+async def _try_best_constant(workers: Pool, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Choose the right answer that earns most on the first half of the problems, and try it on the second half."""
     half = len(problems) // 2
     first = problems[:half]

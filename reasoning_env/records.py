@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 Row = Mapping[str, Any]
 """A row of a user's data: values by the names of its columns."""
@@ -282,6 +282,16 @@ class Verdict:
     def correct(self) -> bool:
         """Whether the answer counts as correct."""
         return self.score >= self.CORRECT_SCORE
+
+
+class Pool(Protocol):
+    """What makes problems and scores answers: `workers.pool.WorkerPool`, which also tells the errors of each method."""
+
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
+
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]: ...
 
 
 @dataclass(frozen=True)

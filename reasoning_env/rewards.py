@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol
 
 from .errors import ConfigError
 from .prompts.thinking import TAGS, Thinking, ThinkingFormat
-from .records import Group, Problem, Reason, Verdict
+from .records import Group, Pool, Problem, Reason, Verdict
 from .runtime.text import short
 from .runtime.turns import in_background
 
@@ -114,14 +113,8 @@ def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.M
         position = end
 
 
-class AnswerScorer(Protocol):
-    """The part of the worker pool that scores answers."""
-
-    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]: ...
-
-
 async def score_texts(
-    verifier: AnswerScorer,
+    verifier: Pool,
     problem: Problem,
     texts: Sequence[str],
     max_answer_bytes: int,

@@ -12,10 +12,8 @@ from urllib.parse import urlsplit, urlunsplit
 from ..errors import ConfigError
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
-from ..problems.stream import Generator
 from ..prompts.thinking import Thinking
-from ..records import DropReason, LibraryInfo, Problem, Sampling, Split, Verdict
-from ..rewards import AnswerScorer
+from ..records import DropReason, LibraryInfo, Pool, Problem, Sampling, Split, Verdict
 from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
@@ -44,7 +42,7 @@ class EvaluationPlan:
     system_prompt: str | None = None
     remarks: tuple[str, ...] = ()
 
-    def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
+    def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
         """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
         if self.preset is not None:
             return PresetSet(
@@ -188,7 +186,7 @@ class EvaluatingSession(Protocol):
     @property
     def library(self) -> LibraryInfo: ...
     @property
-    def pool(self) -> AnswerScorer: ...
+    def pool(self) -> Pool: ...
     def system_prompt(self, split: Split = ...) -> str: ...
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]: ...
     def drop(self, problem: Problem, reason: DropReason) -> None: ...

@@ -20,8 +20,7 @@ from typing import Any, Literal
 
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES
-from ..problems.stream import Generator
-from ..records import Problem, ProblemRequest, ProblemSpec, Split
+from ..records import Pool, Problem, ProblemRequest, ProblemSpec, Split
 from ..tasks import find_task
 from .folder import PublishedMeans
 from .problem_set import EvaluationSet
@@ -107,7 +106,7 @@ class PresetSet(EvaluationSet):
 
     def __init__(
         self,
-        generator: Generator,
+        generator: Pool,
         tasks: Sequence[str],
         params: Mapping[str, Mapping[str, Any]],
         *,

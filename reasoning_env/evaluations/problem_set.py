@@ -14,8 +14,8 @@ from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES, MAX_REPEATS
 from ..problems.references import hash_words, without_release
 from ..problems.sampling import evaluation_spec
-from ..problems.stream import Generator, generate_with_retries
-from ..records import Problem, ProblemSpec
+from ..problems.stream import generate_with_retries
+from ..records import Pool, Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
 from ..tasks import COMPOSITE, TASKS
 
@@ -41,7 +41,7 @@ class EvaluationSet:
 
     def __init__(
         self,
-        generator: Generator,
+        generator: Pool,
         tasks: Sequence[str],
         params: Mapping[str, Mapping[str, Any]],
         *,

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import ConfigError, GenerationError, ScoringError
-from ..records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from ..records import Pool, ProblemRequest, ProblemSpec, Reason, Split
 
 logger = logging.getLogger(__name__)
 
@@ -19,23 +19,7 @@ BUSY_MACHINE_S = 600.0
 """Seconds for the same on a busy machine."""
 
 
-class Workers(Protocol):
-    """The methods of the worker pool that make a problem and score answers."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
-
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
-
-
-class CheckingWorkers(Workers, Protocol):
-    """The worker pool, which also checks the parameters and levels of tasks."""
-
-    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
-
-
-async def check_own_tasks(
-    tasks: Sequence[str], params: Mapping[str, Mapping[str, Any]], workers: CheckingWorkers
-) -> None:
+async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, Any]], workers: Pool) -> None:
     """Make a problem of each task, and score its own answer where answers are scored: in the sandbox.
 
     Raises ConfigError, which names `task_modules`:
@@ -74,7 +58,7 @@ class TrialResult:
     is_repeatable: bool = True
 
 
-async def _try(task: str, params: Mapping[str, Any], workers: Workers) -> TrialResult:
+async def _try(task: str, params: Mapping[str, Any], workers: Pool) -> TrialResult:
     spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
     try:
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=CPU_S) for _ in range(2)]

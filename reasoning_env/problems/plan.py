@@ -8,10 +8,10 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import ConfigError, InvalidReferenceError
-from ..records import LibraryInfo, Split, TaskInfo
+from ..records import LibraryInfo, Pool, Split, TaskInfo
 from ..settings import ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, find_task, question_count
 from .estimator import SignalEstimator
@@ -48,12 +48,6 @@ class TaskPlan:
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
 
-class Checker(Protocol):
-    """The method of the worker pool that checks parameters."""
-
-    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
-
-
 @dataclass(frozen=True)
 class SelectedTasks:
     """What the settings select of the available tasks: fields as in `TaskPlan`."""
@@ -74,7 +68,7 @@ class SelectedTasks:
         return cls(tasks, training_tasks, params, _weights(training_tasks, weights))
 
 
-async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
+async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Pool) -> TaskPlan:
     """Read the settings of tasks. Raises ConfigError for a setting that is invalid or impossible."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
     selected = SelectedTasks.of(settings, library.tasks)
@@ -150,7 +144,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
     logger.log(severity, "%s does not change these tasks, which have no levels: %s", asked, ", ".join(without))
 
 
-async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:
+async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Pool) -> None:
     """Raise ConfigError for parameters of a composite, and for parameters that no reference or the library takes."""
     if params.get(COMPOSITE):
         raise ConfigError(

@@ -16,11 +16,11 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..errors import ClosedError, GenerationError, WorkerError
 from ..metrics.stats import StreamStats
-from ..records import Problem, ProblemSpec, Rejection
+from ..records import Pool, Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import pauses
 from .giving_up import MAX_REJECTED, MIN_UNFIT
@@ -36,13 +36,7 @@ NOT_GENERATED = "0" * 16
 """Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
 
 
-class Generator(Protocol):
-    """The worker pool as a generator; raises GenerationError, and WorkerError for an infrastructure error."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
-
-
-async def generate_with_retries(generator: Generator, spec: ProblemSpec, deadline_s: float) -> Problem:
+async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
     """Generate a problem; after an infrastructure error generate the same problem again, however many tries it takes.
 
     Another problem in its place would change the order of a stream, or the problems of an evaluation.
@@ -104,7 +98,7 @@ class ProblemStream(Generic[T]):
 
     def __init__(
         self,
-        generator: Generator,
+        generator: Pool,
         sampler: TaskSampler,
         *,
         depth: int,
