@@ -1,6 +1,6 @@
 """Compare the faster generators with the library's, problem by problem, and their processor time.
 
-`python -m benchmarks.faster` makes each task's problems at the defaults and at five levels, with the library's
+`python -m benchmarks.faster` makes each task's problems at the defaults and at random levels, with the library's
 generator and with its replacement, and compares everything that a worker would send. Items for which the library takes
 over `--limit` seconds of processor time are counted, not compared. `--mix N` measures N seeds of every task, with equal
 weights.
@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reasoning_env.records import ProblemRequest
+from reasoning_env.seeds import hash_fraction
 from reasoning_env.tasks import COMPOSITE, TASKS
 from reasoning_env.workers.child import freeze_imports
 from reasoning_env.workers.faster import FasterGenerators
@@ -34,7 +35,8 @@ from reasoning_env.workers.library import Library
 
 BLOCK = 50
 SLOWEST = 12
-LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
+LEVEL_SEEDS = 10**6
+"""The first of the seeds whose problems have random levels."""
 LIBRARY: Any = None
 Spec = tuple[str, int, float | None]
 
@@ -104,9 +106,9 @@ def measure(specs: Sequence[Spec], limit_s: float) -> Measured:
 
 def compare(task: str, options: argparse.Namespace) -> dict[str, Any]:
     seeds = range(options.first, options.first + options.seeds)
+    level_seeds = range(LEVEL_SEEDS + options.first, LEVEL_SEEDS + options.first + options.level_seeds)
     specs: list[Spec] = [(task, seed, None) for seed in seeds]
-    for number, level in enumerate(LEVELS):
-        specs += [(task, 10**6 * (number + 1) + seed, level) for seed in seeds[: options.level_seeds]]
+    specs += [(task, seed, hash_fraction("level", seed)) for seed in level_seeds]
     measured = measure(specs, options.limit)
     return {
         "task": task,
@@ -115,7 +117,8 @@ def compare(task: str, options: argparse.Namespace) -> dict[str, Any]:
         "beyond_the_limit": len(specs) - measured.compared,
         "library_ms": describe(measured.library_ms[: options.seeds]),
         "faster_ms": describe(measured.faster_ms[: options.seeds]),
-        "faster_at_levels_ms": describe(measured.faster_ms[options.seeds :] or [0.0]),
+        "library_at_levels_ms": describe(measured.library_ms[options.seeds :]),
+        "faster_at_levels_ms": describe(measured.faster_ms[options.seeds :]),
     }
 
 
@@ -141,7 +144,7 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", default=[task.name for task in TASKS.values() if task.faster is not None])
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1500, help="seeds of each task at the defaults")
-    parser.add_argument("--level-seeds", type=int, default=100, help="seeds of each task at each of five levels")
+    parser.add_argument("--level-seeds", type=int, default=500, help="seeds of each task at random levels")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds for an item of the library's")
     parser.add_argument("--mix", type=int, default=0, help="seeds of every task to measure the mix with")
     options = parser.parse_args()

@@ -76,9 +76,6 @@ INTERMEDIATE_INTEGRATION = Task(
         FieldLevels(("max_poly_degree",), (3, 3, 3, 4, 5), ONE_KIND),
         FieldLevels(("outer_constant_max",), (3, 3, 6, 9, 12), ONE_KIND),
     ),
-    faster=Replacement(
-        "algebra.intermediate_integration", "74838f0224b504e3", "small.install_intermediate_integration"
-    ),
     rejected=(
         wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
     ),

@@ -11,7 +11,6 @@ from ..verifiers.shortcuts import SHOWN_NUMBER
 from .declaration import (
     Corrected,
     FieldLevels,
-    Replacement,
     Task,
     easy,
     wrong,
@@ -125,7 +124,6 @@ NUMBER_SEQUENCE = Task(
         FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
         FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
     ),
-    faster=Replacement("cognition.number_sequences", "55e52b526312c06e", "small.install_number_sequence"),
     rejected=(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
         easy("its answer is one of its numbers", _repeats_a_number),

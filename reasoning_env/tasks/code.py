@@ -9,7 +9,6 @@ from ..verifiers.entries import Entry
 from .declaration import (
     FailureRule,
     FieldLevels,
-    Replacement,
     Task,
     wrong,
 )
@@ -20,8 +19,6 @@ BF = Task(
     few_questions=True,
     questions=(4700, 4700, 5300),
     levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
-    failure=FailureRule((RuntimeError,), "its program does not end"),
-    faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
 )
 
 WITHOUT_DEFINITE_OUTPUT = re.compile(

@@ -43,7 +43,6 @@ COUNTDOWN = Task(
         ),
         FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
     ),
-    faster=Replacement("games.countdown", "349cd7042a92a8b5", "arithmetic.install_countdown"),
 )
 
 FUTOSHIKI = Task(
@@ -51,7 +50,7 @@ FUTOSHIKI = Task(
     "games",
     questions=(None, None),
     levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),),
-    faster=Replacement("games.futoshiki", "1e17d801b9695f35", "latin.install_futoshiki"),
+    faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
 )
 
 JUGS = Task(
@@ -226,7 +225,7 @@ PUZZLE24 = Task(
             "numbers to 5 have as few ways to 24 as large numbers, and large numbers alone do not make 24",
         ),
     ),
-    faster=Replacement("games.puzzle24", "542f8a43867de1cc", "arithmetic.install_puzzle24"),
+    faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
     pays_for="the numbers need not be those of the question",
 )
 
@@ -282,7 +281,6 @@ SUDOKU = Task(
             ("min_empty", "max_empty"), (27, 30, 40, 50, 55), "a simple rule fills 20 blanks, and 60 take up to 1 s"
         ),
     ),
-    faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "latin.install_sudoku"),
 )
 
 SURVO = Task(

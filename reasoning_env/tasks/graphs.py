@@ -11,7 +11,6 @@ from .declaration import (
     TRUE_OR_FALSE,
     Clarification,
     FieldLevels,
-    Replacement,
     Task,
     easy,
     replacing,
@@ -100,7 +99,6 @@ QUANTUM_LOCK = Task(
     few_questions=True,
     questions=(None, 720, 3300, None, None, None),
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
-    faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "small.install_quantum_lock"),
     rejected=(easy("one button alone is the best way", _takes_one_button),),
     clarification=Clarification(
         "whether a press in light of another color is possible",

@@ -7,14 +7,12 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-import bfi
 import pytest
 import reasoning_gym
 
-from reasoning_env.errors import GenerationError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS
-from reasoning_env.workers.faster import bf, edited
+from reasoning_env.workers.faster import edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.workers.direct_calls import call_library
 
@@ -27,11 +25,8 @@ SEEDS = {task.name: list(range(4)) for task in TASKS.values() if task.faster is 
 # The library takes up to some seconds for the others.
 SEEDS["knight_swap"] = [1, 3, 8, 11]
 SEEDS["futoshiki"] = [1, 2, 3, 4]
-
-
 WANTED = [(task, seed) for task, seeds in SEEDS.items() for seed in seeds]
 HARDER = {
-    "bf": {"difficulty": 3},
     "figlet_font": {"min_word_len": 9, "max_word_len": 12},
     "polynomial_multiplication": {"max_terms": 8, "max_degree": 5, "max_polynomials": 4},
 }
@@ -74,14 +69,14 @@ def test_edit_needs_unique_text(text: str) -> None:
 
 @pytest.fixture
 def other_release(tmp_path: Path) -> Path:
-    """A folder with a library whose countdown differs: it gives up at once."""
+    """A folder with a library whose puzzle24 asks in other words."""
     games = tmp_path / "reasoning_gym" / "games"
     games.mkdir(parents=True)
     for source in [*LIBRARY.iterdir(), *(LIBRARY / "games").iterdir()]:
-        if source.name not in ("games", "__pycache__", "countdown.py"):
+        if source.name not in ("games", "__pycache__", "puzzle24.py"):
             (games.parent / source.relative_to(LIBRARY)).symlink_to(source)
-    known = (LIBRARY / "games" / "countdown.py").read_text()
-    (games / "countdown.py").write_text(known.replace("max_attempts = 100", "max_attempts = 0"))
+    known = (LIBRARY / "games" / "puzzle24.py").read_text()
+    (games / "puzzle24.py").write_text(known.replace("Make 24 using", "Make 24 out of"))
     return tmp_path
 
 
@@ -91,42 +86,7 @@ async def test_unknown_source_keeps_its_generator(other_release: Path, fast: boo
     try:
         warnings = (await pool.start()).warnings
         assert len(warnings) == fast
-        assert all("countdown" in warning and "puzzle24" not in warning for warning in warnings)
-        with pytest.raises(GenerationError, match="after 0 attempts"):
-            await make(pool, "countdown")
-        assert (await make(pool, "puzzle24")).answer
+        assert all("puzzle24" in warning and "futoshiki" not in warning for warning in warnings)
+        assert (await make(pool, "puzzle24")).question.startswith("Make 24 out of")
     finally:
         await pool.close()
-
-
-# ---------------------------------------------------------------------------- bf
-
-PROGRAMS = {
-    "output": "+++.",
-    "a loop that hands out": "++++[>++<-]>.",
-    "one that takes its share last": "++++[>++>+<<-]>.>.",
-    "one that takes two at a time": "++++[>++<--]>.",
-    "one that ends elsewhere": "++>+<[->]<<.",
-    "clearing": "+++[-]>+.<.",
-    "copying": "+++[->+>++<<]>.>.",
-    "a search to the right": "+>+>+<<[>]+.",
-    "a search to the left": "+>+>+[<]>.",
-    "loops in a loop": "+++[>++[>++>+<<-]<-]>>.>.",
-    "numbers beyond a cell": "-.[>--<-]>.",
-    "comments": "two and two: ++ ++ .",
-}
-
-
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_translated_program(program: str) -> None:
-    assert bf.interpret(bfi, program, buffer_output=True) == bfi.interpret(program, buffer_output=True)
-
-
-def test_endless_program() -> None:
-    with pytest.raises(RuntimeError, match="does not end"):
-        bf.interpret(bfi, "+[].", buffer_output=True)
-
-
-def test_unknown_instruction() -> None:
-    with pytest.raises(ValueError, match="not translated"):
-        bf.interpret(bfi, ",.", buffer_output=True)

@@ -11,7 +11,6 @@ from types import ModuleType
 import pytest
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.workers.faster import bf
 from reasoning_env.workers.library import Library, sort_fonts, without_plotting
 
 from .support import COMPOSITE, OVERRIDES
@@ -75,13 +74,6 @@ def test_program_without_json(library: Library) -> None:
     assert library.generate(request).flawed["wrong"] >= 1
     with pytest.raises(TypeError, match="not JSON serializable"):
         library.generate(replace(request, as_is=True))
-
-
-def test_program_that_does_not_end(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["reasoning_gym.code.bf"]
-    monkeypatch.setattr(module, "bfi", module.bfi)
-    bf.install(module)
-    assert library.generate(ProblemRequest("bf", 2255540398, {}, 1.0)).flawed == {"wrong": 1}
 
 
 def test_served_params(library: Library) -> None:

@@ -1,8 +1,8 @@
 """Make the library's slow generators fast, without changing a single problem. Generator workers only.
 
-Each module holds faster functions of a task or two, with the argument why every question, answer and piece of metadata
-stays the same. The task's declaration names them. They take the place of the library's own where its files are, byte
-for byte, those of the argument.
+Each module holds faster functions of a task, or of some tasks, with the argument why every question, answer and piece
+of metadata stays the same. The task's declaration names them. They take the place of the library's own where its files
+are, byte for byte, those of the argument.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""figlet_font, game_of_life, intermediate_integration and others: a change of a few lines each."""
+"""figlet_font, game_of_life and polynomial_multiplication: a change of a few lines each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,50 +46,6 @@ def install_game_of_life(module: Any) -> None:
     lives on if its block of nine holds three living cells, or four with it. The library reads the last board only.
     """
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
-
-
-def install_intermediate_integration(module: Any) -> None:
-    """Integrate once what is asked for again and again.
-
-    Half of the types of problems have 18 to 126 integrands at the defaults, and sympy takes up to 0.4 s for one. The
-    same problems: sympy makes the same integral of the same integrand, and expressions that are equal have the same
-    text.
-    """
-    integrate = lru_cache(maxsize=2000)(module.sympy.integrate)
-    module.sympy = SimpleNamespace(**{**vars(module.sympy), "integrate": integrate})
-
-
-def install_number_sequence(module: Any) -> None:
-    """Give up at a term beyond 1000, before numbers of millions of digits are squared.
-
-    The same problems: the library rejects every sequence with a term beyond 1000, and one whose computation raises
-    OverflowError. Rules draw no random numbers when they are applied, so either rejection leaves the generator in the
-    same state. What is passed to `apply` are terms of the sequence itself: no rule that is generated has subrules.
-    """
-    apply = module.PatternRule.apply
-
-    def apply_to_small_terms(self: Any, sequence: list[int], position: int) -> Any:
-        if abs(sequence[position]) > 1000:  # the default of `PatternGenerator.is_interesting`, which nobody changes
-            raise OverflowError
-        return apply(self, sequence, position)
-
-    module.PatternRule.apply = apply_to_small_terms
-
-
-def install_quantum_lock(module: Any) -> None:
-    """Keep numbers out of the queue that can no longer become the target.
-
-    The library multiplies numbers for up to 15 presses without a bound. The puzzles are the same: a press adds or takes
-    away at most 3, so 15 presses change a number by at most 45 besides multiplying.
-
-    - The target is positive. A number over target + 45 stays above the target, since multiplying raises the number.
-    - A number under -45 stays negative, since multiplying lowers the number.
-
-    No path to the target leads through such a number. The paths that are left keep their order.
-    """
-    dataset = module.QuantumLockDataset
-    bounded = {"queue.append(": "if -45 <= new_val <= target + 45: queue.append("}
-    dataset.generate_quantum_puzzle = edited(dataset.generate_quantum_puzzle, bounded)
 
 
 def multiply(sympy: Any, factors: Sequence[Any]) -> Any:

@@ -1,6 +1,16 @@
-"""futoshiki and sudoku: puzzles whose rows, columns and boxes repeat no number.
+"""futoshiki: fill rows without all permutations, try a second solution first, end the solver early.
 
-`Square` tells whether such a puzzle has a second solution. The puzzle has one solution before a clue is taken away, at
+The same puzzles:
+
+- The library takes the first permutation of the shuffled numbers that repeats none in a column. Choosing from left to
+  right in that order meets permutations in the same order, and leaves out only what repeats a number. Any rows can be
+  continued to a Latin square, so the library never takes one back.
+- The library keeps a clue if its own solver fails without it, or if there are two solutions. Neither draws random
+  numbers, so their order is free.
+- The solver is unsound, so it stays, but for what cannot matter. It has succeeded once the board is full, and fails if
+  nothing is left for the first empty cell: it never takes a number back, nor gives a cell another candidate.
+
+`Square` tells whether a puzzle has a second solution. The puzzle has one solution before a clue is taken away, at
 first the full board. So the puzzle without that clue has two solutions exactly if one of them has another number there.
 Removing clues keeps every second solution: a clue once needed stays needed.
 """
@@ -24,14 +34,14 @@ def first_empty(grid: Grid) -> Cell | None:
 class Square:
     """A puzzle's rules. Cells are numbered by rows; bit n - 1 of a cell's mask allows the number n.
 
-    `boxes` are further sets of cells with different numbers, `ordered` pairs of cells with a lesser and a greater one.
+    `ordered` are pairs of cells with a lesser and a greater number.
     """
 
-    def __init__(self, size: int, boxes: Iterable[Sequence[int]] = (), ordered: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(self, size: int, ordered: Iterable[tuple[int, int]]) -> None:
         self._size, cells = size, size * size
         self._everything = (1 << size) - 1
         rows = [range(start, start + size) for start in range(0, cells, size)]
-        self._units = [*rows, *(range(start, cells, size) for start in range(size)), *boxes]
+        self._units = [*rows, *(range(start, cells, size) for start in range(size))]
         self._ordered = [*ordered]
         self._needed: set[Cell] = set()
 
@@ -94,22 +104,10 @@ def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: i
 
 def square_of(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Square:
     pairs = [pair if sign == "<" else pair[::-1] for pair, sign in constraints.items()]
-    return Square(size, ordered=[(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs])
+    return Square(size, [(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs])
 
 
-def install_futoshiki(module: Any) -> None:
-    """Fill rows without all permutations, try a second solution first, end the solver early.
-
-    The same puzzles:
-
-    - The library takes the first permutation of the shuffled numbers that repeats none in a column. Choosing from left
-      to right in that order meets permutations in the same order, and leaves out only what repeats a number. Any rows
-      can be continued to a Latin square, so the library never takes one back.
-    - The library keeps a clue if its own solver fails without it, or if there are two solutions. Neither draws random
-      numbers, so their order is free.
-    - The solver is unsound, so it stays, but for what cannot matter. It has succeeded once the board is full, and fails
-      if nothing is left for the first empty cell: it never takes a number back, nor gives a cell another candidate.
-    """
+def install(module: Any) -> None:
     module.copy = SimpleNamespace(deepcopy=lambda grid: [row.copy() for row in grid])
     dataset = module.FutoshikiDataset
     dataset._generate_random_solution = edited(
@@ -141,33 +139,4 @@ while (cell := first_empty(working_grid)) and candidates[cell[0]][cell[1]] and _
             "if pair in itertools.permutations(candidates[rrr][c], 2):": "if candidates[rrr][c].issuperset(pair):",
         },
         first_empty=first_empty,
-    )
-
-
-def possible_values(_: Any, board: Grid, row: int, column: int) -> set[int]:
-    left = column - column % 3
-    first, second, third = [line[left : left + 3] for line in board[row - row % 3 :][:3]]
-    return set(range(1, 10)) - {*board[row], *[line[column] for line in board], *first, *second, *third}
-
-
-def install_sudoku(module: Any) -> None:
-    """Look for a second solution where it must differ; find candidates without walking the board.
-
-    The same puzzles: the first board is filled by trying the numbers of a set in its order, which depends on how the
-    set was made. It is made by the same subtraction; the order of what is taken away does not matter.
-    """
-    dataset = module.SudokuDataset
-    dataset._get_possible_values = possible_values
-    dataset._find_empty = lambda _, board: first_empty(board)
-    # Cells are numbered by rows, and boxes of three by three cells alike.
-    boxes = [[27 * (box // 3) + 3 * (box % 3) + 9 * (cell // 3) + cell % 3 for cell in range(9)] for box in range(9)]
-    dataset._create_puzzle = edited(
-        dataset._create_puzzle,
-        {
-            "num_removed = 0": "num_removed, square = 0, Square(9, boxes=boxes)",
-            "copy.deepcopy(puzzle)": "None",
-            "self._count_solutions(puzzle_copy) > 1": "square.needs((i, j), saved, puzzle)",
-        },
-        Square=Square,
-        boxes=boxes,
     )
