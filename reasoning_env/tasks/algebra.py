@@ -6,15 +6,7 @@ import re
 from fractions import Fraction
 
 from ..verifiers.entries import Dataset, Entry
-from .declaration import (
-    Clarification,
-    Corrected,
-    FieldLevels,
-    Replacement,
-    Task,
-    easy,
-    wrong,
-)
+from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
 
 
 def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:

@@ -8,13 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from ..verifiers.entries import Dataset, Entry
 from ..verifiers.grammars.expressions import evaluate_exactly, parse_expression
 from ..verifiers.shortcuts import SHOWN_NUMBER
-from .declaration import (
-    Corrected,
-    FieldLevels,
-    Task,
-    easy,
-    wrong,
-)
+from .declaration import Corrected, FieldLevels, Task, easy, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
@@ -135,9 +129,7 @@ NUMBER_SORTING = Task(
     "algorithmic",
     levels=(
         FieldLevels(
-            ("min_numbers", "max_numbers"),
-            (3, 5, 10, 50, 100, 500, 1000),
-            "ten numbers are many for the easiest level",
+            ("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten numbers are many for the easiest level"
         ),
     ),
     pays_for="nan is in order with any number",

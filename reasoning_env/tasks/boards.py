@@ -6,14 +6,7 @@ import re
 
 from ..verifiers.entries import Dataset, Entry
 from ..verifiers.shortcuts import last_grid
-from .declaration import (
-    Clarification,
-    FieldLevels,
-    Replacement,
-    Task,
-    easy,
-    replacing,
-)
+from .declaration import Clarification, FieldLevels, Replacement, Task, easy, replacing
 
 ARC_1D = Task(
     "arc_1d",
@@ -93,9 +86,7 @@ LARGEST_ISLAND = Task(
     few_questions=True,
     levels=(
         FieldLevels(
-            ("min_island_size", "max_island_size"),
-            ((1, 8), (1, 12), (1, 20), (1, 30)),
-            "one size is often the largest",
+            ("min_island_size", "max_island_size"), ((1, 8), (1, 12), (1, 20), (1, 30)), "one size is often the largest"
         ),
         FieldLevels(
             ("min_num_islands", "max_num_islands"),

@@ -6,12 +6,7 @@ import hashlib
 import re
 
 from ..verifiers.entries import Entry
-from .declaration import (
-    FailureRule,
-    FieldLevels,
-    Task,
-    wrong,
-)
+from .declaration import FailureRule, FieldLevels, Task, wrong
 
 BF = Task(
     "bf",

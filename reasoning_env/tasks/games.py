@@ -8,16 +8,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from ..verifiers.entries import Dataset, Entry
-from .declaration import (
-    Clarification,
-    Corrected,
-    FieldLevels,
-    Replacement,
-    Task,
-    easy,
-    replacing,
-    wrong,
-)
+from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, replacing, wrong
 
 BOXNET = Task(
     "boxnet",
@@ -202,11 +193,7 @@ N_QUEENS = Task(
     few_questions=True,
     questions=(7700, 2600, 5500, 2900, 7300, 9600),
     levels=(
-        FieldLevels(
-            ("n",),
-            (7, 8, 8, 9, 10),
-            "a board of 6 has 4 solutions; to find all solutions for 12 takes 2 s",
-        ),
+        FieldLevels(("n",), (7, 8, 8, 9, 10), "a board of 6 has 4 solutions; to find all solutions for 12 takes 2 s"),
         FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
     ),
     built_from=("n",),
@@ -288,9 +275,7 @@ SURVO = Task(
     "games",
     levels=(
         FieldLevels(
-            ("min_empty", "max_empty"),
-            (3, 4, 6, 8),
-            "over half of the boards with 11 blanks have several solutions",
+            ("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 blanks have several solutions"
         ),
     ),
 )

@@ -6,15 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..verifiers.entries import Entry
-from .declaration import (
-    BOTH_OPTIONS,
-    TRUE_OR_FALSE,
-    Clarification,
-    FieldLevels,
-    Task,
-    easy,
-    replacing,
-)
+from .declaration import BOTH_OPTIONS, TRUE_OR_FALSE, Clarification, FieldLevels, Task, easy, replacing
 
 
 def _need_each_other(entry: Entry) -> bool:

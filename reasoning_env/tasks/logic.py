@@ -8,16 +8,7 @@ from typing import Any
 from ..seeds import hash_int
 from ..verifiers.entries import Entry
 from ..verifiers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
-from .declaration import (
-    BOTH_OPTIONS,
-    Clarification,
-    FieldLevels,
-    Replacement,
-    Task,
-    easy,
-    replacing,
-    wrong,
-)
+from .declaration import BOTH_OPTIONS, Clarification, FieldLevels, Replacement, Task, easy, replacing, wrong
 
 ACRE = Task(
     "acre",
@@ -43,9 +34,7 @@ CIRCUIT_LOGIC = Task(
             "with more terms XOR alone stays undecided",
         ),
         FieldLevels(
-            ("min_inputs", "max_inputs"),
-            ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)),
-            "an AND of more inputs is never 1",
+            ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of more inputs is never 1"
         ),
     ),
     rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),

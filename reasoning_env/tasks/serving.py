@@ -40,11 +40,7 @@ def with_right_answer(task: Task, entry: Entry, dataset: Dataset) -> Entry:
     answer, metadata = task.right_answer(entry, dataset)
     if answer == entry["answer"]:
         return entry
-    return {
-        **entry,
-        "answer": answer,
-        "metadata": {**entry["metadata"], **metadata, "library_answer": entry["answer"]},
-    }
+    return {**entry, "answer": answer, "metadata": {**entry["metadata"], **metadata, "library_answer": entry["answer"]}}
 
 
 def clarify(task: Task, entry: Entry, dataset: Dataset) -> Entry:

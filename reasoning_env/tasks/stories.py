@@ -10,14 +10,7 @@ from fractions import Fraction
 
 from ..verifiers.entries import Dataset, Entry
 from ..verifiers.shortcuts import SHOWN_NUMBER
-from .declaration import (
-    Clarification,
-    Corrected,
-    FieldLevels,
-    Task,
-    easy,
-    wrong,
-)
+from .declaration import Clarification, Corrected, FieldLevels, Task, easy, wrong
 
 
 def _names_one_number_twice(entry: Entry) -> bool:

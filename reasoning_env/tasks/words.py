@@ -331,9 +331,7 @@ WORD_LADDER = Task(
     few_questions=True,
     levels=(
         FieldLevels(
-            ("min_word_length", "max_word_length"),
-            ((3, 4), (3, 4), (4, 4), (4, 5), (5, 5)),
-            "three lengths of words",
+            ("min_word_length", "max_word_length"), ((3, 4), (3, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"
         ),
         FieldLevels(
             ("min_chain_length", "max_chain_length"),

@@ -1,0 +1,33 @@
+"""Each task is declared once, and tasks without a declaration are treated with care."""
+
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.tasks import COMPOSITE, FAMILIES, TASKS, Task, find_task
+
+DECLARED = [(name, task) for family in FAMILIES for name, task in vars(family).items() if isinstance(task, Task)]
+
+
+def test_constants_are_named_like_tasks() -> None:
+    assert [name for name, task in DECLARED if name != task.name.upper()] == []
+
+
+def test_tasks_are_declared_once() -> None:
+    assert len(DECLARED) + 1 == len(TASKS)
+    assert {task.name for _, task in DECLARED} | {COMPOSITE} == TASKS.keys()
+
+
+@pytest.mark.parametrize(("name", "category"), [("sums/easy", "sums"), ("no_such_task", "other")])
+def test_category_of_an_undeclared_task(name: str, category: str) -> None:
+    assert find_task(name).category == category
+
+
+def test_undeclared_task_is_treated_with_care() -> None:
+    task = find_task("no_such_task")
+    assert task.few_questions and task.built_for_each_seed
+    assert not task.rejected and task.clarification is None and task.right_answer is None
+
+
+def test_even_options_are_options() -> None:
+    assert [name for name, task in DECLARED if task.even_options and len(task.even_options) != task.options] == []
