@@ -172,17 +172,11 @@ class ContractCheck:
 
     async def _check(self, problem: Problem) -> list[Finding]:
         gold = reference_answer(problem)
-        answers = {"junk": "qwxz", "a blank": " "}
-        chain: list[str] = []
+        answers = ["qwxz", " "]
+        chain = [] if gold is None else wrong_cells(gold)
         if gold is not None:
-            chain = wrong_cells(gold)
-            answers |= {
-                "the right answer": gold,
-                "a changed answer": perturb(gold),
-                "a negative number": with_negative_number(gold),
-            }
-            answers |= {f"chain {number}": text for number, text in enumerate(chain)}
-        verdicts = dict(zip(answers.values(), await self.pools.first.score(problem, [*answers.values()]), strict=True))
+            answers += [gold, perturb(gold), with_negative_number(gold), *chain]
+        verdicts = dict(zip(answers, await self.pools.first.score(problem, answers), strict=True))
         found = [one for answer, verdict in verdicts.items() for one in self._look_at(problem, answer, verdict)]
         if gold is not None:
             found += self._compare(problem, gold, verdicts, chain)

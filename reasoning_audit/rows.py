@@ -14,12 +14,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from reasoning_env.commands.options import program
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.commands.score_options import score_arguments, score_words
-from reasoning_env.data.tables import JSON_LINES, read_rows
+from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.runtime.text import visible
@@ -139,7 +138,7 @@ class RowWorkers:
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
 
 
-def row_problems(rows: Iterable[Any], file: Path, name: str, gold: str) -> list[Problem]:
+def row_problems(rows: Iterable[Mapping[str, object] | Malformed], file: Path, name: str, gold: str) -> list[Problem]:
     """Return the first rows as problems of the task `name`. Raises ConfigError for a row that is none.
 
     `gold` is the column of right answers, each a text or a number.
@@ -160,7 +159,7 @@ def row_problems(rows: Iterable[Any], file: Path, name: str, gold: str) -> list[
     return problems
 
 
-def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
+def _gold(row: Mapping[str, object], gold: str, place: str) -> str:
     if gold not in row:
         columns = ", ".join(map(visible, row)) or "none at all"
         raise ConfigError(
@@ -184,7 +183,7 @@ def _gold(row: Mapping[str, Any], gold: str, place: str) -> str:
     return str(answer)
 
 
-def _question(row: Mapping[str, Any]) -> str:
+def _question(row: Mapping[str, object]) -> str:
     """Return the question of a row: a text, or the last message of a conversation; "" without one."""
     for column in QUESTION_COLUMNS:
         value = row.get(column)

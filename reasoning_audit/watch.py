@@ -19,7 +19,6 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from types import CodeType
-from typing import Any
 
 from reasoning_env.records import ProblemRequest
 from reasoning_env.sources.contract import Answers, DetailedAnswers, Generated, Source, SourceTask
@@ -81,14 +80,14 @@ class Watch:
         finally:
             self._is_armed = False
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         if self._is_armed:
             kind = kind_of(event, arguments)
             if kind is not None:
                 self.seen[kind] += 1
 
 
-def kind_of(event: str, arguments: tuple[Any, ...]) -> Watched | None:
+def kind_of(event: str, arguments: tuple[object, ...]) -> Watched | None:
     """Return what an audit event shows; None for an event that verifiers may raise."""
     if event == "exec":
         return Watched.CODE if isinstance(arguments[0], CodeType) and _names_canary(arguments[0]) else None
@@ -177,14 +176,14 @@ class BareSource(Source):
         return self._source.generate(request)
 
     def scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
         return BareAnswers(partial(self._source.bare_scorer, task, params, entry, level))
 
-    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+    def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
         return self._source.check(task, params, level)
 
-    def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:
+    def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:
         return self._source.describe(task)
 
 
@@ -197,7 +196,7 @@ class WatchedSource(BareSource):
         return after_json(super().generate(request))
 
     def scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
         if self._watch is None:  # not before a verifier's process is forked: the hook stays in it
             self._watch = Watch()

@@ -1,1 +1,1 @@
-"""What commands measure and compare: the audit, evaluations side by side, and the page of `report`."""
+"""What commands show of stored runs: the page of `report`."""
