@@ -40,6 +40,8 @@ from ..errors import ConfigError
 from ..problems.references import Reference
 from ..records import Problem, Reason, Verdict
 from ..score_bridge import ScoreBridge
+from ..storage.files import replace_file
+from ..storage.reading import describe, read_json
 
 logger = logging.getLogger(__name__)
 
@@ -222,14 +224,18 @@ class _StreamCallback(TrainerCallback):
             bridge.fits = fits
         if state.global_step > 0 and state.is_world_process_zero:
             path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
-            if not path.exists():
-                raise ConfigError(f"{path} is missing: the stream of problems cannot continue from this checkpoint")
-            bridge.resume(json.loads(path.read_text()))
+            try:
+                bridge.resume(read_json(path))
+            except (OSError, ValueError) as error:
+                raise ConfigError(
+                    f"the stream of problems cannot continue from this checkpoint: {path} cannot be used "
+                    f"({describe(error)})"
+                ) from error
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:
             path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
-            path.write_text(json.dumps(self._environment.bridge.state()))
+            replace_file(path, [json.dumps(self._environment.bridge.state()).encode()])
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         if state.is_world_process_zero:
