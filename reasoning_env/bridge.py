@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from .errors import ClosedError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
-from .problems.plan import describe_run
+from .problems.plan import made_with
 from .prompts.completions import Completion, read_completions
 from .records import Problem, Verdict
 from .rewards import check_problem, check_whole_problem, read_verdicts
@@ -27,6 +27,7 @@ from .runtime.loop_thread import LoopThread
 from .session import Session
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
+from .storage.keyed_file import changed_settings
 
 logger = logging.getLogger(__name__)
 
@@ -174,15 +175,14 @@ class Bridge(LoopThread):
 
     def _describe_state(self) -> dict[str, Any]:
         """Return the state of the session, with the settings that decide the problems."""
-        return {**self.session.state(), "made_with": describe_run(self.session.settings, self.session.plan)}
+        return {**self.session.state(), "made_with": made_with(self.session.settings, self.session.plan, "problems")}
 
     def _warn_of_other_settings(self) -> None:
         """Warn if the state was made with other settings: its problems come first, whatever the settings say."""
-        made_with = (self._state or {}).get("made_with")
-        if not isinstance(made_with, Mapping):
+        before = (self._state or {}).get("made_with")
+        if not isinstance(before, Mapping):
             return
-        now = describe_run(self.session.settings, self.session.plan)
-        changed = [name for name, value in now.items() if made_with.get(name) != value]
+        changed = changed_settings(before, made_with(self.session.settings, self.session.plan, "problems"))
         if changed:
             logger.warning(
                 "the state was made with other %s; the problems that it holds are served first, as they were drawn",

@@ -110,6 +110,11 @@ class LibraryInfo:
         named = (release.rpartition("@") for release in sorted(set(self.releases.values())))
         return {f"module {name}": version for name, _, version in named}
 
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of everything that makes tasks: `reasoning_gym`, and the modules."""
+        return {"reasoning_gym": self.version, **self.modules}
+
     def release(self, task: str) -> str:
         """Return the release that makes the problems of a task, as references name it."""
         return self.releases.get(task, self.version)

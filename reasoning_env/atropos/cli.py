@@ -22,9 +22,9 @@ from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import HostedSettings, evaluate_command
 from ..commands.log import redact, start_log, usable_as_secrets
-from ..commands.options import OptionParser, option_parser, program
+from ..commands.options import OptionParser, option_parser, program, read_selection
 from ..commands.settings import SettingRow, SettingsPage, settings_command
-from ..dumps.chat import chat_path, write_chat
+from ..data.training import Selection, write_kept
 from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
@@ -85,6 +85,9 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     parser = environment_options(env_cls, mode_cls.name)
     options = parser.read(argv)
     names = setting_names(env_cls, parser.typed(argv))
+    selection = read_selection(parser, options)
+    if selection.pass_rates is not None and selection.keep is None:
+        parser.error("--pass-rate goes with --keep")
     mode = mode_cls()
     with errors_for_user(names):
         launch = build_launch(env_cls, mode, options)
@@ -100,7 +103,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
         asyncio.run(check_settings(launch, mode))
         if asyncio.run(_is_finished(launch, mode)):
             mode.print_summary(MetricsRecorder())
-            _write_chat(mode.groups_path, options)
+            _write_kept(mode.groups_path, selection)
             mode.close()
             return 0
         asyncio.run(check_server(launch, mode))
@@ -110,15 +113,15 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
             asyncio.run(getattr(env, manager)())
         finally:
             env.print_summary()
-            _write_chat(env.groups_path, options)
+            _write_kept(env.groups_path, selection)
     return 0
 
 
-def _write_chat(groups: Path | None, options: Mapping[str, Any]) -> None:
-    """Make chat data of the groups that `process` has written, if `--keep` chooses completions."""
-    if groups is not None and "keep" in options:
-        number = write_chat(groups, options["keep"])
-        print(f"{number} conversations are in {chat_path(groups, options['keep'])}")
+def _write_kept(groups: Path | None, selection: Selection) -> None:
+    """Write rows to train on beside the groups that `process` has written, if `--keep` chooses completions."""
+    if groups is not None and selection.keep is not None:
+        path, number = write_kept(groups, selection)
+        print(f"{number} rows to train on are in {path}")
 
 
 async def _is_finished(launch: Launch, mode: Mode) -> bool:

@@ -15,11 +15,10 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
-from ..problems.plan import TaskPlan, describe_run
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
 from ..seeds import INSTANCES
-from ..settings import Decides, ReasoningSettings, TemplateOptions, fingerprint
+from ..settings import Decides, ReasoningSettings, TemplateOptions
 
 
 @dataclass(frozen=True)
@@ -194,14 +193,6 @@ def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:
     # The levels of Atropos' loggers without suppression.
     for name, level in {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}.items():
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
-
-
-def made_with(config: ReasoningGymEnvConfig, plan: TaskPlan) -> dict[str, Any]:
-    """Return the settings that decide the groups of a run: their problems and answers."""
-    # Fields of ours say themselves what they decide.
-    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
-    of_atropos = {name: getattr(config, name) for name in names}
-    return {**of_atropos, **fingerprint(config, "answers"), **describe_run(config, plan)}
 
 
 def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatFormat:

@@ -17,7 +17,7 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from ..dumps.writer import RolloutDumper
 from ..errors import ConfigError
 from ..inference.chat import PlainChat
-from ..problems.plan import describe_run
+from ..problems.plan import made_with
 from ..records import DropReason
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import can_show_panel, live_panel
@@ -154,9 +154,10 @@ class Run:
         except BaseException:
             await self.session.close()
             raise
-        made_with = describe_run(self.config, self.session.plan)
         self.checkpoints = CheckpointStore(
-            made_with, accept_changes=self.config.resume_with_changes, check_state=read_state
+            made_with(self.config, self.session.plan, "problems"),
+            accept_changes=self.config.resume_with_changes,
+            check_state=read_state,
         )
         self._background += map(asyncio.create_task, [self._show_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:

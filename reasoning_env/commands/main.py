@@ -33,10 +33,9 @@ HELP = {
     "score": "score a text as the completion of one problem: prompt, reward and reason",
     "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
     "problems": "write a file of problems to train on: no question twice, in parts for a cluster",
-    "keep": "write rows to train on, chosen from dumps, process files and evaluations",
     "audit": "probe every task's verifier with meaningless answers; fails if a verifier rewards them",
     "compare": "put evaluation folders side by side, paired over the same problems",
-    "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
+    "rescore": "judge stored completions again: show what changed, or write rows with scores, or to train on",
     "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
     "settings": "print all settings; `settings WORD` searches them",
     "demo": "run all parts of a training on this machine, with a scripted policy in place of a model",
@@ -186,10 +185,6 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
             from .compare import compare_command
 
             return functools.partial(compare_command, program=program())
-        case "keep":
-            from .keep import keep_command
-
-            return keep_command
         case "rescore":
             from .rescore import rescore_command
 

@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 
 from pydantic.fields import FieldInfo
 
-from ..dumps.chat import KEEP
+from ..data.training import Selection
+from ..dumps.format import Keep
 from ..errors import ConfigError, did_you_mean
 from ..runtime.text import visible
 from ..settings import ReasoningSettings
 from ..storage.config_files import read_core_settings
-from .values import number, share, whole_number
+from .values import at_least_one, number, pass_rates, share, whole_number
 
 ABOUT = {
     "serve": """\
@@ -74,7 +75,9 @@ HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
             "--env.data_path_to_save_groups FILE": "file of groups",
             "--env.total_steps N": "groups to write",
             "-n N": "completions of each problem",
-            "--keep WHICH": "also write chat data: best, correct or all completions",
+            "--keep WHICH": "also write rows to train on: best, correct, all or pairs",
+            "--pass-rate LOW..HIGH": "with --keep: only groups with such a pass rate",
+            "--max-per-problem N": "with --keep: rows of one question at most",
         },
         "the command": _COMMAND_HELP,
     },
@@ -305,7 +308,7 @@ def option_parser(
         parser.add_argument("--testing")
     parser.add_argument("--print-config", action="store_true", dest="print-config")
     if command == "process":
-        parser.add_argument("--keep", choices=KEEP)
+        add_selection_options(parser)
     if command != "serve":
         parser.add_argument("--chat", action="store_const", const="chat", dest="openai.server_type")
     if command == "evaluate":
@@ -325,6 +328,31 @@ def option_parser(
     for name in server_fields:
         parser.add_argument(f"--openai.{name}", dest=f"openai.{name}")
     return parser
+
+
+def add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose completions to train on."""
+    parser.add_argument(
+        "--keep",
+        choices=[keep.value for keep in Keep],
+        help="write rows to train on: the best completion of each group, the correct ones, all, or pairs of a correct "
+        "completion and another, for preference training",
+    )
+    parser.add_argument(
+        "--pass-rate", type=pass_rates, metavar="LOW..HIGH", help="only what has such a pass rate: 0.2..0.8"
+    )
+    parser.add_argument(
+        "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: rows of one question at most"
+    )
+
+
+def read_selection(parser: CommandParser, options: Mapping[str, Any]) -> Selection:
+    """Return what the options choose. Raises ConfigError for a limit without --keep."""
+    keep = options.get("keep")
+    limit = options.get("max_per_problem")
+    if limit is not None and keep is None:
+        parser.error("--max-per-problem goes with --keep")
+    return Selection(None if keep is None else Keep(keep), options.get("pass_rate"), limit)
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:

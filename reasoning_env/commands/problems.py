@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..data.output import finished_card, in_order, rows_under_way, write_card
 from ..data.problems import (
     PROBLEM_COLUMNS,
+    Earlier,
     Level,
     ProblemForm,
     ProblemRow,
@@ -24,10 +26,9 @@ from ..data.problems import (
     describe_problem,
     describe_row,
 )
-from ..data.store import RowStore, finished_card, write_card
 from ..data.tables import check_output, write_rows
 from ..errors import ConfigError
-from ..problems.plan import describe_run
+from ..problems.plan import made_with
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import build_messages, system_prompt
 from ..prompts.thinking import choose_thinking
@@ -36,6 +37,7 @@ from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
+from ..storage.keyed_file import KeyedFile
 from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import split_names
 from .running import run_to_end
@@ -201,37 +203,44 @@ async def write_problems(
                 setting="--levels",
                 remedy=f"leave out what has none: --exclude {','.join(without)}",
             )
-        made_with = _made_with(session, wanted, chat, how)
-        finished = finished_card(out, made_with)
+        decided_by = _made_with(session, wanted, chat, how)
+        finished = finished_card(out, decided_by)
         if finished is not None:
             return finished
-        store = RowStore(out, made_with)
-        try:
+        earlier = Earlier()
+        with rows_under_way(out, decided_by, partial(_read_row, earlier)) as rows:
             types = dict(PROBLEM_COLUMNS[how.form])
             if chat is not None and how.form is ProblemForm.ROWS:
                 types["tokens"] = "tokens"
             if how.evaluation:
-                await _fill_with_evaluation(session, wanted, store, chat, how.form)
+                progress = await _fill_with_evaluation(session, wanted, rows, chat, how.form)
             else:
-                await _fill(session, wanted, store, chat, how.form)
-            card = _card(session, store, made_with, command)
+                progress = await _fill(session, wanted, rows, earlier, chat, how.form)
+            card = _card(session, rows, progress, decided_by, command)
             write_card(out, card)
-            write_rows(out, lambda: (row for _, row in store.rows()), types)
-        except BaseException:
-            store.close()
-            raise
-        store.remove()
+            write_rows(out, lambda: (row["row"] for row in in_order(rows) if row["row"] is not None), types)
         return card
 
 
+def _read_row(earlier: Earlier, row: Mapping[str, Any]) -> None:
+    """Note what a row of an earlier call tells. Raises ValueError for another value."""
+    if not isinstance(row.get("row"), dict | None):
+        raise ValueError("a row has columns")
+    if "progress" in row:
+        progress = TaskProgress.read(row["progress"])
+        earlier.progress[progress.task] = progress
+        earlier.questions.setdefault(progress.task, set()).add(str(row["question"]))
+
+
 async def _fill_with_evaluation(
-    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: ProblemForm
-) -> None:
-    """Put the part's problems of the evaluation set into the store."""
+    session: Session[Problem], wanted: Wanted, rows: KeyedFile, chat: ChatFormat | None, form: ProblemForm
+) -> Mapping[str, TaskProgress]:
+    """Add the part's problems of the evaluation set, which have no progress."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
-        store.add(position, _with_tokens(columns, session, problems[position], chat, form))
+        rows.append_row(str(position), {"row": _with_tokens(columns, session, problems[position], chat, form)})
+    return {}
 
 
 def _with_tokens(
@@ -244,34 +253,37 @@ def _with_tokens(
 
 
 async def _fill(
-    session: Session[Problem], wanted: Wanted, store: RowStore, chat: ChatFormat | None, form: ProblemForm
-) -> None:
-    """Make the rows that the store lacks."""
-    earlier = {
-        task: TaskProgress.read(state)
-        for task in session.plan.weights
-        if (state := store.progress(f"task {task}")) is not None
-    }
-    rows = ProblemRows(session, wanted, add_if_new=store.add_if_new, progress=earlier)
+    session: Session[Problem],
+    wanted: Wanted,
+    rows: KeyedFile,
+    earlier: Earlier,
+    chat: ChatFormat | None,
+    form: ProblemForm,
+) -> Mapping[str, TaskProgress]:
+    """Add the rows that are missing, and return the progress of each task.
+
+    A row of another part is noted without its columns: the same question must not come again.
+    """
+    problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
-    with progress_bar("problems", total, done=len(store)) as advance:
+    with progress_bar("problems", total, done=len(rows.keys)) as advance:
 
         def keep(row: ProblemRow) -> None:
-            columns = describe_row(session, row, form)
-            store.add(row.position, _with_tokens(columns, session, row.problem, chat, form))
-            store.note(f"task {row.problem.task}", row.progress.state())
-            store.commit_if_due()
-            advance()
+            columns = None
+            if row.is_of_part:
+                columns = _with_tokens(describe_row(session, row, form), session, row.problem, chat, form)
+                advance()
+            facts = {"question": row.question, "progress": row.progress.state(), "row": columns}
+            rows.append_row(str(row.position), facts)
 
-        await rows.make(keep)
-    for task, progress in rows.progress.items():
-        store.note(f"task {task}", progress.state())
+        await problems.make(keep)
+    return problems.progress
 
 
 def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _FileOptions) -> dict[str, Any]:
-    """Return as JSON values what decides the rows."""
-    made_with = {
-        **describe_run(session.settings, session.plan),
+    """Return what decides the rows."""
+    # The levels and the seed of a file stand in place of those of the settings.
+    of_file = {
         "count": None if how.evaluation else wanted.count,
         "format": how.form.value,
         "levels": list(wanted.levels),
@@ -280,40 +292,40 @@ def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | Non
         "system_prompt": session.system_prompt(),
         "tokenizer": None if chat is None else chat.name,
         "max_prompt_tokens": how.max_prompt_tokens,
-        "reasoning_gym": session.library.version,
-        **session.library.modules,
     }
-    return dict(json.loads(json.dumps(made_with)))
+    return made_with(session.settings, session.plan, "problems", **{**of_file, **session.library.versions})
 
 
-def _card(session: Session[Problem], store: RowStore, made_with: Mapping[str, Any], command: str) -> dict[str, Any]:
+def _card(
+    session: Session[Problem],
+    rows: KeyedFile,
+    progress_of_tasks: Mapping[str, TaskProgress],
+    decided_by: Mapping[str, Any],
+    command: str,
+) -> dict[str, Any]:
     tasks = {}
-    for task in session.plan.weights:
-        state = store.progress(f"task {task}")
-        if state is not None:
-            progress = TaskProgress.read(state)
-            tasks[task] = {
-                "rows": progress.kept,
-                "wanted": progress.wanted,
-                "draws": sum(one.draws for one in progress.levels),
-                "duplicates": sum(one.duplicates for one in progress.levels),
-                "held_out": sum(one.held_out for one in progress.levels),
-                "too_long": sum(one.too_long for one in progress.levels),
-                "failures": sum(one.failures for one in progress.levels),
-                "rows_by_level": {_level_name(one.level): one.rows for one in progress.levels},
-                "ended": [f"{_level_name(one.level)}, {one.ended}" for one in progress.levels if one.ended],
-            }
+    for task, progress in progress_of_tasks.items():
+        tasks[task] = {
+            "rows": progress.kept,
+            "wanted": progress.wanted,
+            "draws": sum(one.draws for one in progress.levels),
+            "duplicates": sum(one.duplicates for one in progress.levels),
+            "held_out": sum(one.held_out for one in progress.levels),
+            "too_long": sum(one.too_long for one in progress.levels),
+            "failures": sum(one.failures for one in progress.levels),
+            "rows_by_level": {_level_name(one.level): one.rows for one in progress.levels},
+            "ended": [f"{_level_name(one.level)}, {one.ended}" for one in progress.levels if one.ended],
+        }
     return {
-        "rows": len(store),
+        "rows": sum(progress.kept for progress in progress_of_tasks.values()) if progress_of_tasks else len(rows.keys),
         "command": command,
         "tasks": tasks,
         "releases": {
-            "reasoning_gym": session.library.version,
+            **session.library.versions,
             "reasoning_gym_environment": __version__,
             "python": platform.python_version(),
-            **session.library.modules,
         },
-        "made_with": made_with,
+        "made_with": decided_by,
     }
 
 

@@ -21,9 +21,16 @@ from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings, program
+from .options import (
+    CommandParser,
+    add_config_option,
+    add_selection_options,
+    file_settings,
+    program,
+    read_selection,
+)
 from .running import run_to_end
-from .values import pass_rates, shard
+from .values import shard
 
 
 @dataclass(frozen=True)
@@ -87,19 +94,21 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     parser.add_argument("--plain", action="store_true", help="the library's own scores, not the scores of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the rows with their scores; ends in .jsonl or .parquet"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the rows with their scores, or rows to train on (--keep); ends in .jsonl or .parquet",
     )
-    parser.add_argument(
-        "--keep", type=pass_rates, metavar="LOW..HIGH", help="with --out: only rows with such a pass rate: 0.2..0.8"
-    )
+    add_selection_options(parser)
     parser.add_argument(
         "--shard", type=shard, metavar="K/N", help="with --out: rows K, K + N, K + 2 N and so on, of all files together"
     )
     add_config_option(parser)
     options = parser.parse_args(argv)
-    for name in ("keep", "shard"):
+    selection = read_selection(parser, vars(options))
+    for name in ("keep", "pass_rate", "shard"):
         if getattr(options, name) is not None and options.out is None:
-            parser.error(f"--{name} goes with --out")
+            parser.error(f"--{name.replace('_', '-')} goes with --out")
     runs = find_runs(options.paths) if options.out is None else []
     plain = {"strict_rewards": False} if options.plain else {}
     settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
@@ -110,7 +119,13 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         with progress_bar("rescore", None) as advance:
             card = run_to_end(
                 lambda: judge_rows(
-                    session, options.paths, options.out, keep=options.keep, shard=part, command=command, on_row=advance
+                    session,
+                    options.paths,
+                    options.out,
+                    selection=selection,
+                    shard=part,
+                    command=command,
+                    on_row=advance,
                 )
             )
         _print_card(card, options.out)
@@ -143,7 +158,7 @@ def _print_card(card: Mapping[str, Any], out: Path) -> None:
     if card["without_score"]:
         print(f"{card['without_score']} rows could not be judged, and have no score")
     if card["outside"]:
-        print(f"{card['outside']} rows have another pass rate than --keep asks for")
+        print(f"{card['outside']} rows have another pass rate than --pass-rate asks for")
     print(f"{out}: {card['rows']} rows")
 
 

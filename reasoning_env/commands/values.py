@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..data.verdict_files import PassRates
+from ..data.training import PassRates
 from ..settings import parse_mapping
 
 

@@ -49,7 +49,7 @@ def _rows(lines: Path) -> Iterator[dict[str, Any]]:
             "level": group.level,
             "params": json.dumps(dict(group.params)),
             "model": model,
-            "pass_rate": sum(rollout.correct for rollout in rollouts) / len(rollouts) if rollouts else None,
+            "pass_rate": group.pass_rate,
             "group_size": len(rollouts),
             "seed": group.seed,
             "index": group.index,

@@ -113,9 +113,12 @@ class TaskProgress:
 
     @classmethod
     def read(cls, state: Mapping[str, Any]) -> TaskProgress:
-        """Return the progress of `state`."""
-        levels = [LevelProgress(**level) for level in state["levels"]]
-        return cls(state["task"], state["wanted"], levels, state["kept"])
+        """Return the progress of `state`. Raises ValueError for another value."""
+        try:
+            levels = [LevelProgress(**level) for level in state["levels"]]
+            return cls(state["task"], state["wanted"], levels, state["kept"])
+        except (KeyError, TypeError) as error:
+            raise ValueError("this is no progress of a task") from error
 
 
 def shares(count: int, weights: Mapping[str, float]) -> dict[str, int]:
@@ -140,11 +143,25 @@ def tasks_of_part(tasks: Sequence[str], part: int, parts: int) -> dict[str, tupl
 
 @dataclass(frozen=True)
 class ProblemRow:
-    """A problem at its place in the file: of all parts, the row with number `position`. The progress is the task's."""
+    """A problem at its place in the file: of all parts, the row with number `position`.
+
+    `question` is the hash by which questions of a task are compared. `is_of_part` tells whether this part has the row.
+    The progress is the task's.
+    """
 
     position: int
     problem: Problem
+    question: str
+    is_of_part: bool
     progress: TaskProgress
+
+
+@dataclass
+class Earlier:
+    """What an earlier call has done: the progress of each task, and the hashes of its questions."""
+
+    progress: dict[str, TaskProgress] = field(default_factory=dict)
+    questions: dict[str, set[str]] = field(default_factory=dict)
 
 
 class ProblemRows:
@@ -153,23 +170,14 @@ class ProblemRows:
     Args:
         session: A started session; its settings select tasks, weights and parameters.
         wanted: What the file is to hold.
-        add_if_new: Called with a task and the hash of a question; tells whether the question is new, and then
-            remembers the question. By default, memory holds the questions.
-        progress: Progress of an earlier call, by task.
+        earlier: What an earlier call has done.
     """
 
-    def __init__(
-        self,
-        session: Session[Any],
-        wanted: Wanted,
-        *,
-        add_if_new: Callable[[str, str], bool] | None = None,
-        progress: Mapping[str, TaskProgress] | None = None,
-    ) -> None:
+    def __init__(self, session: Session[Any], wanted: Wanted, earlier: Earlier | None = None) -> None:
         self._session = session
         self._wanted = wanted
-        self._seen: set[tuple[str, str]] = set()
-        self._add_if_new = add_if_new or self._remember_question
+        earlier = earlier or Earlier()
+        self._questions = earlier.questions
         tasks = [task for task, weight in session.plan.weights.items() if weight > 0.0]
         self._places = {task: place for place, task in enumerate(tasks)}
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
@@ -177,9 +185,8 @@ class ProblemRows:
         self._at_once = 2 * session.settings.num_generators
         rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
         adjustable = session.plan.adjustable
-        earlier = progress or {}
         self.progress = {
-            task: earlier.get(task)
+            task: earlier.progress.get(task)
             or TaskProgress(
                 task,
                 rows[task],
@@ -189,8 +196,9 @@ class ProblemRows:
         }
 
     async def of_task(self, task: str) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of a task that are not there yet."""
+        """Yield the rows of a task that are not there yet, those of other parts included."""
         progress = self.progress[task]
+        questions = self._questions.setdefault(task, set())
         remainder, sharing = self._owned[task]
         sequences = [_Draws(self._session, task, level, self._wanted.seed) for level in progress.levels]
         try:
@@ -199,28 +207,31 @@ class ProblemRows:
                 if not open_sequences:
                     return
                 draws = min(open_sequences, key=lambda draws: draws.progress.rows)
-                problem = await draws.next_new(self._add_if_new, min(self._at_once, progress.wanted - progress.rows))
+                problem = await draws.next_new(questions, min(self._at_once, progress.wanted - progress.rows))
                 if problem is None:
                     continue
-                if hash_int(hash_words(problem.question)) % sharing == remainder:
-                    position = (progress.rows - 1) * len(self._places) + self._places[task]
+                question = hash_words(problem.question)
+                is_of_part = hash_int(question) % sharing == remainder
+                if is_of_part:
                     progress.kept += 1
-                    yield ProblemRow(position, problem, progress)
+                position = (progress.rows - 1) * len(self._places) + self._places[task]
+                yield ProblemRow(position, problem, question, is_of_part, progress)
         finally:
             await cancel_all(draw for draws in sequences for draw in draws.ahead)
+            del self._questions[task]  # questions are compared within a task
 
     async def __aiter__(self) -> AsyncIterator[ProblemRow]:
-        """Yield the rows of one task after the other."""
+        """Yield the rows of this part, of one task after the other."""
         for task in self.progress:
             async for row in self.of_task(task):
-                yield row
-            self._seen.clear()  # questions are compared within a task
+                if row.is_of_part:
+                    yield row
 
     async def make(self, keep: Callable[[ProblemRow], None]) -> None:
         """Make the rows, of several tasks at a time.
 
-        `keep` is called as soon as a row is made: progress and remembered questions then agree with the kept rows,
-        wherever the work ends.
+        `keep` is called as soon as a row of any part is made: its progress then agrees with the rows before it, and
+        the work goes on from there, wherever it ends.
         """
 
         async def keep_all(task: str) -> None:
@@ -228,11 +239,6 @@ class ProblemRows:
                 keep(row)
 
         await map_concurrently(keep_all, self.progress, at_once=self._at_once)
-
-    def _remember_question(self, task: str, question: str) -> bool:
-        before = len(self._seen)
-        self._seen.add((task, question))
-        return len(self._seen) > before
 
 
 class _Draws:
@@ -246,8 +252,11 @@ class _Draws:
         self._seed = seed
         self._next_draw = progress.draws
 
-    async def next_new(self, add_if_new: Callable[[str, str], bool], ahead: int) -> Problem | None:
-        """Return the next problem that gives a row; None if the level ends here. Generates `ahead` draws at a time."""
+    async def next_new(self, questions: set[str], ahead: int) -> Problem | None:
+        """Return the next problem that gives a row; None if the level ends here. Generates `ahead` draws at a time.
+
+        Its question is not among `questions`, and is then one of them.
+        """
         progress = self.progress
         failures = 0
         while True:
@@ -263,7 +272,8 @@ class _Draws:
                 continue
             failures = 0
             progress.draws += 1
-            if isinstance(drawn, Problem) and add_if_new(self._task, hash_words(drawn.question)):
+            if isinstance(drawn, Problem) and (question := hash_words(drawn.question)) not in questions:
+                questions.add(question)
                 progress.rows += 1
                 progress.without_row = progress.repeats = 0
                 return drawn

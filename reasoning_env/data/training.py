@@ -1,204 +1,202 @@
-"""Rows to train on, from groups that are already there: chosen completions, or pairs for preference training.
+"""Rows to train on, made of groups: chosen completions, or pairs for preference training.
 
-Groups come from dumps, files of `process` and evaluations. Equal completions of a question are one row, whatever groups
-they are in.
+Equal completions of a question are one row, whatever groups they are in. A column has the same type in every row, since
+readers of JSON lines take the types from the first lines: a missing text is "", and a missing number -1.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..dumps.reader import DumpedGroup, DumpedRollout, DumpFormatError, list_files, model_of, stream_groups
+from ..dumps.format import DumpedGroup, DumpedRollout, Keep, kept_path, model_of
+from ..dumps.reader import stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
-from ..runtime.text import visible
-from ..storage.reading import describe
-from .store import RowStore, finished_card, write_card
-from .tables import JSON_LINES, PARQUET, check_output, write_rows
-from .verdict_files import PassRates
+from .tables import write_rows
 
 
-class TrainingForm(StrEnum):
-    """The form of a row."""
+@dataclass(frozen=True)
+class PassRates:
+    """The pass rates, from `low` to `high`, of what is kept. What has no pass rate is not kept."""
 
-    MESSAGES = "messages"
-    """A row for each completion: `messages`, the conversation that ends with the completion."""
-    PAIRS = "pairs"
-    """A row for each pair of a group: `prompt`, and `chosen` and `rejected`, a correct completion and another."""
+    low: float
+    high: float
+
+    def contains(self, rate: float | None) -> bool:
+        return rate is not None and self.low <= rate <= self.high
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which completions are kept: the pass rates of their groups, only correct ones or all, a maximum per question."""
+    """Which rows are made: of which completions, of groups with which pass rates, and how many for a question."""
 
+    keep: Keep | None = None
     pass_rates: PassRates | None = None
-    correct: bool = False
     max_per_problem: int | None = None
 
+    def wants(self, pass_rate: float | None) -> bool:
+        """Tell whether groups with this pass rate are kept."""
+        return self.pass_rates is None or self.pass_rates.contains(pass_rate)
 
+
+EVERYTHING = Selection()
 _FACTS = {
-    "reference": "text",
     "task": "text",
+    "seed": "count",
+    "index": "count",
+    "reference": "text",
+    "params": "text",
     "level": "number",
     "pass_rate": "number",
     "group_size": "count",
     "model": "text",
-    "params": "text",
+    "expected_answer": "text",
 }
-TRAINING_COLUMNS: Mapping[TrainingForm, Mapping[str, str]] = {
-    TrainingForm.MESSAGES: {"messages": "messages", "score": "number", "reason": "text", "answer": "text", **_FACTS},
-    TrainingForm.PAIRS: {
-        "prompt": "messages",
-        "chosen": "messages",
-        "rejected": "messages",
-        "chosen_score": "number",
-        "rejected_score": "number",
-        **_FACTS,
-    },
+_OF_COMPLETION = {
+    "messages": "messages",
+    "score": "number",
+    "thinking": "text",
+    "reason": "text",
+    "answer": "text",
+    "finish_reason": "text",
 }
-"""Columns of each form, with their types in Parquet: see `tables`. `params` is JSON."""
+_OF_PAIR = {
+    "prompt": "messages",
+    "chosen": "messages",
+    "rejected": "messages",
+    "chosen_score": "number",
+    "rejected_score": "number",
+}
 
 
-def keep_rows(
-    paths: Sequence[Path], out: Path, form: TrainingForm, selection: Selection, *, command: str = ""
-) -> Mapping[str, Any]:
-    """Write the chosen rows of files of groups and return the card. An output of the same call stays.
+def training_columns(keep: Keep) -> Mapping[str, str]:
+    """Return the columns of the rows, with their types in Parquet: see `tables`. `params` is JSON."""
+    return {**(_OF_PAIR if keep is Keep.PAIRS else _OF_COMPLETION), **_FACTS}
 
-    The card has `rows`, `groups`, `outside` (groups with another pass rate), `repeated` (completions that a question
-    has had already), and `skipped`, the lines that are no groups with the first of them.
 
-    Raises ConfigError for files that cannot be used: no group, or an output of other settings.
+class TrainingRows:
+    """Makes the rows of groups, one group after the other. Memory holds a hash of each row."""
+
+    def __init__(self, selection: Selection) -> None:
+        assert selection.keep is not None
+        self.repeated = 0
+        """Completions that their question has had already."""
+        self._keep = selection.keep
+        self._selection = selection
+        self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
+
+    def of_group(self, group: DumpedGroup, model: str | None) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a group whose completions are of a model."""
+        if not self._selection.wants(group.pass_rate):
+            return
+        facts = _facts(group, model)
+        rows = self._rows_of[_question(group)]
+        limit = self._selection.max_per_problem
+        for columns, texts in _pairs(group) if self._keep is Keep.PAIRS else _completions(group, self._keep):
+            identity = hash_question(json.dumps(texts))
+            if identity in rows:
+                self.repeated += 1
+            elif limit is None or len(rows) < limit:
+                rows.add(identity)
+                yield {**columns, **facts}
+
+
+def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
+    """Write the rows of a file of groups beside it, whole or not at all. Return their file and their number.
+
+    Raises ConfigError if another file is at their path.
     """
-    check_output(out, "--out")
-    files = _files(paths, out)
-    made_with = {
-        "files": [[file.name, file.stat().st_size] for file in files],
-        "form": form.value,
-        "pass_rates": None if selection.pass_rates is None else [selection.pass_rates.low, selection.pass_rates.high],
-        "correct": selection.correct,
-        "max_per_problem": selection.max_per_problem,
-    }
-    finished = finished_card(out, made_with)
-    if finished is not None:
-        return finished
-    store = RowStore(out, {})
-    try:
-        store.clear()  # a killed call does not go on: one pass takes seconds
-        counts = _fill(files, store, form, selection)
-        card = {"rows": len(store), **counts, "command": command, "made_with": made_with}
-        write_card(out, card)
-        write_rows(out, lambda: (row for _, row in store.rows()), TRAINING_COLUMNS[form])
-    finally:
-        store.remove()
-    return card
+    assert selection.keep is not None
+    out = kept_path(groups, selection.keep)
+    _check_replaceable(out)
+    number = 0
+    model = model_of(groups)
+
+    def rows() -> Iterable[dict[str, Any]]:
+        nonlocal number
+        made = TrainingRows(selection)
+        for group in stream_groups(groups, strict=False):
+            for row in made.of_group(group, model):
+                number += 1
+                yield row
+
+    write_rows(out, rows, training_columns(selection.keep))
+    return out, number
 
 
-def _files(paths: Sequence[Path], out: Path) -> list[Path]:
-    """Return the files of paths. An earlier call's output may lie in a folder that is read."""
-    found = []
-    for path in paths:
-        if path.suffix == PARQUET:
+def _check_replaceable(path: Path) -> None:
+    """Raise ConfigError if a file at the path holds anything but rows of ours."""
+    with suppress(FileNotFoundError), path.open("rb") as lines:
+        first = lines.readline()
+        if first and not all(f'"{column}": '.encode() in first for column in ("reference", "pass_rate", "group_size")):
             raise ConfigError(
-                "groups are read from lines, not from Parquet",
-                setting="PATH",
-                got=str(path),
-                remedy=f"name the file that `process` wrote beside it: {path.with_suffix(JSON_LINES)}",
+                f"{path} exists, and holds no rows to train on", remedy="move the file, or name other groups"
             )
-        try:
-            found += list_files(path)
-        except OSError as error:
-            raise ConfigError(f"{visible(str(path))} cannot be read: {describe(error)}", setting="PATH") from error
-    return [file for file in found if os.path.realpath(file) != os.path.realpath(out)]
 
 
-def _fill(files: Sequence[Path], store: RowStore, form: TrainingForm, selection: Selection) -> dict[str, Any]:
-    """Put the chosen rows into the store, and return the counts."""
-    skipped: list[DumpFormatError] = []
-    groups = outside = repeated = position = 0
-    for file in files:
-        model = model_of(file)
-        for group in stream_groups(file, strict=False, on_damage=skipped.append):
-            groups += 1
-            if selection.pass_rates is not None and not selection.pass_rates.contains(_pass_rate(group)):
-                outside += 1
-                continue
-            for row, identity in _rows(group, form, model, correct=selection.correct):
-                question = _question(group)
-                if not store.add_if_new(question, hash_question(identity)):
-                    repeated += 1
-                elif _claim_place(store, question, selection.max_per_problem):
-                    store.add(position, row)
-                    position += 1
-            store.commit_if_due()
-    if not groups:
-        raise ConfigError("; ".join([f"{files[0] if files else 'the path'} holds no group", *map(str, skipped[:3])]))
-    told = {"lines": len(skipped), "first": str(skipped[0]) if skipped else None}
-    return {"groups": groups, "outside": outside, "repeated": repeated, "skipped": told}
+def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
+    """Yield a row for each completion that is kept, without the facts of the group, and the completion."""
+    for rollout in _kept(group.rollouts, keep):
+        columns = {
+            "messages": [dict(message) for message in rollout.conversation],
+            "score": float(rollout.score),
+            "thinking": rollout.thinking,
+            "reason": rollout.reason or "",
+            "answer": rollout.answer or "",
+            "finish_reason": rollout.finish_reason or "",
+        }
+        yield columns, [_completion(rollout)]
 
 
-def _claim_place(store: RowStore, question: str, limit: int | None) -> bool:
-    """Take a place among the rows of a question; false if there is none."""
-    return limit is None or any(store.add_if_new(f"place of {question}", str(place)) for place in range(limit))
+def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollout]:
+    if keep is Keep.CORRECT:
+        return [rollout for rollout in rollouts if rollout.correct]
+    if keep is Keep.BEST:
+        best = max(rollouts, key=lambda rollout: rollout.score, default=None)
+        return [best] if best is not None and best.score > 0.0 else []
+    return rollouts
+
+
+def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
+    """Yield a row for each pair of a correct completion and another, without the facts of the group, and the pair."""
+    right = [rollout for rollout in group.rollouts if rollout.correct]
+    wrong = [rollout for rollout in group.rollouts if not rollout.correct]
+    for chosen, rejected in zip(right, wrong, strict=False):  # as many pairs as there are of the fewer
+        columns = {
+            "prompt": [dict(message) for message in chosen.conversation[:-1]],
+            "chosen": [dict(chosen.conversation[-1])],
+            "rejected": [dict(rejected.conversation[-1])],
+            "chosen_score": float(chosen.score),
+            "rejected_score": float(rejected.score),
+        }
+        yield columns, [_completion(chosen), _completion(rejected)]
+
+
+def _facts(group: DumpedGroup, model: str | None) -> dict[str, Any]:
+    return {
+        "task": group.item_id,
+        "seed": -1 if group.seed is None else group.seed,
+        "index": -1 if group.index is None else group.index,
+        "reference": group.reference or "",
+        "params": json.dumps(dict(group.params)),
+        "level": -1.0 if group.level is None else float(group.level),
+        "pass_rate": group.pass_rate,
+        "group_size": len(group.rollouts),
+        "model": model or "",
+        "expected_answer": group.expected_answer or "",
+    }
 
 
 def _question(group: DumpedGroup) -> str:
     """Return a hash of the task and the question: of the prompt's last message."""
     prompt = group.rollouts[0].conversation[:-1] if group.rollouts else ()
     return hash_words(f"{group.item_id} {prompt[-1]['content'] if prompt else group.reference}")
-
-
-def _pass_rate(group: DumpedGroup) -> float | None:
-    if not group.rollouts:
-        return None
-    return sum(rollout.correct for rollout in group.rollouts) / len(group.rollouts)
-
-
-def _rows(
-    group: DumpedGroup, form: TrainingForm, model: str | None, *, correct: bool
-) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the rows of a group, each with the text by which rows of a question are compared."""
-    facts = {
-        "reference": group.reference,
-        "task": group.item_id,
-        "level": group.level,
-        "pass_rate": _pass_rate(group),
-        "group_size": len(group.rollouts),
-        "model": model,
-        "params": json.dumps(dict(group.params)),
-    }
-    right = [rollout for rollout in group.rollouts if rollout.correct]
-    if form is TrainingForm.MESSAGES:
-        for rollout in right if correct else group.rollouts:
-            row = {
-                "messages": _messages(rollout),
-                "score": rollout.judged_score,
-                "reason": rollout.reason,
-                "answer": rollout.answer,
-                **facts,
-            }
-            yield row, _completion(rollout)
-        return
-    wrong = [rollout for rollout in group.rollouts if not rollout.correct]
-    for chosen, rejected in zip(right, wrong, strict=False):  # as many pairs as there are of the fewer
-        row = {
-            "prompt": _messages(chosen)[:-1],
-            "chosen": _messages(chosen)[-1:],
-            "rejected": _messages(rejected)[-1:],
-            "chosen_score": chosen.judged_score,
-            "rejected_score": rejected.judged_score,
-            **facts,
-        }
-        yield row, json.dumps([_completion(chosen), _completion(rejected)])
-
-
-def _messages(rollout: DumpedRollout) -> list[dict[str, str]]:
-    return [dict(message) for message in rollout.conversation]
 
 
 def _completion(rollout: DumpedRollout) -> str:

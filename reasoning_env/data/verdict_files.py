@@ -12,21 +12,20 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..dumps.chat import chat_paths
-from ..dumps.format import read_group
+from ..dumps.format import DumpedGroup, files_beside, model_of, read_group
 from ..errors import ConfigError
+from ..problems.plan import made_with
 from ..records import Row
 from ..runtime.concurrency import do_as_they_come
 from ..session import Session
-from ..settings import fingerprint
-from ..storage.keyed_file import header_path
+from ..storage.keyed_file import KeyedFile
 from ..storage.reading import describe, require_regular
-from .store import RowStore, finished_card, write_card
+from .output import finished_card, in_order, rows_under_way, write_card
 from .tables import (
     PARQUET,
     READABLE,
@@ -39,6 +38,7 @@ from .tables import (
     with_columns,
     write_rows,
 )
+from .training import EVERYTHING, Selection, TrainingRows, training_columns
 from .verdicts import (
     ADDED,
     SEVERAL,
@@ -56,17 +56,6 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class PassRates:
-    """The pass rates, from `low` to `high`, of rows that are kept. A row without a pass rate is not."""
-
-    low: float
-    high: float
-
-    def contains(self, rate: float | None) -> bool:
-        return rate is not None and self.low <= rate <= self.high
-
-
-@dataclass(frozen=True)
 class Shard:
     """Part `part`, from 1 to `parts`, of the rows."""
 
@@ -80,12 +69,16 @@ class Shard:
 
 @dataclass(frozen=True)
 class NumberedRow:
-    """A row with its number among the rows of all files, and its number in its file, both from 1."""
+    """A row with its number among the rows of all files, and its number in its file, both from 1.
+
+    `group` is the group that a line of dumps holds.
+    """
 
     number: int
     file: Path
     number_in_file: int
     row: Row | Malformed
+    group: DumpedGroup | None = None
 
 
 async def judge_rows(
@@ -93,40 +86,42 @@ async def judge_rows(
     paths: Sequence[Path],
     out: Path,
     *,
-    keep: PassRates | None = None,
+    selection: Selection = EVERYTHING,
     shard: Shard = Shard(),
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    A folder stands for its files of rows: see `row_files`. A killed call goes on. `on_row` is called after each row.
+    With `selection.keep`, rows to train on are written instead, made of the scored completions. A folder stands for its
+    files of rows: see `row_files`. A killed call goes on. `on_row` is called after each row.
+
     The card has `rows`, `judged`, `left_out` with count and first row by reason, `without_score` (rows that a fault of
-    ours left without), and `outside`, the rows whose pass rate is not kept.
+    ours left without), and `outside`, the rows whose pass rate is not wanted.
 
     Raises ConfigError for files that cannot be used: without the columns, or of other settings.
     """
     check_output(out, "--out")
     files = row_files(paths, out)
-    _check_columns(files)
-    made_with = _made_with(session, files, keep, shard)
-    finished = finished_card(out, made_with)
-    if finished is not None:
-        return finished
-    schema = _schema(out, files)
-    store = RowStore(out, made_with)
-    try:
-        async with session:
-            await do_as_they_come(
-                _Judging(session, store, on_row).judge, _missing_rows(files, shard, store), at_once=at_once(session)
-            )
-        card = {"command": command, **_count(store, keep), "made_with": made_with}
-        write_card(out, card)
-        write_rows(out, lambda: _joined(files, shard, store, keep), schema)
-    except BaseException:
-        store.close()
-        raise
-    store.remove()
+    _check_columns(files, for_training=selection.keep is not None)
+    async with session:
+        decided_by = _made_with(session, files, selection, shard)
+        finished = finished_card(out, decided_by)
+        if finished is not None:
+            return finished
+        schema = training_columns(selection.keep) if selection.keep is not None else _schema(out, files)
+        with rows_under_way(out, decided_by) as judged:
+            judging = _Judging(session, judged, selection, on_row)
+            await do_as_they_come(judging.judge, _missing_rows(files, shard, judged), at_once=at_once(session))
+
+            def rows() -> Iterator[Row]:
+                return _output(_joined(files, shard, judged), selection)
+
+            card = {"command": command, **_count(judged, selection), "made_with": decided_by}
+            if selection.keep is not None:
+                card["rows"] = sum(1 for _ in rows())
+            write_card(out, card)
+            write_rows(out, rows, schema)
     return card
 
 
@@ -157,13 +152,15 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
 
 def _files_of_folder(folder: Path) -> list[Path]:
     files = sorted(file for file in folder.iterdir() if file.name.endswith(READABLE))
-    processed = [file for file in files if header_path(file).exists()]
-    beside = {other for file in processed for other in (file.with_suffix(PARQUET), *chat_paths(file))}
+    beside = {other for file in files for other in files_beside(file)}
     return [file for file in files if file not in beside]
 
 
-def _check_columns(files: Sequence[Path]) -> None:
-    """Raise ConfigError unless the files' rows have a reference, and either column of completions."""
+def _check_columns(files: Sequence[Path], *, for_training: bool) -> None:
+    """Raise ConfigError unless the files' rows have a reference, and either column of completions.
+
+    Rows to train on need `messages`, the prompt, as well.
+    """
     by_file = {file: columns(file, "PATH") for file in files}
     for file, found in by_file.items():
         if "rollouts" in found or (not found and any(by_file.values())):  # a file without rows, beside others
@@ -172,6 +169,8 @@ def _check_columns(files: Sequence[Path]) -> None:
             raise ConfigError(f"{file} holds no row", setting="PATH")
         if "reference" not in found:
             raise ConfigError(f"{file} has no column `reference`", setting="PATH")
+        if for_training and "messages" not in found:
+            raise ConfigError(f"{file} has no column `messages`, the prompts for --keep", setting="PATH")
         if (SINGLE in found) == (SEVERAL in found):
             which = "both columns" if SINGLE in found else "neither of the columns"
             raise ConfigError(f"{file} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
@@ -203,16 +202,18 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     return schema
 
 
-def _made_with(session: Session[Any], files: Sequence[Path], keep: PassRates | None, shard: Shard) -> dict[str, Any]:
-    """Return as JSON values what decides the scores. Files count by their sizes and times."""
+def _made_with(session: Session[Any], files: Sequence[Path], selection: Selection, shard: Shard) -> dict[str, Any]:
+    """Return what decides the scores. Files count by their sizes and times."""
     facts = [file.stat() for file in files]
-    made_with = {
-        **fingerprint(session.settings, "answers"),
-        "files": [[each.st_size, each.st_mtime_ns] for each in facts],
-        "keep": None if keep is None else [keep.low, keep.high],
-        "shard": [shard.part, shard.parts],
-    }
-    return dict(json.loads(json.dumps(made_with)))
+    return made_with(
+        session.settings,
+        session.plan,
+        "answers",
+        files=[[each.st_size, each.st_mtime_ns] for each in facts],
+        selection=asdict(selection),
+        shard=[shard.part, shard.parts],
+        **session.library.versions,
+    )
 
 
 def read_judgeable_rows(files: Sequence[Path], shard: Shard) -> Iterator[NumberedRow]:
@@ -222,17 +223,18 @@ def read_judgeable_rows(files: Sequence[Path], shard: Shard) -> Iterator[Numbere
         for number_in_file, row in enumerate(read_rows(file, "PATH"), 1):
             number = next(numbers)
             if shard.contains(number):
+                group = None
                 if not isinstance(row, Malformed) and "rollouts" in row:
-                    row = _row_of_dump(row)
-                yield NumberedRow(number, file, number_in_file, row)
+                    try:
+                        group = read_group(json.dumps(row).encode())
+                        row = _row_of_group(group)
+                    except ValueError as error:
+                        row = Malformed(f"the line is no group: {describe(error)}")
+                yield NumberedRow(number, file, number_in_file, row, group)
 
 
-def _row_of_dump(line: Row) -> Row | Malformed:
-    """Return a line of dumps as a row, without tokens."""
-    try:
-        group = read_group(json.dumps(line).encode())
-    except ValueError as error:
-        return Malformed(f"the line is no group: {describe(error)}")
+def _row_of_group(group: DumpedGroup) -> Row:
+    """Return the group of a line of dumps as a row, without tokens."""
     first = group.rollouts[0].conversation if group.rollouts else ()
     return {
         "reference": group.reference,
@@ -244,39 +246,75 @@ def _row_of_dump(line: Row) -> Row | Malformed:
     }
 
 
-async def _missing_rows(files: Sequence[Path], shard: Shard, store: RowStore) -> AsyncIterator[NumberedRow]:
+async def _missing_rows(files: Sequence[Path], shard: Shard, judged: KeyedFile) -> AsyncIterator[NumberedRow]:
     """Yield the rows of a part that an earlier call has not judged."""
     for numbered in read_judgeable_rows(files, shard):
-        if not store.has(numbered.number):
+        if str(numbered.number) not in judged.keys:
             yield numbered
+
+
+def _group_of_row(numbered: NumberedRow) -> DumpedGroup:
+    """Return the completions of a row that has been judged as a group, without scores.
+
+    Raises ValueError for a row whose prompt is no conversation.
+    """
+    if numbered.group is not None:
+        return numbered.group
+    row = numbered.row
+    asked = {} if isinstance(row, Malformed) else read_row(row)
+    assert not isinstance(row, Malformed)
+    assert isinstance(asked, JudgeRequest)
+    prompt = row.get("messages")
+    if not isinstance(prompt, list):
+        raise ValueError("`messages` is no conversation")
+    line = {
+        "item_id": asked.reference.task,
+        "rollouts": [
+            {"conversation": [*prompt, {"role": "assistant", "content": text}], "score": 0.0} for text in asked.texts
+        ],
+        "seed": asked.reference.seed,
+        "params": dict(asked.reference.params),
+        "level": asked.reference.level,
+        "reference": row["reference"],
+    }
+    return read_group(json.dumps(line).encode())
 
 
 class _Judging:
     """Judges rows, and stores what is added to each: `scores`, `reasons` and `pass_rate`, or `left_out`."""
 
-    def __init__(self, session: Session[Any], store: RowStore, on_row: Callable[[], object]) -> None:
+    def __init__(
+        self, session: Session[Any], judged: KeyedFile, selection: Selection, on_row: Callable[[], object]
+    ) -> None:
         self._session = session
-        self._store = store
+        self._judged = judged
+        self._selection = selection
         self._on_row = on_row
 
     async def judge(self, numbered: NumberedRow) -> None:
-        row = numbered.row
-        if isinstance(row, Malformed):
-            added: dict[str, Any] = left_out_row("the line cannot be read", row.problem)
-        else:
-            added = await judge_row(self._session, row)
+        added = await self._judge(numbered)
         if "left_out" in added:
             added |= {"file": str(numbered.file), "row": numbered.number_in_file}
-        self._store.add(numbered.number, added)
-        self._store.commit_if_due()
+        self._judged.append_row(str(numbered.number), added)
         self._on_row()
 
+    async def _judge(self, numbered: NumberedRow) -> dict[str, Any]:
+        if isinstance(numbered.row, Malformed):
+            return left_out_row("the line cannot be read", numbered.row.problem)
+        added = await judge_row(self._session, numbered.row)
+        if self._selection.keep is not None and "left_out" not in added:
+            try:
+                _group_of_row(numbered)
+            except ValueError as error:
+                return left_out_row("the row's messages are no conversation", describe(error))
+        return added
 
-def _count(store: RowStore, keep: PassRates | None) -> dict[str, Any]:
+
+def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
     """Return the counts of rows that the card holds."""
-    rows = judged = without_score = outside = 0
+    rows = scored = without_score = outside = 0
     left_out: dict[str, dict[str, Any]] = {}
-    for _, added in store.rows():
+    for added in in_order(judged):
         if "left_out" in added:
             reason = added["left_out"]
             first = {"first_file": added["file"], "first_row": added["row"], "first": added.get("why", reason)}
@@ -285,23 +323,49 @@ def _count(store: RowStore, keep: PassRates | None) -> dict[str, Any]:
         if added["scores"] is None:
             without_score += 1
         else:
-            judged += 1
-        if _is_kept(added, keep):
+            scored += 1
+        if selection.wants(added["pass_rate"]):
             rows += 1
         else:
             outside += 1
-    counts = {"rows": rows, "judged": judged, "without_score": without_score, "outside": outside}
+    counts = {"rows": rows, "judged": scored, "without_score": without_score, "outside": outside}
     return {**counts, "left_out": left_out}
 
 
-def _is_kept(added: Mapping[str, Any], keep: PassRates | None) -> bool:
-    return keep is None or keep.contains(added["pass_rate"])
+Scored = tuple[NumberedRow, Row]
+"""A row, and what is added to it."""
 
 
-def _joined(files: Sequence[Path], shard: Shard, store: RowStore, keep: PassRates | None) -> Iterator[Row]:
-    """Yield the rows with their scores, in their order, without the rows that are left out."""
-    for numbered, (position, added) in zip(read_judgeable_rows(files, shard), store.rows(), strict=True):
-        assert numbered.number == position, "every row has been judged or left out"
-        row = numbered.row
-        if not isinstance(row, Malformed) and "left_out" not in added and _is_kept(added, keep):
-            yield {**row, **added_columns(row, added)}
+def _joined(files: Sequence[Path], shard: Shard, judged: KeyedFile) -> Iterator[Scored]:
+    """Yield the rows with what is added to each, in their order, without the rows that are left out."""
+    for numbered, added in zip(read_judgeable_rows(files, shard), in_order(judged), strict=True):
+        assert str(numbered.number) == added.pop("key"), "every row has been judged or left out"
+        if "left_out" not in added:
+            yield numbered, added
+
+
+def _output(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
+    """Yield the rows of the output: those with a pass rate that is wanted, or rows to train on."""
+    if selection.keep is not None:
+        yield from _training_rows(scored, selection)
+        return
+    for numbered, added in scored:
+        assert not isinstance(numbered.row, Malformed)
+        if selection.wants(added["pass_rate"]):
+            yield {**numbered.row, **added_columns(numbered.row, added)}
+
+
+def _training_rows(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
+    made = TrainingRows(selection)
+    models: dict[Path, str | None] = {}
+    for numbered, added in scored:
+        if added["scores"] is None:
+            continue
+        if numbered.file not in models:
+            models[numbered.file] = model_of(numbered.file)
+        group = _group_of_row(numbered)
+        judged = tuple(
+            replace(rollout, score=score, verifier_score=score, reason=reason)
+            for rollout, score, reason in zip(group.rollouts, added["scores"], added["reasons"], strict=True)
+        )
+        yield from made.of_group(replace(group, rollouts=judged), models[numbered.file])

@@ -24,6 +24,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,7 +34,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
-from ..storage.keyed_file import read_made_with
+from ..storage.keyed_file import header_path, read_made_with
 from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
@@ -59,6 +60,32 @@ _NAME = re.compile(rf"(?:{PASSED.prefix}|{FAILED.prefix})_.+_\d{{4,}}\.jsonl", r
 def is_dump(path: Path) -> bool:
     """Tell whether the path has the name of a file of dumps that a writer appends to."""
     return _NAME.fullmatch(path.name) is not None
+
+
+class Keep(StrEnum):
+    """Which completions of a group become rows to train on."""
+
+    BEST = "best"
+    """The completion with the best score, if that is above 0."""
+    CORRECT = "correct"
+    ALL = "all"
+    PAIRS = "pairs"
+    """Pairs of a correct completion and another, for preference training."""
+
+
+def kept_path(groups: Path, keep: Keep) -> Path:
+    """Return the path of the rows to train on that `process` writes beside a file of groups."""
+    return groups.with_stem(f"{groups.stem}-{keep}")
+
+
+def files_beside(groups: Path) -> set[Path]:
+    """Return the paths of what `process` makes of a file of groups: rows to train on, and the same groups as Parquet.
+
+    Empty for a file of groups that `process` has not written.
+    """
+    if not header_path(groups).exists():
+        return set()
+    return {groups.with_suffix(".parquet"), *(kept_path(groups, keep) for keep in Keep)}
 
 
 def model_of(file: Path) -> str | None:
@@ -261,6 +288,13 @@ class DumpedGroup:
     @property
     def scores(self) -> tuple[float, ...]:
         return tuple(rollout.score for rollout in self.rollouts)
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of correct completions; None without a completion."""
+        if not self.rollouts:
+            return None
+        return sum(rollout.correct for rollout in self.rollouts) / len(self.rollouts)
 
 
 _GROUP = TypeAdapter(DumpedGroup)

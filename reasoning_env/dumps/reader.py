@@ -15,10 +15,8 @@ from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.keyed_file import header_path
 from ..storage.reading import MAX_BYTES, describe, open_lines, read_lines, require_regular
-from .chat import chat_paths
-from .format import DumpedGroup, DumpedRollout, is_torn, model_of, read_group
+from .format import DumpedGroup, DumpedRollout, files_beside, is_torn, model_of, read_group
 
 __all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "model_of", "read_group", "stream_groups"]
 
@@ -61,15 +59,15 @@ def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage 
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files that `stream_groups` reads: of a folder, not the chat data that `process` writes beside groups.
+    """Return the files that `stream_groups` reads: of a folder, not the rows that `process` writes beside groups.
 
     Raises OSError when the path cannot be read, or is neither a folder nor a regular file.
     """
     if path.is_dir():
         named = (file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
         files = sorted(file for file in named if not file.is_dir())
-        chat = {path for file in files if header_path(file).exists() for path in chat_paths(file)}
-        return [file for file in files if file not in chat]
+        beside = {path for file in files for path in files_beside(file)}
+        return [file for file in files if file not in beside]
     require_regular(path)  # raises at the call, not at the first group
     return [path]
 

@@ -129,7 +129,6 @@ class Groups:
 
 
 def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
-    pass_rate = sum(rollout.correct for rollout in group.rollouts) / len(group.rollouts) if group.rollouts else None
     for number, rollout in enumerate(group.rollouts):
         yield {
             "task": group.item_id,
@@ -140,7 +139,7 @@ def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
             "index": group.index,
             "reference": group.reference,
             "model": model,
-            "pass_rate": pass_rate,
+            "pass_rate": group.pass_rate,
             "group_size": len(group.rollouts),
             "rollout": number,
             "score": rollout.score,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import ConfigError, InvalidReferenceError
 from ..records import LibraryInfo, Pool, Split, TaskInfo
-from ..settings import ReasoningSettings, fingerprint
+from ..settings import Decided, ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, find_task, question_count
 from .estimator import SignalEstimator
 from .references import Reference, hash_question
@@ -240,15 +240,18 @@ def make_sampler(
     )
 
 
-def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:
-    """Return the settings that decide which problems a run draws, in the form in which JSON reads them back.
+def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, Any]:
+    """Return what decides parts of a run, with `more` of the caller's, in the form in which JSON reads it back.
 
-    `tasks` are resolved names, so equal selections compare equal.
+    Two runs with the same identity are the same, so that one may go on with what the other has left. `tasks` are
+    resolved names, so equal selections compare equal.
     """
-    tasks = {
-        "tasks": plan.training_tasks,
-        "task_params": {task: dict(params) for task, params in plan.params.items()},
-        "task_weights": dict(plan.weights),
-    }
-    run = {**fingerprint(settings, "problems"), **json.loads(json.dumps(tasks))}
-    return {name: value for name, value in run.items() if name not in ("exclude_tasks", "exclude_gameable")}
+    decided = fingerprint(settings, *parts)
+    if "problems" in parts:
+        decided |= {
+            "tasks": plan.training_tasks,
+            "task_params": {task: dict(params) for task, params in plan.params.items()},
+            "task_weights": dict(plan.weights),
+        }
+    decided = {name: value for name, value in decided.items() if name not in ("exclude_tasks", "exclude_gameable")}
+    return dict(json.loads(json.dumps({**decided, **more})))

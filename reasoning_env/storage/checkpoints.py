@@ -31,6 +31,7 @@ from pydantic import TypeAdapter
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.outage_log import OutageLog
 from .files import replace_file
+from .keyed_file import changed_settings
 from .reading import Count, describe, read_json, require_regular
 
 logger = logging.getLogger(__name__)
@@ -279,8 +280,7 @@ class CheckpointStore:
                 "no checkpoint in %s fits step %d; the problem stream starts from its beginning", folder, step
             )
             return None
-        made_with = checkpoint.state["made_with"]
-        changed = [name for name, value in self._made_with.items() if made_with.get(name) != value]
+        changed = changed_settings(checkpoint.state["made_with"], self._made_with)
         if changed and not self._accept_changes:
             raise ConfigError(
                 f"the checkpoint {checkpoint.path} was made with other {' and '.join(changed)}",

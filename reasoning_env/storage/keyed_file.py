@@ -65,6 +65,8 @@ class KeyedFile:
         on_line: Callable[[str, bytes], object] = lambda key, line: None,
     ) -> None:
         self.path = path
+        self.unusable_lines = 0
+        """How many existing lines are no rows."""
         self._places: dict[str, int] = {}  # where the line of a key begins
         self._lock = threading.Lock()
         try:
@@ -125,7 +127,7 @@ class KeyedFile:
         remove_rows(self.path)
 
     def _read(self, on_line: Callable[[str, bytes], object]) -> None:
-        unusable = place = 0
+        place = 0
         for line in self._file.read():
             try:
                 key = _key_of(line)
@@ -133,10 +135,10 @@ class KeyedFile:
                     on_line(key, line)
                     self._places[key] = place
             except ValueError:
-                unusable += 1
+                self.unusable_lines += 1
             place += len(line)
-        if unusable:
-            logger.warning("%s: %d unreadable lines are ignored, and stay in the file", self.path, unusable)
+        if self.unusable_lines:
+            logger.warning("%s: %d unreadable lines are ignored, and stay in the file", self.path, self.unusable_lines)
         if self._file.cut():
             logger.warning("the torn last line of %s is cut off", self.path)
 

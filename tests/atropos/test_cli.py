@@ -20,8 +20,7 @@ from reasoning_env.atropos.cli import (
     redact,
     setting_names,
 )
-from reasoning_env.dumps.chat import chat_path
-from reasoning_env.dumps.format import encode_group
+from reasoning_env.dumps.format import Keep, encode_group, kept_path
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
@@ -71,7 +70,7 @@ def test_summary_before_error(error: Exception, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "summary\n"
 
 
-def test_chat_data_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_kept_rows_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     groups = tmp_path / "groups.jsonl"
     groups.write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))
 
@@ -79,13 +78,22 @@ def test_chat_data_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_pat
         env.groups_path = groups
 
     assert _run("process", "--keep", "best", work=finish) == 0
-    assert capsys.readouterr().out == f"summary\n1 conversations are in {chat_path(groups, 'best')}\n"
-    assert chat_path(groups, "best").read_text().count("\n") == 1
+    out = kept_path(groups, Keep.BEST)
+    assert capsys.readouterr().out == f"summary\n1 rows to train on are in {out}\n"
+    assert out.read_text().count("\n") == 1
 
 
-def test_unknown_word_for_keep() -> None:
-    with pytest.raises(ConfigError, match=r"--keep: .*'best', 'correct', 'all'"):
-        _run("process", "--keep", "some")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--keep some", "--keep: .*'best', 'correct', 'all', 'pairs'"),
+        ("--pass-rate 0.1..0.9", "--pass-rate goes with --keep"),
+        ("--max-per-problem 2", "--max-per-problem goes with --keep"),
+    ],
+)
+def test_wrong_options_of_kept_rows(options: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        _run("process", *options.split())
 
 
 def test_exhausted_retries() -> None:

@@ -13,14 +13,14 @@ from reasoning_env.metrics.recorder import MetricsRecorder
 @pytest.mark.parametrize("written", [0, 3])
 def test_summary_names_file(capsys: pytest.CaptureFixture[str], written: int) -> None:
     mode: Any = Process()
-    mode._file = SimpleNamespace(path=Path("g.jsonl"), lines=written)
+    mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(written)))
     mode.print_summary(MetricsRecorder())
     assert (f"g.jsonl holds {written} groups" in capsys.readouterr().out) is bool(written)
 
 
 def test_nothing_left_to_do(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     mode: Any = Process()
-    mode._file = SimpleNamespace(path=Path("g.jsonl"), lines=3)
+    mode._file = SimpleNamespace(path=Path("g.jsonl"), keys=set(range(3)))
     mode._total = 3
     recorder = MetricsRecorder()
     mode.log_last_progress(recorder.progress(None))

@@ -133,7 +133,7 @@ def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
         (["--config"], "--config: expected one argument, as in --NAME VALUE"),
         (["--config", "--env.tasks", "a"], "--config: expected one argument"),
         (["--env.tasks", "-gcd"], "--env.tasks: expected one argument"),
-        (["--keep", "some"], "--keep: must be one of 'best', 'correct', 'all'; got 'some'"),
+        (["--keep", "some"], "--keep: must be one of 'best', 'correct', 'all', 'pairs'; got 'some'"),
         (["--print-config=yes"], "--print-config: takes no value"),
     ],
 )

@@ -14,9 +14,9 @@ import pytest_asyncio
 from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
+from reasoning_env.data.output import card_path, unfinished_path
 from reasoning_env.data.problems import LevelProgress, ProblemRows, Wanted, shares, tasks_of_part
-from reasoning_env.data.store import RowStore, card_path, finished_card, unfinished_path, write_card
-from reasoning_env.data.tables import Malformed, read_rows, write_rows
+from reasoning_env.data.tables import Malformed, read_rows
 from reasoning_env.problems.references import Reference, hash_words
 from reasoning_env.records import ProblemSpec, Rejection
 from tests.lent_pool import lent_pool
@@ -201,46 +201,18 @@ async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -
     assert (tmp_path / "a.jsonl").read_text() == "mine"
 
 
-def test_one_call_at_a_time(tmp_path: Path) -> None:
-    store = RowStore(tmp_path / "a.jsonl", {})
-    with pytest.raises(ConfigError, match="wait for the call that is at work"):
-        RowStore(tmp_path / "a.jsonl", {})
-    store.close()
-
-
-@pytest.mark.parametrize("end", [".jsonl", ".parquet"])
-def test_many_rows(tmp_path: Path, end: str) -> None:
-    """More than SQLite holds in memory, so that the rows are read from the file of the call under way."""
-    store = RowStore(tmp_path / f"a{end}", {})
-    for number in range(6_000):
-        store.add(number, {"number": number, "text": "x" * 1_000})
-        if number % 1_000 == 0:
-            store.commit()
-    write_rows(tmp_path / f"a{end}", lambda: (row for _, row in store.rows()))
-    store.remove()
-    assert [row["number"] for row in rows_of(tmp_path / f"a{end}")] == list(range(6_000))
-    assert [path.name for path in tmp_path.iterdir()] == [f"a{end}"]
-
-
-def test_rows_of_a_finished_call_are_removed(tmp_path: Path) -> None:
-    out = tmp_path / "a.jsonl"
-    RowStore(out, {}).close()
-    write_card(out, {"made_with": {}})
-    out.touch()
-    assert finished_card(out, {}) == {"made_with": {}}
-    assert not unfinished_path(out).exists()
-
-
 @pytest.mark.slow
-def test_killed_call_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["1/1", "2/3"])
+def test_killed_call_goes_on(tmp_path: Path, part: str) -> None:
     out, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
-    words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--out"]
+    words = ["problems", "--tasks", "gcd,tower_of_hanoi", "--count", "300", "--shard", part, "--out"]
     kill_in_the_middle([*words, str(out)], out)
     finish([*words, str(out)])
     finish([*words, str(whole)])
     assert out.read_bytes() == whole.read_bytes()
     assert not unfinished_path(out).exists()
-    assert json.loads(card_path(out).read_text())["tasks"]["gcd"]["rows"] == 150
+    cards = [json.loads(card_path(path).read_text()) for path in (out, whole)]
+    assert cards[0]["tasks"] == cards[1]["tasks"]
 
 
 # ---------------------------------------------------------------------------- the command line

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 
-from reasoning_env import ConfigError
-from reasoning_env.commands.keep import keep_command
+from reasoning_env.data.training import PassRates, Selection, write_kept
+from reasoning_env.dumps.format import Keep, encode_group, kept_path
+from reasoning_env.dumps.reader import stream_groups
+from reasoning_env.errors import ConfigError
+from reasoning_env.records import Reason
+from reasoning_env.storage.keyed_file import header_path
+from tests.records import make_group, make_rollout
 from tests.reports.lines import group, rollout, write
-
-Keep = Callable[..., list[dict[str, Any]]]
 
 RIGHT = {"text": "right", "score": 1.0}
 ALSO_RIGHT = {"text": "also right", "score": 1.0}
+HALF = {"text": "half", "score": 0.5}
 WRONG = {"text": "wrong", "score": 0.0}
 
 
@@ -29,108 +31,113 @@ def line(*rollouts: dict[str, Any], seed: int = 5) -> dict[str, Any]:
 
 
 @pytest.fixture
-def keep(tmp_path: Path) -> Keep:
-    """Writes a file of groups, and returns the rows that `keep` makes of it."""
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "groups.jsonl"
 
-    def keep(*groups: dict[str, Any], options: str = "") -> list[dict[str, Any]]:
-        path = write(tmp_path / "groups" / "samples.jsonl", *groups)
-        assert keep_command([str(path), "--out", str(tmp_path / "out.jsonl"), *options.split()]) == 0
-        return [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
 
-    return keep
+def kept(path: Path, *groups: dict[str, Any], keep: Keep = Keep.ALL, **how: Any) -> list[dict[str, Any]]:
+    """Return the rows that are made of groups."""
+    out, number = write_kept(write(path, *groups), Selection(keep, **how))
+    rows = [json.loads(row) for row in out.read_text().splitlines()]
+    assert len(rows) == number
+    return rows
 
 
 def texts(rows: list[dict[str, Any]]) -> list[str]:
     return [row["messages"][-1]["content"] for row in rows]
 
 
-def test_row_has_facts_of_its_group(keep: Keep) -> None:
-    [row, _] = keep(line(RIGHT, WRONG))
+def test_row_has_facts_of_its_group(path: Path) -> None:
+    header_path(path).write_text('{"made_with": {"models": ["a", "b"]}}')
+    [row, _] = kept(path, line(RIGHT, WRONG))
     assert row["messages"][0] == {"role": "user", "content": "the question of 5"}
-    assert (row["task"], row["level"], row["score"]) == ("gcd", None, 1.0)
-    assert (row["pass_rate"], row["group_size"]) == (0.5, 2)
+    assert (row["task"], row["seed"], row["level"], row["score"]) == ("gcd", 5, -1.0, 1.0)
+    assert (row["pass_rate"], row["group_size"], row["model"]) == (0.5, 2, "a,b")
 
 
-def test_only_correct_completions(keep: Keep) -> None:
-    assert texts(keep(line(RIGHT, WRONG, ALSO_RIGHT), options="--correct")) == ["right", "also right"]
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        (Keep.ALL, ["half", "right", "also right", "wrong"]),
+        (Keep.CORRECT, ["right", "also right"]),
+        (Keep.BEST, ["right"]),
+    ],
+)
+def test_which_completions_are_kept(path: Path, keep: Keep, expected: list[str]) -> None:
+    assert texts(kept(path, line(HALF, RIGHT, ALSO_RIGHT, WRONG), keep=keep)) == expected
 
 
-def test_only_groups_with_a_pass_rate(keep: Keep) -> None:
-    rows = keep(line(RIGHT, ALSO_RIGHT), line(RIGHT, WRONG, seed=6), options="--pass-rate 0.1..0.9")
-    assert {row["reference"] for row in rows} == {f"gcd:train:6:-:1:{'0' * 16}:{{}}"}
+def test_best_of_nothing(path: Path) -> None:
+    assert kept(path, line(WRONG, WRONG), keep=Keep.BEST) == []
 
 
-def test_equal_completion_is_one_row(keep: Keep) -> None:
-    assert texts(keep(line(RIGHT, RIGHT), line(RIGHT, ALSO_RIGHT))) == ["right", "also right"]
-
-
-def test_equal_completions_of_two_questions(keep: Keep) -> None:
-    assert texts(keep(line(RIGHT), line(RIGHT, seed=6))) == ["right", "right"]
-
-
-def test_most_rows_of_a_question(keep: Keep) -> None:
-    rows = keep(line(RIGHT, WRONG), line(ALSO_RIGHT), line(WRONG, seed=6), options="--max-per-problem 2")
-    assert texts(rows) == ["right", "wrong", "wrong"]
-
-
-def test_pairs_of_a_group(keep: Keep) -> None:
-    [pair] = keep(line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), options="--format pairs")
+def test_pairs_of_a_group(path: Path) -> None:
+    [pair] = kept(path, line(WRONG, RIGHT, ALSO_RIGHT), line(RIGHT, seed=6), keep=Keep.PAIRS)
     assert pair["prompt"] == [{"role": "user", "content": "the question of 5"}]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["right", "wrong"]
     assert (pair["chosen_score"], pair["rejected_score"]) == (1.0, 0.0)
 
 
-def test_parquet(tmp_path: Path) -> None:
-    path = write(tmp_path / "samples.jsonl", line(RIGHT))
-    keep_command([str(path), "--out", str(tmp_path / "out.parquet")])
-    [row] = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
-    assert row["messages"][-1]["content"] == "right"
+def test_only_groups_with_a_pass_rate(path: Path) -> None:
+    rows = kept(path, line(RIGHT, ALSO_RIGHT), line(RIGHT, WRONG, seed=6), pass_rates=PassRates(0.1, 0.9))
+    assert {row["seed"] for row in rows} == {6}
 
 
-def test_own_output_is_not_read(tmp_path: Path) -> None:
-    write(tmp_path / "samples.jsonl", line(RIGHT))
-    for _ in range(2):
-        assert keep_command([str(tmp_path), "--out", str(tmp_path / "out.jsonl")]) == 0
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
+def test_equal_completion_is_one_row(path: Path) -> None:
+    assert texts(kept(path, line(RIGHT, RIGHT), line(RIGHT, ALSO_RIGHT))) == ["right", "also right"]
 
 
-def test_damaged_lines_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path / "samples.jsonl", line(RIGHT))
-    path.write_text("nonsense\n" + path.read_text())
-    keep_command([str(path), "--out", str(tmp_path / "out.jsonl")])
-    assert capsys.readouterr().out.startswith("skipped: 1 lines or files, the first: ")
+def test_equal_completions_of_two_questions(path: Path) -> None:
+    assert texts(kept(path, line(RIGHT), line(RIGHT, seed=6))) == ["right", "right"]
 
 
-def test_no_group(tmp_path: Path) -> None:
-    (tmp_path / "samples.jsonl").write_text("")
-    with pytest.raises(ConfigError, match="holds no group"):
-        keep_command([str(tmp_path / "samples.jsonl"), "--out", str(tmp_path / "out.jsonl")])
-
-    assert [path.name for path in tmp_path.iterdir()] == ["samples.jsonl"]
+def test_most_rows_of_a_question(path: Path) -> None:
+    rows = kept(path, line(RIGHT, WRONG), line(ALSO_RIGHT), line(WRONG, seed=6), max_per_problem=2)
+    assert texts(rows) == ["right", "wrong", "wrong"]
 
 
-def test_chat_data_beside_groups_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "a.jsonl", line(RIGHT))
-    (tmp_path / "a.jsonl.header").write_text("{}")
-    write(tmp_path / "a-correct.jsonl", {"messages": []})
-    keep_command([str(tmp_path), "--out", str(tmp_path / "out" / "rows.jsonl")])
-    assert "skipped" not in capsys.readouterr().out
+def test_columns_have_one_type(path: Path) -> None:
+    groups = [
+        make_group([make_rollout(0.0, Reason.NO_ANSWER)], "maze"),
+        make_group([make_rollout(0.5), make_rollout(1.0)], "gcd", level=0.5),
+    ]
+    path.write_bytes(b"".join(map(encode_group, groups)))
+    out, _ = write_kept(path, Selection(Keep.ALL))
+    rows = [json.loads(row) for row in out.read_text().splitlines()]
+    assert {tuple(type(value) for value in row.values()) for row in rows} == {tuple(map(type, rows[0].values()))}
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("missing", "cannot be read: No such"), ("a.parquet", "name the file.* a.jsonl")]
-)
-def test_path_that_holds_no_lines(name: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"PATH: .*{said}"):
-        keep_command([name, "--out", "rows.jsonl"])
+@pytest.mark.parametrize("keep", [Keep.ALL, Keep.PAIRS])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_loaded_by_datasets(path: Path, tmp_path: Path, keep: Keep) -> None:
+    from datasets import load_dataset
+
+    rows = kept(path, line(RIGHT, WRONG), keep=keep)
+    loaded = load_dataset(
+        "json", data_files=str(kept_path(path, keep)), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert list(loaded) == rows
 
 
-@pytest.mark.parametrize("options", ["--pass-rate 0.9..0.1", "--pass-rate x", "--max-per-problem 0", "--format csv"])
-def test_wrong_option(tmp_path: Path, options: str) -> None:
-    with pytest.raises(ConfigError, match=options.split()[0]):
-        keep_command([str(tmp_path), "--out", str(tmp_path / "out.jsonl"), *options.split()])
+def test_damaged_line_is_skipped(path: Path) -> None:
+    path.write_text("nonsense\n" + json.dumps(line(RIGHT)) + "\n")
+    assert write_kept(path, Selection(Keep.ALL))[1] == 1
 
 
-def test_out_that_is_a_link_to_itself(keep: Keep, tmp_path: Path) -> None:
-    (tmp_path / "out.jsonl").symlink_to("out.jsonl")
-    assert texts(keep(line(RIGHT, WRONG), options="--correct")) == ["right"]
+def test_rows_beside_groups_are_no_groups(path: Path) -> None:
+    header_path(path).write_text("{}")
+    kept(path, line(RIGHT))
+    assert len(list(stream_groups(path.parent))) == 1
+
+
+def test_other_data_is_not_replaced(path: Path) -> None:
+    kept_path(path, Keep.ALL).write_text('{"question": "mine"}\n')
+    with pytest.raises(ConfigError, match="holds no rows to train on"):
+        kept(path, line(RIGHT))
+    assert "mine" in kept_path(path, Keep.ALL).read_text()
+
+
+def test_rows_of_ours_are_replaced(path: Path) -> None:
+    for rollouts in ([RIGHT], [RIGHT, WRONG]):
+        rows = kept(path, line(*rollouts))
+    assert texts(rows) == ["right", "wrong"]

@@ -16,10 +16,13 @@ import pytest_asyncio
 
 from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.data import verdicts
-from reasoning_env.data.store import RowStore
+from reasoning_env.data.output import card_path, unfinished_path
 from reasoning_env.data.tables import Malformed, read_rows, write_rows
-from reasoning_env.data.verdict_files import PassRates, Shard, judge_rows, row_files
+from reasoning_env.data.training import PassRates, Selection
+from reasoning_env.data.verdict_files import Shard, judge_rows, row_files
+from reasoning_env.dumps.format import Keep
 from reasoning_env.errors import ScoringError
+from reasoning_env.storage.keyed_file import KeyedFile
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.reports.lines import group, rollout
@@ -177,9 +180,36 @@ async def test_pass_rates_to_keep(rescore: Rescore, problem: Problem, tmp_path: 
 
     yes, no = right(problem), "none"
     path = write(tmp_path / "a.jsonl", row("all", yes, yes), row("some", yes, no), row("never", no, no))
-    card = await rescore(path, tmp_path / "b.jsonl", keep=PassRates(0.2, 0.8))
+    card = await rescore(path, tmp_path / "b.jsonl", selection=Selection(pass_rates=PassRates(0.2, 0.8)))
     assert [row["name"] for row in read(tmp_path / "b.jsonl")] == ["some"]
     assert (card["rows"], card["outside"]) == (1, 2)
+
+
+@on_module_loop
+async def test_rows_to_train_on(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    question = {"role": "user", "content": problem.question}
+    row = {"reference": problem.reference, "messages": [question], "completions": [right(problem), "none"]}
+    dumped = group(rollout(text="none"), rollout(text="nothing"), task="gcd", seed=7, reference=problem.reference)
+    path = write(tmp_path / "a.jsonl", row, {**row, "messages": 7}, dumped)
+    card = await rescore(path, tmp_path / "b.parquet", selection=Selection(Keep.PAIRS))
+    [pair] = read(tmp_path / "b.parquet")
+    assert pair["prompt"] == [question]
+    assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == [right(problem), "none"]
+    assert (card["rows"], card["judged"], list(card["left_out"])) == (1, 2, ["the row's messages are no conversation"])
+
+
+@on_module_loop
+async def test_rows_to_train_on_have_new_scores(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    line = group(rollout(text=right(problem), score=0.0), task="gcd", seed=7, reference=problem.reference)
+    await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=Selection(Keep.CORRECT))
+    assert [(row["score"], row["seed"]) for row in read(tmp_path / "b.jsonl")] == [(1.0, 7)]
+
+
+@on_module_loop
+async def test_rows_to_train_on_need_prompts(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
+    with pytest.raises(ConfigError, match="no column `messages`"):
+        await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
 
 
 @on_module_loop
@@ -237,11 +267,11 @@ async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Probl
     row = {"reference": problem.reference, "completion": "none"}
     path = write(tmp_path / "a.jsonl", row, row)
     await rescore(path, tmp_path / "b.jsonl")
-    made_with = json.loads((tmp_path / "b.jsonl.card.json").read_text())["made_with"]
+    made_with = json.loads(card_path(tmp_path / "b.jsonl").read_text())["made_with"]
     (tmp_path / "b.jsonl").unlink()
-    store = RowStore(tmp_path / "b.jsonl", made_with)
-    store.add(1, {"scores": [0.75], "reasons": ["scored"], "pass_rate": 0.0})
-    store.close()
+    judged = KeyedFile(unfinished_path(tmp_path / "b.jsonl"), made_with, setting="--out")
+    judged.append_row("1", {"scores": [0.75], "reasons": ["scored"], "pass_rate": 0.0})
+    judged.close()
     await rescore(path, tmp_path / "b.jsonl")
     assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [0.75, 0.0]
 

@@ -61,8 +61,8 @@ VERL = (
 )
 """`tests/integrations/test_verl.py` runs these commands."""
 REPORT = "report data/first.jsonl -o report.html"
-SCORES = "rescore sampled.jsonl --out scored.jsonl --keep 0.2..0.8"
-KEEP = "keep data/first.jsonl --correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
+SCORES = "rescore sampled.jsonl --out scored.jsonl --pass-rate 0.2..0.8"
+KEEP = "rescore data/first.jsonl --keep correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
 RESCORE = "rescore data/first.jsonl --plain"
 OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
@@ -250,7 +250,8 @@ def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
 
 
 def test_rows_to_train_on(newcomer: Newcomer, groups: Path) -> None:
-    assert f"{len(groups.read_text().splitlines())} groups" in newcomer.run(KEEP)
+    assert re.search(r"sft\.jsonl: \d rows", newcomer.run(KEEP))
+    assert (newcomer.folder / "sft.jsonl").is_file()
 
 
 def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:

@@ -90,7 +90,7 @@ SETTINGS = [
     ("serve --env.complexity_mode hard", "--env.complexity_mode: must be one of 'random', 'curriculum'; got 'hard'"),
     ("process --env.total_steps 0", "--env.total_steps: must be at least 1, or -1; got 0"),
     ("process --env.data_path_to_save_groups folder", "--env.data_path_to_save_groups: folder is a folder"),
-    ("process --keep bset", "--keep: must be one of 'best', 'correct', 'all'; got 'bset'"),
+    ("process --keep bset", "--keep: must be one of 'best', 'correct', 'all', 'pairs'; got 'bset'"),
     ("settings zzz", "no setting has zzz in its name or meaning"),
 ]
 SERVERS = [
@@ -176,8 +176,9 @@ FILES = [
     ("problems --count 4 --out /proc/a.jsonl", "--out: /proc cannot be written to"),
     ("problems --count 4 --out a.jsonl --format verll", "--format: must be one of 'rows', 'verl'; got 'verll'"),
     ("problems --count 4 --out a.jsonl --levels easy", "--levels: must be levels from 0 to 1, joined by commas, or"),
-    ("keep empty --out a.jsonl --format pair", "--format: must be one of 'messages', 'pairs'; got 'pair'"),
-    ("keep empty --out /proc/a.jsonl", "--out: /proc cannot be written to"),
+    ("rescore empty --out a.jsonl --max-per-problem 2", "--max-per-problem goes with --keep"),
+    ("rescore empty --keep correct", "--keep goes with --out"),
+    ("rescore empty --out /proc/a.jsonl", "--out: /proc cannot be written to"),
     ("score gcd two words", "'words' is not an option; options begin with --, as in --NAME VALUE; put a value with"),
 ]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.problems.plan import TaskPlan, composite_params, describe_run, make_sampler, plan_tasks
+from reasoning_env.problems.plan import TaskPlan, composite_params, made_with, make_sampler, plan_tasks
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemSpec, TaskInfo
 from reasoning_env.settings import ReasoningSettings
@@ -288,7 +288,7 @@ def test_params_of_composite_members() -> None:
 async def test_run_description_survives_json() -> None:
     """A checkpoint holds lists: a tuple in the description would differ from them."""
     settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
-    run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
+    run = made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")
     assert run == json.loads(json.dumps(run))
     assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})
 
@@ -302,7 +302,7 @@ async def test_equal_selections_are_equal_runs() -> None:
 
 
 async def _described(settings: ReasoningSettings) -> dict[str, Any]:
-    return describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
+    return made_with(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()), "problems")
 
 
 @pytest.mark.parametrize(("params", "is_lower"), [({}, True), ({"coin_flip": {"max_trials": 50}}, False)])

@@ -21,13 +21,14 @@ from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.format import read_group
 from ...errors import ConfigError
 from ...metrics.recorder import MetricsRecorder
+from ...problems.plan import made_with
 from ...records import Group
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import counted
 from ...runtime.turns import in_background
 from ...session import ScoredGroup, Session
 from ...storage.keyed_file import KeyedFile
-from ..config import ReasoningGymEnvConfig, made_with
+from ..config import ReasoningGymEnvConfig
 from ..environment import Environment, RolloutItem
 from ..panel import RunProgress
 from ..run import Run
@@ -198,10 +199,11 @@ class Process(Mode):
 
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> dict[str, Any]:
-    """Return what decides the groups."""
-    library = session.library
-    versions = {"models": sorted(set(models)), "reasoning_gym": library.version, **library.modules}
-    return {**made_with(config, session.plan), **versions}
+    """Return what decides the groups: their problems and answers."""
+    # Fields of ours say themselves what they decide.
+    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    more = {**{name: getattr(config, name) for name in names}, **session.library.versions}
+    return made_with(config, session.plan, "problems", "answers", models=sorted(set(models)), **more)
 
 
 def _lines_path(path: Path) -> Path:

@@ -1,0 +1,52 @@
+"""The output of a call that writes rows, and its rows while the call is under way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.data.output import finished_card, in_order, rows_under_way, unfinished_path, write_card
+from reasoning_env.errors import ConfigError
+
+MADE_WITH = {"seed": 1}
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """An output whose call ended early, with two rows."""
+    out = tmp_path / "new" / "out.jsonl"
+    with pytest.raises(KeyboardInterrupt), rows_under_way(out, MADE_WITH) as rows:
+        for position in (10, 9):
+            rows.append_row(str(position), {"a": position})
+        raise KeyboardInterrupt
+    return out
+
+
+def test_rows_in_their_order(out: Path) -> None:
+    with rows_under_way(out, MADE_WITH) as rows:
+        assert [row["a"] for row in in_order(rows)] == [9, 10]
+
+
+def test_written_rows_are_removed(out: Path) -> None:
+    with rows_under_way(out, MADE_WITH):
+        pass
+    assert not list(out.parent.iterdir())
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '{"key": "x", "a": 1}', '{"key": "3", ' + "[" * 100_000])
+def test_row_that_no_call_wrote(out: Path, line: str) -> None:
+    with unfinished_path(out).open("a") as rows:
+        rows.write(line + "\n")
+    with (
+        pytest.raises(ConfigError, match=r"--out: .*out.jsonl.unfinished is damaged \(1 lines .*; remove the file"),
+        rows_under_way(out, MADE_WITH),
+    ):
+        pass
+
+
+def test_rows_of_a_finished_call_are_removed(out: Path) -> None:
+    write_card(out, {"made_with": MADE_WITH})
+    out.touch()
+    assert finished_card(out, MADE_WITH) == {"made_with": MADE_WITH}
+    assert not unfinished_path(out).exists()
