@@ -27,7 +27,7 @@ from .runtime.loop_thread import LoopThread
 from .session import Session
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .state import read_state
-from .storage.keyed_file import changed_settings
+from .storage.files import changed_settings
 
 logger = logging.getLogger(__name__)
 

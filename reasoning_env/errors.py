@@ -33,7 +33,7 @@ The infrastructure: a worker process is killed or cannot be started, the machine
     (`problems/stream.py`). Workers that cannot be started are tried again for as long as the pool is open, and jobs
     fail meanwhile. Over HTTP, missing verdicts are status 503 (`judging/server.py`); for a bridge they are None
     (`bridge.py`). A full disk ends `process`, `evaluate`, `problems` and `rescore`, and what is written stays
-    (`storage/keyed_file.py`). Dumps wait in memory, up to a limit, and are dropped above the limit
+    (`storage/files.py`). Dumps wait in memory, up to a limit, and are dropped above the limit
     (`dumps/writer.py`). A damaged checkpoint is passed over (`storage/checkpoints.py`).
     ScoringError, WorkerError (ClosedError: the user closed the workers), OutputError, CheckpointError
 

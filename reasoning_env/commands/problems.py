@@ -36,8 +36,8 @@ from ..records import Problem
 from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
+from ..storage.files import KeyedFile
 from ..storage.folders import find_checkout
-from ..storage.keyed_file import KeyedFile
 from .options import CommandParser, add_config_option, file_settings, program
 from .problem_options import split_names
 from .running import run_to_end

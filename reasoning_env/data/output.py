@@ -13,8 +13,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..runtime.text import visible
-from ..storage.files import replace_file
-from ..storage.keyed_file import KeyedFile, changed_settings, other_settings, remove_rows
+from ..storage.files import KeyedFile, changed_settings, other_settings, remove_rows, replace_file
 from ..storage.reading import describe, parse_json, read_json
 
 OUT_OPTION = "--out"

@@ -23,7 +23,7 @@ from ..problems.plan import made_with
 from ..records import Row
 from ..runtime.concurrency import do_as_they_come
 from ..session import Session
-from ..storage.keyed_file import KeyedFile
+from ..storage.files import KeyedFile
 from ..storage.reading import describe, require_regular
 from .output import finished_card, in_order, rows_under_way, write_card
 from .tables import (

@@ -34,7 +34,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
-from ..storage.keyed_file import header_path, read_made_with
+from ..storage.files import header_path, read_made_with
 from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode

@@ -31,8 +31,7 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
-from ..storage.files import replace_file
-from ..storage.keyed_file import InUseError, KeyedFile, changed_settings
+from ..storage.files import InUseError, KeyedFile, changed_settings, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, read_json
 from .summary import SummaryRow
 

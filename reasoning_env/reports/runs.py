@@ -13,7 +13,7 @@ from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_grou
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..runtime.text import visible
-from ..storage.keyed_file import header_path
+from ..storage.files import header_path
 from ..storage.reading import describe
 
 

@@ -30,8 +30,7 @@ from pydantic import TypeAdapter
 
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.outage_log import OutageLog
-from .files import replace_file
-from .keyed_file import changed_settings
+from .files import changed_settings, replace_file
 from .reading import Count, describe, read_json, require_regular
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from reasoning_env.atropos.modes.group_file import check_path, encode_line, open
 from reasoning_env.atropos.modes.sent_groups import BackgroundWriter
 from reasoning_env.dumps.format import read_group
 from reasoning_env.errors import ConfigError
-from reasoning_env.storage.keyed_file import KeyedFile, header_path
+from reasoning_env.storage.files import KeyedFile, header_path
 from tests.records import make_group, make_rollout
 
 SETTINGS = {"seed": 1, "tasks": ("gcd",)}

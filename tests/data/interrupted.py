@@ -18,7 +18,7 @@ KILL = f"""
 import os, signal, sys
 from pathlib import Path
 from reasoning_env.commands.main import main
-from reasoning_env.storage.keyed_file import KeyedFile
+from reasoning_env.storage.files import KeyedFile
 
 append = KeyedFile.append
 

@@ -13,7 +13,7 @@ from reasoning_env.dumps.format import Keep, encode_group, kept_path
 from reasoning_env.dumps.reader import stream_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Reason
-from reasoning_env.storage.keyed_file import header_path
+from reasoning_env.storage.files import header_path
 from tests.records import make_group, make_rollout
 from tests.reports.lines import group, rollout, write
 

@@ -22,7 +22,7 @@ from reasoning_env.data.training import PassRates, Selection
 from reasoning_env.data.verdict_files import Shard, judge_rows, row_files
 from reasoning_env.dumps.format import Keep
 from reasoning_env.errors import ScoringError
-from reasoning_env.storage.keyed_file import KeyedFile
+from reasoning_env.storage.files import KeyedFile
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.reports.lines import group, rollout

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.problems.sampling import TaskSampler
-from reasoning_env.storage.keyed_file import KeyedFile, OutputError
+from reasoning_env.storage.files import KeyedFile, OutputError
 from reasoning_gym_testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from reasoning_env.dumps.format import FAILED, PASSED
-from reasoning_env.storage.keyed_file import header_path
+from reasoning_env.storage.files import header_path
 from tests.reports.lines import RESULTS, group, report, rollout, write, write_evaluation
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.storage import files
-from reasoning_env.storage.keyed_file import (
+from reasoning_env.storage.files import (
     InUseError,
     KeyedFile,
     OtherSettingsError,
@@ -91,7 +91,7 @@ def test_threads_write_whole_lines(reopen: Open) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from reasoning_env.storage.keyed_file import KeyedFile
+from reasoning_env.storage.files import KeyedFile
 
 file = KeyedFile(Path(sys.argv[1]), {"seed": 1}, setting="--out")
 for number in range(1_000):

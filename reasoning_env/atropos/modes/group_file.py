@@ -16,8 +16,8 @@ from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group
 from ...errors import ConfigError
 from ...records import Group
+from ...storage.files import KeyedFile, OtherSettingsError, changed_settings, header_path, read_made_with
 from ...storage.folders import check_writable
-from ...storage.keyed_file import KeyedFile, OtherSettingsError, changed_settings, header_path, read_made_with
 from ..wire import encode_members
 
 SETTING = "env.data_path_to_save_groups"

@@ -27,7 +27,7 @@ from ...runtime.concurrency import cancel_all
 from ...runtime.text import counted
 from ...runtime.turns import in_background
 from ...session import ScoredGroup, Session
-from ...storage.keyed_file import KeyedFile
+from ...storage.files import KeyedFile
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment, RolloutItem
 from ..panel import RunProgress
