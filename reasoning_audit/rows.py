@@ -128,7 +128,7 @@ class RowWorkers:
             raise GenerationError("there are no more rows")
         return self._problems[spec.index]
 
-    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+    async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:
         return await self._pool.check(params)
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
