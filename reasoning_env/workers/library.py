@@ -42,7 +42,7 @@ class Library(Source):
     `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. Both may
     be changed.
 
-    Raises ImportError at construction if reasoning_gym cannot be imported.
+    Construction raises what the import of reasoning_gym raises, and the reading of its registry of tasks.
     """
 
     def __init__(self, checkout: str | None) -> None:
@@ -58,11 +58,13 @@ class Library(Source):
         self.read_paths = [self.path]
         """Paths that verifier workers read: of the library, and of the modules with tasks."""
         sort_fonts()
-        self._categories = self._discover()
-        if any(find_task(task).algebraic for task in self._categories):
+        self._factory: ModuleType = importlib.import_module("reasoning_gym.factory")
+        registered = sorted(self._factory.DATASETS.items())
+        categories = {str(name): _category(classes[0].__module__) for name, classes in registered}
+        if any(find_task(task).algebraic for task in categories):
             preload_algebra()
-        self._difficulty = self._read_difficulty()
-        self._tasks = self._describe_tasks(self._categories)
+        self._difficulty = DifficultyMap.from_factory(self._factory)
+        self._tasks = self._describe_tasks(categories)
         self._datasets = DatasetCache(self.module)
 
     @property
@@ -78,11 +80,10 @@ class Library(Source):
         """
         if not entries:
             return self
-        registry = importlib.import_module("reasoning_gym.factory").DATASETS
-        imported = import_task_modules(entries, registry, folder, announce)
+        imported = import_task_modules(entries, self._factory.DATASETS, folder, announce)
         self._modules |= imported.modules
         self.read_paths += sorted(imported.read_paths)
-        self._difficulty = self._read_difficulty()
+        self._difficulty = DifficultyMap.from_factory(self._factory)
         self._tasks |= self._describe_tasks({task: module.name for task, module in self._modules.items()})
         return JoinedSources(self, imported.sources) if imported.sources else self
 
@@ -104,26 +105,6 @@ class Library(Source):
         prompts = getattr(sys.modules.get("reasoning_gym.utils"), "SYSTEM_PROMPTS", {})
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
-    def _discover(self) -> dict[str, str]:
-        """Return categories by task: of the registry or, if it cannot be read, of the declared tasks that work."""
-        try:
-            registry = importlib.import_module("reasoning_gym.factory").DATASETS
-            return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
-        except Exception as error:
-            self.warnings.append(
-                f"the library's registry cannot be read ({type(error).__name__}: {error}); "
-                f"trying {len(TASKS)} known task names one by one"
-            )
-        working: dict[str, str] = {}
-        for name in TASKS:
-            try:
-                dataset = self.module.create_dataset(name, seed=0, size=1)
-            except Exception as error:
-                self.warnings.append(f"task {name} is left out: {type(error).__name__}: {error}")
-            else:
-                working[name] = _category(type(dataset).__module__)
-        return working
-
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
         """Return the fault in a task's parameters, at a level or over the defaults (None); None without a fault.
 
@@ -144,12 +125,6 @@ class Library(Source):
     def describe(self, task: str) -> Any:
         """Return the parameters of a task as `DifficultyMap.describe` does, as strict JSON can hold them."""
         return _plain(self._difficulty.describe(task))
-
-    def _read_difficulty(self) -> DifficultyMap:
-        try:
-            return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
-        except Exception:  # the registry cannot be read; `_discover` has warned
-            return DifficultyMap({}, {})
 
     def _describe_tasks(self, categories: Mapping[str, str]) -> dict[str, SourceTask]:
         return {

@@ -1,9 +1,9 @@
 """The pool of worker processes: `generate` makes a problem, `score` scores answers to it.
 
 Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
-each worker has a slot, owned by an asyncio task. `jobs.py` tells the order of jobs. Deadlines count from the moment a
-job reaches a worker, not from its arrival in the queue; `scoring.py` tells how long scoring may take. A job without a
-caller leaves the queue at once; a worker has REPLACEMENT_S to end such a job, and is replaced otherwise.
+each worker has a slot, owned by an asyncio task. Deadlines count from the moment a job reaches a worker, not from its
+arrival in the queue; `scoring.py` tells how long scoring may take. A job without a caller leaves the queue at once; a
+worker has REPLACEMENT_S to end such a job, and is replaced otherwise.
 
 One rule replaces whatever died. The owner of a slot starts a worker as soon as the slot is empty, and tries again with
 growing pauses for as long as the pool is open. An error that nobody foresaw fails one job and empties one slot. A role
@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -38,7 +38,6 @@ from ..runtime.outage_log import OutageLog
 from ..runtime.retries import pauses
 from .cpu_time import WORKER_STALL_S, Starved, receive_in_cpu_time
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
-from .jobs import Job, JobQueue
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import BatchScorer
 from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
@@ -55,6 +54,43 @@ REPLACEMENT_S = 0.1
 """Seconds that a worker may spend on a job without a caller. Replacing the worker costs about as much: 20 ms for the
 fork, and 50 to 300 ms where the fresh worker has to build the dataset of a task again. Clients that hung up on jobs of
 a millisecond cost all workers their lives again and again, and `/health` was 503 in a fifth of the time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A job for a worker: `run` is called with the worker's slot. Urgent jobs come before all others."""
+
+    run: Callable[[Slot], Awaitable[Any]]
+    result: asyncio.Future[Any]
+    urgent: bool
+
+
+class JobQueue(asyncio.Queue[Job]):
+    """The jobs of a role that wait: urgent jobs first, then in order of arrival.
+
+    A job leaves the queue as soon as its caller is gone.
+    """
+
+    def _init(self, maxsize: int) -> None:
+        self._urgent: dict[Job, None] = {}
+        self._others: dict[Job, None] = {}
+
+    def qsize(self) -> int:
+        return len(self._urgent) + len(self._others)
+
+    def empty(self) -> bool:
+        return not self._urgent and not self._others
+
+    def _put(self, job: Job) -> None:
+        line = self._urgent if job.urgent else self._others
+        line[job] = None
+        job.result.add_done_callback(lambda _: line.pop(job, None))
+
+    def _get(self) -> Job:
+        line = self._urgent or self._others
+        job = next(iter(line))
+        del line[job]
+        return job
 
 
 class WorkerPool:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from reasoning_env.workers.jobs import Job, JobQueue
+from reasoning_env.workers.pool import Job, JobQueue
 
 
 def job(*, urgent: bool = False) -> Job:
