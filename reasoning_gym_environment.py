@@ -204,7 +204,9 @@ class ReasoningGymEnv(BaseEnv):
 
         `serve` calls this method every `steps_per_eval` steps. If no problem can be evaluated, the failure is logged.
         """
-        metrics = await self._run.mode.evaluate(self._run.evaluations, self.curr_step)
+        mode = self._run.mode
+        step = self.curr_step if mode.has_trainer else None
+        metrics = await self._run.evaluations.run(step=step, bar=not mode.shows_panel)
         if metrics is not None:
             await self.wandb_log(metrics)
 
@@ -361,7 +363,7 @@ class ReasoningGymEnv(BaseEnv):
 
     def print_summary(self) -> None:
         """Print a summary of the run."""
-        self._run.mode.print_summary(self._run.session.metrics)
+        self._run.mode.print_summary(self._run.session.metrics, self._run.evaluations.scores)
 
     @classmethod
     def cli(cls) -> None:

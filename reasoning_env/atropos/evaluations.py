@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
+from ..errors import ReasoningEnvError
 from ..evaluations.folder import Results, find_earlier
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
@@ -63,7 +64,7 @@ class ModelEvaluations:
         self._config = config
         self._steps = steps
         self._model = model
-        self._evaluation: Evaluation | None = None
+        self._running: Evaluation | None = None
         self._announced = ""
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
@@ -72,22 +73,25 @@ class ModelEvaluations:
         self.resumed_step: int | None = None
         """The trainer's step at which the training resumed; None if it did not resume."""
         self._finished: Results | None = None
-        self.under_way = False
-        """Whether an evaluation runs now."""
 
-    async def run(self, *, step: int | None, bar: bool) -> dict[str, float]:
-        """Evaluate the model and return the metrics.
+    async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
+        """Evaluate the model and return the metrics; None if the evaluation failed, which is logged.
 
-        Finished problems are kept, also after an error or an interruption.
+        The log tells the scores, overall and by category, with their changes. Finished problems are kept, also after an
+        error or an interruption.
 
         Args:
             step: Step of the trainer, for the results; None without a trainer.
             bar: Show a progress bar on a terminal.
-
-        Raises the errors of `Evaluation.open` and `Evaluation.run`.
         """
-        self._evaluation = None
-        evaluation = self._evaluation = await Evaluation.open(
+        try:
+            return await self._evaluate(step, bar=bar)
+        except ReasoningEnvError as error:
+            logger.error("the evaluation failed: %s", error)
+            return None
+
+    async def _evaluate(self, step: int | None, *, bar: bool) -> dict[str, float]:
+        evaluation = await Evaluation.open(
             self._steps.session,
             self._model,
             self._config,
@@ -99,13 +103,14 @@ class ModelEvaluations:
         if evaluation.announcement != self._announced:  # each evaluation asks the same
             self._announced = evaluation.announcement
             logger.info("%s", self._announced)
-        self.under_way = True
+        self._running = evaluation
         try:
             await evaluation.run(bar=bar)
         finally:
-            self.under_way = False
+            self._running = None
             # After Ctrl-C too.
             self.last = await evaluation.conclude()
+            logger.info("%s", evaluation.describe())
         results = self.last.results
         if self._finished is None and self.resumed_step is not None:
             self._finished = await asyncio.to_thread(find_earlier, evaluation.folder, results, self.resumed_step)
@@ -113,12 +118,10 @@ class ModelEvaluations:
         if scores is not None:
             self.scores.append(scores)
             self._finished = results
+            for line in scores.lines():
+                logger.info("%s", line)
         return metrics(results)
 
     def progress(self) -> str:
-        """Return the progress of the evaluation; empty before the first problem."""
-        return "" if self._evaluation is None else self._evaluation.progress()
-
-    def describe(self) -> str:
-        """Return a line on the finished problems of the last evaluation, and its folder; empty before its begin."""
-        return "" if self._evaluation is None else self._evaluation.describe()
+        """Return the progress of the evaluation that runs now; empty without one."""
+        return "" if self._running is None else self._running.progress()

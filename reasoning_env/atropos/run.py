@@ -17,6 +17,7 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from ..dumps.writer import RolloutDumper
 from ..errors import ConfigError
 from ..inference.chat import PlainChat
+from ..metrics.recorder import progress_line
 from ..problems.plan import made_with
 from ..records import DropReason
 from ..runtime.concurrency import cancel_all
@@ -186,11 +187,13 @@ class Run:
             self._background.append(asyncio.create_task(self._save_regularly()))
 
     async def stop_background(self) -> None:
-        """Stop the background tasks, and log the last progress."""
+        """Stop the background tasks, and log the last progress if a group was scored or dropped."""
         if self._background:
             await cancel_all(self._background)
             self._background.clear()
-            self.mode.log_last_progress(self.progress())
+            progress = self.progress()
+            if progress["groups"] or progress["failed"]:
+                logger.info("%s", progress_line(progress))
 
     async def stop_sending(self, deadline: float) -> None:
         """Deliver waiting groups until `deadline`, a monotonic time, and for `least_drain_s` at least; then stop."""
@@ -247,7 +250,7 @@ class Run:
 
     def progress_line(self) -> str:
         """Return the log line with the progress of the run."""
-        return self.mode.progress_line(self.progress())
+        return progress_line(self.progress())
 
     def progress(self) -> dict[str, object]:
         """Return totals and recent rates of the groups, by name."""
@@ -288,7 +291,7 @@ class Run:
             metrics.tasks,
             metrics.total,
             outage_s=self.inference.outage_s,
-            evaluation=evaluations.progress() if evaluations.under_way else "",
+            evaluation=evaluations.progress(),
             scores=evaluations.scores[-1] if evaluations.scores else None,
         )
 
@@ -297,7 +300,7 @@ class Run:
         while True:
             await asyncio.sleep(self.config.progress_interval_s)
             line = self.progress_line()
-            if line and line != last:
+            if line != last:
                 logger.info("%s", line)
             last = line
 

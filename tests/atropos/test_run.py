@@ -9,10 +9,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos import Evaluate, Imported, Mode, Process, Serve
+from reasoning_env.atropos import Imported, Mode, Process, Serve
 from reasoning_env.atropos.run import Run
 from reasoning_env.errors import ConfigError
-from reasoning_env.records import Sampling, Split, Timeouts
+from reasoning_env.records import Sampling, Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
@@ -33,7 +33,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
 def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
-    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).steps.sampling(Split.TRAIN)
+    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).steps.sampling()
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
 
@@ -43,7 +43,7 @@ def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: i
         ({}, Serve(), math.inf, Timeouts(600, math.inf)),
         ({}, Process(), 30.0, Timeouts(600, 30.0)),
         ({"worker_timeout": -1, "startup_timeout_s": 5}, Serve(), 5, Timeouts(None, math.inf)),
-        ({"worker_timeout": -1, "startup_timeout_s": 5}, Evaluate(), 5, Timeouts(None, 5)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, Process(), 5, Timeouts(None, 5)),
     ],
 )
 def test_time_limits_of_modes(
@@ -115,3 +115,13 @@ def test_no_save_without_folder(saving_run: Any) -> None:
     saving_run.checkpoints.folder = None
     saving_run.save(5)
     assert not saving_run.checkpoints.save.called
+
+
+@pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])
+async def test_last_progress(tokenizer: Any, caplog: pytest.LogCaptureFixture, groups: int, logged: list[str]) -> None:
+    caplog.set_level("INFO")
+    run: Any = make_run(tokenizer)
+    run._background = [asyncio.create_task(asyncio.sleep(60))]
+    run.session.metrics.progress = Mock(return_value={**run.progress(), "groups": groups})
+    await run.stop_background()
+    assert [word for word in caplog.text.split() if word.startswith("groups=")] == logged

@@ -1,1 +1,1 @@
-"""Modes of an environment: imported, serve, process and evaluate; the files of groups; the end."""
+"""Modes of an environment: imported, serve and process; the files of groups; the end."""

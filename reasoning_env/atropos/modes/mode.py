@@ -6,17 +6,15 @@ this folder uses the methods of `Mode`, and never tests which mode it has.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
 
-from ...errors import ReasoningEnvError
 from ...evaluations.scores import EvaluationScores
 from ...inference.addresses import PATIENCE_S
-from ...metrics.recorder import MetricsRecorder, TaskTotals, progress_line
+from ...metrics.recorder import MetricsRecorder, TaskTotals
 from ...metrics.stats import DeliveryStats
 from ...records import Group
 from ...runtime.terminal import Table
@@ -27,18 +25,6 @@ from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..panel import RunProgress
 from ..run_api import RunApiSession
-
-logger = logging.getLogger(__name__)
-
-
-class Evaluations(Protocol):
-    """What a mode uses of `ModelEvaluations`, which evaluate the model of an environment."""
-
-    @property
-    def scores(self) -> Sequence[EvaluationScores]: ...
-
-    async def run(self, *, step: int | None, bar: bool) -> dict[str, float]: ...
-    def describe(self) -> str: ...
 
 
 class Mode:
@@ -109,21 +95,12 @@ class Mode:
         """Return the progress of the run for the panel; None without a known end."""
         return None
 
-    def progress_line(self, progress: dict[str, object]) -> str:
-        """Return the log line for the totals `progress`; an equal line is not logged twice."""
-        return progress_line(progress)
-
-    def log_last_progress(self, progress: dict[str, object]) -> None:
-        """Log the totals of the run at its end; nothing if no group was scored or dropped."""
-        if progress["groups"] or progress["failed"]:
-            logger.info("%s", self.progress_line(progress))
-
     @property
     def groups_path(self) -> Path | None:
         """File of the groups that the mode has written itself; None without groups."""
         return None
 
-    def print_summary(self, metrics: MetricsRecorder) -> None:
+    def print_summary(self, metrics: MetricsRecorder, evaluations: Sequence[EvaluationScores] = ()) -> None:
         """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
         if not metrics.tasks:
             return
@@ -140,10 +117,6 @@ class Mode:
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         """Return group and project of the wandb run as the trainer registered them; None if there is no trainer."""
         return None
-
-    async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
-        """Evaluate the model and return the metrics; None if the evaluation failed, which is logged."""
-        return await evaluate_beside_training(evaluations, None, bar=not self.shows_panel)
 
     # ---- end
 
@@ -167,22 +140,3 @@ class Imported(Mode):
 
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         return await run_api.wandb_group_and_project()
-
-
-async def evaluate_beside_training(evaluations: Evaluations, step: int | None, *, bar: bool) -> dict[str, float] | None:
-    """Evaluate the model at the trainer's step and return the metrics; a failure is logged and ends no training.
-
-    The log tells the scores, overall and by category, with their changes. `bar` allows a progress bar.
-    """
-    try:
-        metrics = await evaluations.run(step=step, bar=bar)
-        for scores in evaluations.scores[-1:]:
-            for line in scores.lines():
-                logger.info("%s", line)
-        return metrics
-    except ReasoningEnvError as error:
-        logger.error("the evaluation failed: %s", error)
-        return None
-    finally:
-        if description := evaluations.describe():
-            logger.info("%s", description)

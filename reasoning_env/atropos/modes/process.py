@@ -20,6 +20,7 @@ from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.format import read_group
 from ...errors import ConfigError
+from ...evaluations.scores import EvaluationScores
 from ...metrics.recorder import MetricsRecorder
 from ...problems.plan import made_with
 from ...records import Group
@@ -105,7 +106,7 @@ class Process(Mode):
     def groups_path(self) -> Path | None:
         return self._file.path if self._file is not None and self._file.keys else None
 
-    def print_summary(self, metrics: MetricsRecorder) -> None:
+    def print_summary(self, metrics: MetricsRecorder, evaluations: Sequence[EvaluationScores] = ()) -> None:
         """Print the table of the tasks and where the groups are."""
         super().print_summary(metrics)
         file = self._file

@@ -11,10 +11,12 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Sequence
 
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ConfigError
+from ...evaluations.scores import EvaluationScores
 from ...metrics.recorder import MetricsRecorder
 from ...metrics.stats import DeliveryStats
 from ...runtime.terminal import Table
@@ -26,7 +28,7 @@ from ..inference.servers import Training, names_of_types
 from ..panel import RunProgress
 from ..run import Run
 from ..run_api import RunApiSession
-from .mode import Evaluations, Mode, evaluate_beside_training
+from .mode import Mode
 from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
@@ -41,8 +43,6 @@ class Serve(Mode):
     has_trainer = True
 
     def __init__(self) -> None:
-        self._evaluations: Evaluations | None = None
-        """Set when the first evaluation begins."""
         self._env: Environment | None = None
         """Set when the environment is registered."""
 
@@ -68,17 +68,13 @@ class Serve(Mode):
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         return await run_api.wandb_group_and_project()
 
-    async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
-        self._evaluations = evaluations
-        return await evaluate_beside_training(evaluations, step, bar=False)
-
-    def print_summary(self, metrics: MetricsRecorder) -> None:
+    def print_summary(self, metrics: MetricsRecorder, evaluations: Sequence[EvaluationScores] = ()) -> None:
         """Print the table of the tasks and, if there were evaluations, a table of the last ten evaluations."""
         super().print_summary(metrics)
-        if self._evaluations is not None and self._evaluations.scores:
+        if evaluations:
             columns = {"EVALUATED AT STEP": "d", "MEAN SCORE": ".3f", "95 %": "", "CHANGE": "+.3f"}
             rows = []
-            for scores in self._evaluations.scores[-10:]:
+            for scores in evaluations[-10:]:
                 low, high = scores.interval
                 rows.append((scores.step, scores.overall.score, f"{low:.2f}-{high:.2f}", scores.overall.change))
             print()
