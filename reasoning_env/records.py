@@ -135,7 +135,7 @@ class ProblemRequest:
 
     task: str
     seed: int
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
     level: float | None = None
     as_is: bool = False
     item: int = 0
@@ -166,7 +166,7 @@ class ProblemSpec:
         return self.request.seed
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         return self.request.params
 
     @property
@@ -197,7 +197,7 @@ class Problem:
     metadata_json: str = field(repr=False)
     entry: bytes = field(repr=False)
     generation_s: float = 0.0
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
     level: float | None = None
     flawed: Mapping[str, int] = field(default_factory=dict)
     reference: str = ""
@@ -292,7 +292,7 @@ class Verdict:
 class Pool(Protocol):
     """What makes problems and scores answers: `workers.pool.WorkerPool`, which also tells the errors of each method."""
 
-    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
+    async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]: ...
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
 

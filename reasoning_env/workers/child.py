@@ -22,7 +22,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -106,11 +106,11 @@ def serve_verifier(source: Source, sock: socket.socket) -> None:
             _reply(sock, request, {"position": position, **_score_answer(scorer, answer)})
 
 
-def _score_answer(scorer: Answers, answer: str) -> dict[str, Any]:
+def _score_answer(scorer: Answers, answer: str) -> dict[str, object]:
     started = time.perf_counter()
     score = 0.0
     reason = "scored"
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
     tells_details = isinstance(scorer, DetailedAnswers)
     try:
         score = scorer.score(answer)
@@ -130,7 +130,7 @@ def _exit_out_of_memory() -> NoReturn:
     os._exit(OUT_OF_MEMORY_STATUS)
 
 
-def _reply(sock: socket.socket, request: Frame, header: dict[str, Any], blob: bytes = b"") -> None:
+def _reply(sock: socket.socket, request: Frame, header: Mapping[str, object], blob: bytes = b"") -> None:
     sock.sendall(encode_frame({"id": request.header["id"], **header}, blob))
 
 
@@ -219,7 +219,7 @@ class Forker:
         try:
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
-            hello: dict[str, Any] = {"pid": os.getpid(), "replaced_status": replaced_status}
+            hello: dict[str, object] = {"pid": os.getpid(), "replaced_status": replaced_status}
             if role is Role.GENERATOR:
                 if self._faster is not None:
                     self._faster.install()
@@ -300,7 +300,7 @@ class Loaded:
     """What workers work with: a source, the facts that the pool is told, and what verifiers may use."""
 
     source: Source
-    hello: dict[str, Any]
+    hello: Mapping[str, object]
     read_paths: Sequence[str]
     faster: FasterGenerators | None = None
     threads: bool = False

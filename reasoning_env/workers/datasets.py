@@ -29,7 +29,7 @@ class DatasetCache:
         self._kept: defaultdict[str, OrderedDict[str, Any]] = defaultdict(OrderedDict)
         self._whole: tuple[str, Any] | None = None
 
-    def get(self, task: str, params: Mapping[str, Any], seed: int | None) -> Any:
+    def get(self, task: str, params: Mapping[str, object], seed: int | None) -> Any:
         """Return a dataset with these parameters and this seed, valid until the next call. Raises the library's errors.
 
         A seed of None is for scoring: the dataset may have any seed and, if the verifier reads no parameters, any
@@ -53,7 +53,7 @@ class DatasetCache:
         _put_on_class(task, dataset)
         return dataset
 
-    def get_whole(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
+    def get_whole(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
         """Return a dataset of several items at a seed; the last dataset is kept. Raises the library's errors."""
         key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
@@ -61,7 +61,7 @@ class DatasetCache:
         _put_on_class(task, self._whole[1])
         return self._whole[1]
 
-    def _share(self, task: str, params: Mapping[str, Any]) -> Any | None:
+    def _share(self, task: str, params: Mapping[str, object]) -> Any | None:
         """Return a copy of a kept dataset with other parameters, if both load the same data; else None."""
         read = find_task(task).built_from
         if read is None:
@@ -75,7 +75,7 @@ class DatasetCache:
                 return shared
         return None
 
-    def _build(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
+    def _build(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
         dataset = self._module.create_dataset(task, seed=seed, size=size, **params)
         name = find_task(task).data_on_class
         if name:
@@ -90,5 +90,5 @@ def _put_on_class(task: str, dataset: Any) -> None:
         setattr(type(dataset), name, getattr(dataset, name))
 
 
-def _as_key(params: Mapping[str, Any]) -> str:
+def _as_key(params: Mapping[str, object]) -> str:
     return json.dumps(params, sort_keys=True, default=repr)

@@ -72,7 +72,7 @@ class PoolSettings:
             return self.user.num_verifiers
         return self.user.num_generators if self.score_function is None else 0
 
-    def for_child(self) -> dict[str, Any]:
+    def for_child(self) -> dict[str, object]:
         """Return as JSON values what the fork server needs to know, and no more: its workers read model text."""
         return {
             **self.user.model_dump(include=SENT),

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 from ..tasks import COMPOSITE, find_task
 
@@ -37,7 +37,7 @@ class Resolved:
     works; None if the task has no levels.
     """
 
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     level: float | None
 
 
@@ -140,7 +140,7 @@ class DifficultyMap:
                 parameters[name]["levels"] = {level: params[name] for level, params in at_levels.items()}
         return parameters
 
-    def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
+    def check(self, task: str, params: Mapping[str, object], level: float | None = None) -> str | None:
         """Return the fault in a user's parameters, at a level or over the defaults (None); None without a fault."""
         if task == COMPOSITE:
             return self._check_composite(params, level)
@@ -224,7 +224,7 @@ class DifficultyMap:
         assert refusal is not None
         raise ValueError(f"{task}: no level works with {overrides_json} ({_named(refusal)})") from refusal
 
-    def _validate(self, task: str, params: Mapping[str, Any]) -> None:
+    def _validate(self, task: str, params: Mapping[str, object]) -> None:
         config = self.configs[task](**params, seed=0, size=1)
         if hasattr(config, "validate"):
             config.validate()
@@ -255,7 +255,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return None if field.default is dataclasses.MISSING else field.default
 
 
-def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any, ...]:
+def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[object, ...]:
     """Return the levels, with the easiest default before them if they begin at the hardest default or above."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
@@ -289,7 +289,7 @@ def _between(first: Any, second: Any, share: float) -> Any:
     return first if share < 0.5 else second
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -304,7 +304,7 @@ def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | N
     return None
 
 
-def _wrong_type(config: Any, params: Mapping[str, Any]) -> str | None:
+def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
     """Return a message about the first value that is not of its field's type; None if all are.
 
     Types that no message can name in a few words, such as records of the library, are left to the library.
@@ -325,7 +325,7 @@ def _wrong_type(config: Any, params: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _expected_type(annotation: Any, value: Any) -> str | None:
+def _expected_type(annotation: object, value: Any) -> str | None:
     """Return in words the values that a type takes; None if `value` is one, or the type is not known here."""
     outer = get_origin(annotation)
     inner = get_args(annotation)

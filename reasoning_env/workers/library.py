@@ -105,7 +105,7 @@ class Library(Source):
         prompts = getattr(sys.modules.get("reasoning_gym.utils"), "SYSTEM_PROMPTS", {})
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
-    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+    def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
         """Return the fault in a task's parameters, at a level or over the defaults (None); None without a fault.
 
         The library's config must accept the parameters, and make a problem with them.
@@ -242,7 +242,7 @@ class Library(Source):
         return scorer
 
     def bare_scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
         """Return the library's or the module's own verifier; with `strict`, the corrected one of a task of the library.
 
@@ -254,7 +254,7 @@ class Library(Source):
         whole = pickle.loads(entry)
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 
-    def _find_flaw(self, task: Task, entry: Mapping[str, Any]) -> Flaw | None:
+    def _find_flaw(self, task: Task, entry: Mapping[str, object]) -> Flaw | None:
         """Return why an entry must not be served.
 
         Rules that are written for the words of the known library are skipped for another library: a rule that cannot
@@ -283,13 +283,13 @@ class Library(Source):
             return f"{task}: its verifier returns {score!r} for its own answer; a score is a number from 0 to 1"
         return None
 
-    def _resolve(self, task: str, params: Mapping[str, Any], level: float | None, *, draw: float = 0.5) -> Resolved:
+    def _resolve(self, task: str, params: Mapping[str, object], level: float | None, *, draw: float = 0.5) -> Resolved:
         if level is None:
             return Resolved(params, None)
         return self._difficulty.parameters(task, level, params, draw=draw)
 
 
-def _denies_own_answer(scorer: Scorer, entry: Mapping[str, Any]) -> bool:
+def _denies_own_answer(scorer: Scorer, entry: Mapping[str, object]) -> bool:
     """Tell whether corrections pay the expected answer less than the library's verifier does.
 
     They are written for the words of the known library: in another language, `Wahr` is neither "true" nor "false".
@@ -368,7 +368,7 @@ def _category(module_name: str) -> str:
     return parts[1] if len(parts) > 2 else "other"
 
 
-def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, Any]]:
+def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, object]]:
     """Return task, seed and parameters of the member that CompositeDataset draws for its first item."""
     members = params["datasets"]
     weights = [float(member.get("weight", 1.0)) for member in members]
@@ -377,7 +377,7 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
     return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
 
 
-def _check_entry(entry: Any) -> None:
+def _check_entry(entry: object) -> None:
     """Raise ValueError for an entry of a user's task that is no problem."""
     if not isinstance(entry, dict):
         raise ValueError(f"an entry is a dictionary with question and answer, not {type(entry).__name__}")
@@ -390,14 +390,14 @@ def _check_entry(entry: Any) -> None:
         raise ValueError(f"its entry cannot be pickled ({type(error).__name__}: {error})") from error
 
 
-def _metadata_json(metadata: Any) -> str:
+def _metadata_json(metadata: object) -> str:
     try:
         return json.dumps(metadata, allow_nan=False)
     except (TypeError, ValueError):
         return json.dumps(_plain(metadata))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return the nearest value that strict JSON can hold: keys become text, other objects their repr."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

@@ -207,7 +207,7 @@ class WorkerPool:
         by_answer = dict(zip(distinct, verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
-    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+    async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:
         """Return the faults in tasks' parameters. A level of None checks parameters over the library's defaults.
 
         Raises WorkerError if the parameters cannot be checked.

@@ -10,6 +10,7 @@ import json
 import signal
 import socket
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -92,7 +93,7 @@ class FrameLimits:
             raise FrameTooLargeError(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self}")
 
 
-def encode_frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
+def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:
     """Return a frame as bytes. Raises TypeError, ValueError or RecursionError for a header that JSON cannot hold."""
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob

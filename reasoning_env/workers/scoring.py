@@ -263,7 +263,7 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
     )
 
 
-def _are_parts(value: Any) -> bool:
+def _are_parts(value: object) -> bool:
     """Tell whether a value is None, or finite numbers by name."""
     if value is None:
         return True

@@ -15,8 +15,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
@@ -83,7 +83,7 @@ class Channel:
         """Done as soon as the other side has closed the socket, even while nobody reads."""
         return self._reader.ended
 
-    def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
+    def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
         """Send a frame without waiting. Raises the errors of `encode_frame`."""
         self._writer.write(encode_frame(header, blob))
 
@@ -149,7 +149,7 @@ class Worker:
         """Done as soon as the worker has closed its socket, most likely by dying."""
         return self._channel.ended
 
-    def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
+    def send(self, header: Mapping[str, object], blob: bytes = b"") -> None:
         """Send a request without waiting. Raises the errors of `encode_frame`."""
         self._requests += 1
         self._channel.send({"id": self._requests, **header}, blob)
