@@ -24,7 +24,6 @@ from ..data.problems import (
     TaskProgress,
     Wanted,
     describe_problem,
-    describe_row,
 )
 from ..data.tables import check_output, write_rows
 from ..errors import ConfigError
@@ -271,7 +270,8 @@ async def _fill(
         def keep(row: ProblemRow) -> None:
             columns = None
             if row.is_of_part:
-                columns = _with_tokens(describe_row(session, row, form), session, row.problem, chat, form)
+                columns = describe_problem(session, row.position, row.problem, form)
+                columns = _with_tokens(columns, session, row.problem, chat, form)
                 advance()
             facts = {"question": row.question, "progress": row.progress.state(), "row": columns}
             rows.append_row(str(row.position), facts)

@@ -307,16 +307,11 @@ async def problems(
     The session is started. Memory holds the hashes of one task's questions.
     """
     async for row in ProblemRows(session, wanted):
-        yield describe_row(session, row, form)
-
-
-def describe_row(session: Session[Any], row: ProblemRow, form: ProblemForm = ProblemForm.ROWS) -> dict[str, Any]:
-    """Return the columns of a row, as `PROBLEM_COLUMNS` names them for the form."""
-    return describe_problem(session, row.position, row.problem, form)
+        yield describe_problem(session, row.position, row.problem, form)
 
 
 def describe_problem(session: Session[Any], position: int, problem: Problem, form: ProblemForm) -> dict[str, Any]:
-    """Return the columns of a problem at a position of a file."""
+    """Return the columns of a problem at a position of a file, as `PROBLEM_COLUMNS` names them for the form."""
     messages = [dict(message) for message in session.messages(problem)]
     if form is ProblemForm.VERL:
         return {

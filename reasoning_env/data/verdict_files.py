@@ -17,7 +17,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..dumps.format import DumpedGroup, files_beside, model_of, read_group
+from ..dumps.format import DumpedGroup, model_of, read_group
+from ..dumps.reader import files_in
 from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..records import Row
@@ -93,8 +94,9 @@ async def judge_rows(
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
-    With `selection.keep`, rows to train on are written instead, made of the scored completions. A folder stands for its
-    files of rows: see `row_files`. A killed call goes on. `on_row` is called after each row.
+    With `selection.keep`, rows to train on are written instead, made of the groups among the rows with their new
+    scores. A folder stands for its files of rows: see `row_files`. A killed call goes on. `on_row` is called after each
+    row.
 
     The card has `rows`, `judged`, `left_out` with count and first row by reason, `without_score` (rows that a fault of
     ours left without), and `outside`, the rows whose pass rate is not wanted.
@@ -103,7 +105,7 @@ async def judge_rows(
     """
     check_output(out, "--out")
     files = row_files(paths, out)
-    _check_columns(files, for_training=selection.keep is not None)
+    _check_columns(files)
     async with session:
         decided_by = _made_with(session, files, selection, shard)
         finished = finished_card(out, decided_by)
@@ -111,8 +113,12 @@ async def judge_rows(
             return finished
         schema = training_columns(selection.keep) if selection.keep is not None else _schema(out, files)
         with rows_under_way(out, decided_by) as judged:
-            judging = _Judging(session, judged, selection, on_row)
-            await do_as_they_come(judging.judge, _missing_rows(files, shard, judged), at_once=at_once(session))
+
+            async def judge(numbered: NumberedRow) -> None:
+                judged.append_row(str(numbered.number), await _judge(session, numbered, selection))
+                on_row()
+
+            await do_as_they_come(judge, _missing_rows(files, shard, judged), at_once=at_once(session))
 
             def rows() -> Iterator[Row]:
                 return _output(_joined(files, shard, judged), selection)
@@ -129,14 +135,14 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
     """Return the files of rows that paths stand for, each once.
 
     A folder stands for its files of rows, in the order of their names. Left out are `out`, and what `process` writes
-    beside its lines: chat data, and the same groups as Parquet.
+    beside its lines.
 
     Raises ConfigError for a path that cannot be read, and for a folder without files of rows.
     """
     files: dict[str, Path] = {}
     for path in paths:
         try:
-            found = _files_of_folder(path) if path.is_dir() else [path]
+            found = files_in(path, READABLE) if path.is_dir() else [path]
             for file in found:
                 require_regular(file)
         except OSError as error:
@@ -150,17 +156,8 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
     return list(files.values())
 
 
-def _files_of_folder(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.name.endswith(READABLE))
-    beside = {other for file in files for other in files_beside(file)}
-    return [file for file in files if file not in beside]
-
-
-def _check_columns(files: Sequence[Path], *, for_training: bool) -> None:
-    """Raise ConfigError unless the files' rows have a reference, and either column of completions.
-
-    Rows to train on need `messages`, the prompt, as well.
-    """
+def _check_columns(files: Sequence[Path]) -> None:
+    """Raise ConfigError unless the files' rows have a reference, and either column of completions."""
     by_file = {file: columns(file, "PATH") for file in files}
     for file, found in by_file.items():
         if "rollouts" in found or (not found and any(by_file.values())):  # a file without rows, beside others
@@ -169,8 +166,6 @@ def _check_columns(files: Sequence[Path], *, for_training: bool) -> None:
             raise ConfigError(f"{file} holds no row", setting="PATH")
         if "reference" not in found:
             raise ConfigError(f"{file} has no column `reference`", setting="PATH")
-        if for_training and "messages" not in found:
-            raise ConfigError(f"{file} has no column `messages`, the prompts for --keep", setting="PATH")
         if (SINGLE in found) == (SEVERAL in found):
             which = "both columns" if SINGLE in found else "neither of the columns"
             raise ConfigError(f"{file} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
@@ -253,61 +248,17 @@ async def _missing_rows(files: Sequence[Path], shard: Shard, judged: KeyedFile) 
             yield numbered
 
 
-def _group_of_row(numbered: NumberedRow) -> DumpedGroup:
-    """Return the completions of a row that has been judged as a group, without scores.
-
-    Raises ValueError for a row whose prompt is no conversation.
-    """
-    if numbered.group is not None:
-        return numbered.group
-    row = numbered.row
-    asked = {} if isinstance(row, Malformed) else read_row(row)
-    assert not isinstance(row, Malformed)
-    assert isinstance(asked, JudgeRequest)
-    prompt = row.get("messages")
-    if not isinstance(prompt, list):
-        raise ValueError("`messages` is no conversation")
-    line = {
-        "item_id": asked.reference.task,
-        "rollouts": [
-            {"conversation": [*prompt, {"role": "assistant", "content": text}], "score": 0.0} for text in asked.texts
-        ],
-        "seed": asked.reference.seed,
-        "params": dict(asked.reference.params),
-        "level": asked.reference.level,
-        "reference": row["reference"],
-    }
-    return read_group(json.dumps(line).encode())
-
-
-class _Judging:
-    """Judges rows, and stores what is added to each: `scores`, `reasons` and `pass_rate`, or `left_out`."""
-
-    def __init__(
-        self, session: Session[Any], judged: KeyedFile, selection: Selection, on_row: Callable[[], object]
-    ) -> None:
-        self._session = session
-        self._judged = judged
-        self._selection = selection
-        self._on_row = on_row
-
-    async def judge(self, numbered: NumberedRow) -> None:
-        added = await self._judge(numbered)
-        if "left_out" in added:
-            added |= {"file": str(numbered.file), "row": numbered.number_in_file}
-        self._judged.append_row(str(numbered.number), added)
-        self._on_row()
-
-    async def _judge(self, numbered: NumberedRow) -> dict[str, Any]:
-        if isinstance(numbered.row, Malformed):
-            return left_out_row("the line cannot be read", numbered.row.problem)
-        added = await judge_row(self._session, numbered.row)
-        if self._selection.keep is not None and "left_out" not in added:
-            try:
-                _group_of_row(numbered)
-            except ValueError as error:
-                return left_out_row("the row's messages are no conversation", describe(error))
-        return added
+async def _judge(session: Session[Any], numbered: NumberedRow, selection: Selection) -> dict[str, Any]:
+    """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
+    if isinstance(numbered.row, Malformed):
+        added = left_out_row("the line cannot be read", numbered.row.problem)
+    elif selection.keep is not None and numbered.group is None:
+        added = left_out_row("the row is no group, of which --keep makes rows")
+    else:
+        added = await judge_row(session, numbered.row)
+    if "left_out" in added:
+        added |= {"file": str(numbered.file), "row": numbered.number_in_file}
+    return added
 
 
 def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
@@ -363,7 +314,8 @@ def _training_rows(scored: Iterator[Scored], selection: Selection) -> Iterator[R
             continue
         if numbered.file not in models:
             models[numbered.file] = model_of(numbered.file)
-        group = _group_of_row(numbered)
+        group = numbered.group
+        assert group is not None, "other rows are left out"
         judged = tuple(
             replace(rollout, score=score, verifier_score=score, reason=reason)
             for rollout, score, reason in zip(group.rollouts, added["scores"], added["reasons"], strict=True)

@@ -59,17 +59,24 @@ def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage 
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files that `stream_groups` reads: of a folder, not the rows that `process` writes beside groups.
+    """Return the files that `stream_groups` reads.
 
     Raises OSError when the path cannot be read, or is neither a folder nor a regular file.
     """
     if path.is_dir():
-        named = (file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
-        files = sorted(file for file in named if not file.is_dir())
-        beside = {path for file in files for path in files_beside(file)}
-        return [file for file in files if file not in beside]
+        return files_in(path, (".jsonl", ".jsonl.gz"))
     require_regular(path)  # raises at the call, not at the first group
     return [path]
+
+
+def files_in(folder: Path, ends: tuple[str, ...]) -> list[Path]:
+    """Return the files of a folder whose names have one of the ends, in name order.
+
+    What `process` writes beside its groups is left out: the same completions again. Raises OSError.
+    """
+    files = sorted(file for file in folder.iterdir() if file.name.endswith(ends) and not file.is_dir())
+    beside = {path for file in files for path in files_beside(file)}
+    return [file for file in files if file not in beside]
 
 
 def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[DumpedGroup]:

@@ -186,16 +186,12 @@ async def test_pass_rates_to_keep(rescore: Rescore, problem: Problem, tmp_path: 
 
 
 @on_module_loop
-async def test_rows_to_train_on(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    question = {"role": "user", "content": problem.question}
-    row = {"reference": problem.reference, "messages": [question], "completions": [right(problem), "none"]}
-    dumped = group(rollout(text="none"), rollout(text="nothing"), task="gcd", seed=7, reference=problem.reference)
-    path = write(tmp_path / "a.jsonl", row, {**row, "messages": 7}, dumped)
-    card = await rescore(path, tmp_path / "b.parquet", selection=Selection(Keep.PAIRS))
+async def test_pairs_to_train_on(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    line = group(rollout(text="none"), rollout(text=right(problem)), task="gcd", seed=7, reference=problem.reference)
+    card = await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.parquet", selection=Selection(Keep.PAIRS))
     [pair] = read(tmp_path / "b.parquet")
-    assert pair["prompt"] == [question]
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == [right(problem), "none"]
-    assert (card["rows"], card["judged"], list(card["left_out"])) == (1, 2, ["the row's messages are no conversation"])
+    assert (card["rows"], card["judged"]) == (1, 1)
 
 
 @on_module_loop
@@ -206,10 +202,10 @@ async def test_rows_to_train_on_have_new_scores(rescore: Rescore, problem: Probl
 
 
 @on_module_loop
-async def test_rows_to_train_on_need_prompts(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
-    with pytest.raises(ConfigError, match="no column `messages`"):
-        await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
+async def test_rows_to_train_on_are_of_groups(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
+    card = await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
+    assert (card["rows"], list(card["left_out"])) == (0, ["the row is no group, of which --keep makes rows"])
 
 
 @on_module_loop
