@@ -138,7 +138,7 @@ class ReasoningGymEnv(BaseEnv):
             RefusedError: The inference server refuses all requests.
             ClosedError: The environment was closed.
         """
-        return await self._run.steps.next()
+        return await self._run.next()
 
     async def collect_trajectories(
         self, item: atropos.RolloutItem
@@ -149,19 +149,19 @@ class ReasoningGymEnv(BaseEnv):
         method gets completions, judges them, learns from the verdicts and dumps the group. `handle_send_to_api` sends
         the returned group.
         """
-        steps = self._run.steps
+        run = self._run
         try:
-            rollouts = await steps.complete(item)
+            rollouts = await run.complete(item)
         except Exception as error:  # clients raise many types of errors; none becomes a score of 0
             reason = DropReason.TIMED_OUT if isinstance(error, TimeoutError) else DropReason.INFERENCE
-            steps.drop(item.problem, reason, error)
+            run.drop(item.problem, reason, error)
             return None, []
         try:
             scored = await self.score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
         except Exception as error:  # ours or a subclass'
-            steps.drop(item.problem, DropReason.SCORING, error)
+            run.drop(item.problem, DropReason.SCORING, error)
             return None, []
-        steps.end_unless_sent(item.problem, scored)
+        run.end_unless_sent(item.problem, scored)
         return scored, []
 
     async def score(self, group: Group) -> ScoredDataGroup | None:
@@ -172,12 +172,12 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ScoringError if an infrastructure error persists: the group is then dropped, never scored 0.
         """
-        steps = self._run.steps
-        judged = await steps.judge(group)
+        run = self._run
+        judged = await run.judge(group)
         packed: ScoredDataGroup | None = None
-        if judged.has_signal or not steps.mode.drops_equal_scores(self.config):
-            packed = await steps.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
-        steps.observe(judged)
+        if judged.has_signal or not run.mode.drops_equal_scores(self.config):
+            packed = await run.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
+        run.observe(judged)
         return packed
 
     async def handle_send_to_api(
@@ -339,7 +339,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
         """Do the work of a command, without `close`."""
-        self._run.enter(mode)
+        self._run.mode = mode
         await mode.run(self, self._run)
 
     async def close(self) -> None:

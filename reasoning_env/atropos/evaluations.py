@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
@@ -17,11 +18,11 @@ from ..evaluations.scores import EvaluationScores, metrics, scores_of
 from ..inference.failures import address
 from ..prompts.messages import Messages
 from ..records import Prompt, Rollout, Sampling
-from .config import ReasoningGymEnvConfig
-from .group_steps import GroupSteps
-from .inference.client import InferenceClient
 from .inference.server_checks import context_length
 from .inference.servers import CHAT, ReplyKind
+
+if TYPE_CHECKING:
+    from .run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -32,37 +33,35 @@ class PolicyModel:
     `server_config` is that of the first server, and names the model; None if there is no server, as in a test.
     """
 
-    def __init__(self, inference: InferenceClient, steps: GroupSteps, server_config: ServerBaseline | None) -> None:
+    def __init__(self, run: Run, server_config: ServerBaseline | None) -> None:
         self.model = str(getattr(server_config, "model_name", None))
-        self._inference = inference
-        self._steps = steps
+        self._run = run
         self._server_config = server_config
 
     @property
     def server_type(self) -> str:
-        is_chat = self._inference.reply_kind is ReplyKind.CHAT
+        is_chat = self._run.inference.reply_kind is ReplyKind.CHAT
         return CHAT if is_chat else str(getattr(self._server_config, "server_type", "unknown"))
 
     @property
     def base_url(self) -> str:
-        return address(self._inference.servers[0])
+        return address(self._run.inference.servers[0])
 
     async def context_lengths(self) -> Sequence[int | None]:
-        return await asyncio.gather(*map(context_length, self._inference.servers))
+        return await asyncio.gather(*map(context_length, self._run.inference.servers))
 
     def prompt(self, messages: Messages) -> Prompt:
-        return self._steps.chat.prompt(messages)
+        return self._run.chat.prompt(messages)
 
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        return await self._inference.complete(prompt, n, sampling, self._steps.timeouts())
+        return await self._run.inference.complete(prompt, n, sampling, self._run.timeouts())
 
 
 class ModelEvaluations:
     """Evaluates the served model on the fixed set, as often as the training asks."""
 
-    def __init__(self, config: ReasoningGymEnvConfig, steps: GroupSteps, model: PolicyModel) -> None:
-        self._config = config
-        self._steps = steps
+    def __init__(self, run: Run, model: PolicyModel) -> None:
+        self._run = run
         self._model = model
         self._running: Evaluation | None = None
         self._announced = ""
@@ -92,11 +91,11 @@ class ModelEvaluations:
 
     async def _evaluate(self, step: int | None, *, bar: bool) -> dict[str, float]:
         evaluation = await Evaluation.open(
-            self._steps.session,
+            self._run.session,
             self._model,
-            self._config,
+            self._run.config,
             version=__version__,
-            token_limit=self._steps.token_limit,
+            token_limit=self._run.token_limit,
             step=step,
             resume=False,
         )

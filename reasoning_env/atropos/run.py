@@ -1,4 +1,4 @@
-"""`Run`: the collaborators of one environment, from its construction to its end."""
+"""`Run`: the parts of one environment, from its construction to its end, and the steps of a group through them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from atroposlib.envs.base import ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..dumps.writer import RolloutDumper
-from ..errors import ConfigError
+from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.chat import PlainChat
+from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
 from ..metrics.recorder import progress_line
 from ..problems.plan import made_with
-from ..records import DropReason
+from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
+from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import can_show_panel, live_panel
+from ..runtime.turns import in_turn
+from ..session import Session
 from ..state import read_state
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
@@ -34,14 +40,15 @@ from .config import (
     run_api_entry,
 )
 from .delivery import DeliveryQueue
+from .environment import RolloutItem
 from .evaluations import ModelEvaluations, PolicyModel
-from .group_steps import GroupSteps
 from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
 from .inference.servers import ReplyKind, named_type
 from .modes.mode import Mode
 from .panel import Panel, Status
 from .run_api import RunApiSession, TrainerWatch
+from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +57,10 @@ PANEL_INTERVAL_S = 1
 
 
 class Run:
-    """The collaborators of one environment; `start` starts the worker processes.
+    """The parts of one environment; `start` starts the worker processes.
+
+    `ReasoningGymEnv.collect_trajectories` takes the steps of a group in order: `next`, `complete`, `judge`, `pack`,
+    `observe`, or `drop`, and `end`.
 
     Args:
         config: All settings of the environment.
@@ -62,7 +72,8 @@ class Run:
         step: Returns the trainer's step; None while there is no trainer.
         collect_state: Returns BaseEnv's part of a checkpoint.
         server_config: Settings of the first inference server.
-        testing: Look for no inference server at the start.
+        testing: Look for no inference server at the start; repeat a failed request at once, up to MAX_REQUEST_FAILURES
+            times.
         pool: Worker processes to use; by default the session starts its own.
     """
 
@@ -70,6 +81,8 @@ class Run:
     """Seconds between two saves of the latest state, beside the trainer's checkpoints, in case of a kill."""
     least_drain_s = 3.0
     """Minimum seconds at shutdown in which scored groups are delivered to run-api."""
+    testing_reply_s = 0.3
+    """Seconds for a reply in a test, unless `worker_timeout` was set."""
 
     def __init__(
         self,
@@ -87,7 +100,10 @@ class Run:
         pool: WorkerPool | None = None,
     ) -> None:
         self.config = config
+        self.mode = mode
+        """What runs the environment: BaseEnv makes the environment before a command sets its own mode."""
         self._testing = testing
+        self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
         self.chat = PlainChat(config.thinking) if tokenizer is None else make_chat_format(tokenizer, config)
         self.inference = InferenceClient(
@@ -99,38 +115,28 @@ class Run:
         )
         self._step = step
         self.dumper = _make_dumper(config, self.uuid, folder, step)
-        self.steps = GroupSteps(
+        self.session = Session(
             config,
-            self.inference,
-            self.chat,
-            self.dumper,
-            mode=mode,
-            trainer_limit=trainer_limit,
-            testing=testing,
+            prepare=self.prepare,
             pool=pool,
             checkout=find_checkout(folder),
+            group_size=config.group_size,
+            preamble=config.custom_thinking_prompt or "",
+            thinking=self.chat.thinking,
         )
-        self.session = self.steps.session
         self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
         self.trainer = TrainerWatch()
         self.queue = DeliveryQueue(
             self.run_api,
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
-        model = PolicyModel(self.inference, self.steps, server_config)
-        self.evaluations = ModelEvaluations(config, self.steps, model)
+        self.evaluations = ModelEvaluations(self, PolicyModel(self, server_config))
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
         self._collect_state = collect_state
-
-    @property
-    def mode(self) -> Mode:
-        """What runs the environment."""
-        return self.steps.mode
-
-    def enter(self, mode: Mode) -> None:
-        """Switch to a command's mode: BaseEnv makes the environment before the command is known."""
-        self.steps.mode = mode
+        self._failures_in_a_row = 0
+        self._last_failure = ""
+        self._fatal: RefusedError | None = None
 
     @property
     def servers(self) -> Sequence[Any]:
@@ -204,6 +210,124 @@ class Run:
             logger.info("%d scored groups could not be delivered; a resumed run samples their problems again", waiting)
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
+
+    # ---- a group
+
+    async def next(self) -> RolloutItem:
+        """Return the next problem with its prompt; it is in flight until its group is delivered or dropped.
+
+        Raises:
+            ServerError: As many groups in a row failed as the mode allows.
+            ClosedError: The session was closed.
+            RefusedError: The inference server refuses all requests.
+        """
+        if self._fatal is not None:
+            raise self._fatal
+        max_failures = self.mode.max_failures(self.config)
+        if max_failures is not None and self._failures_in_a_row >= max_failures:
+            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
+        return await self.session.next()
+
+    async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
+        """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
+        return await self.inference.complete(item.prompt, self.config.group_size, self.sampling(), self.timeouts())
+
+    async def judge(self, group: Group) -> Group:
+        """Return the group with verdicts, and rewards after the length penalty.
+
+        Raises ScoringError when an infrastructure error persists, and WorkerError when no worker can be started.
+        """
+        verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
+        judged = replace(group, thinking_formats=self.session.thinking.names)
+        return reward(judged, verdicts, max_tokens=self.config.max_token_length)
+
+    async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
+        """Return the group in the trainer's format: lists if `as_lists` or the mode wants lists, else arrays."""
+        truncated, messages = self.config.mask_too_long_completions, self.config.include_messages
+        packed = pack(group, mask_truncated=truncated, include_messages=messages)
+        if as_lists or self.mode.packs_lists:
+            for name in LONG_FIELDS:
+                if packed[name] is not None:
+                    packed[name] = [await in_turn(partial(list, sequence)) for sequence in packed[name]]
+        return packed
+
+    def observe(self, group: Group) -> None:
+        """Count a scored group, let the sampler learn from the group, and dump it; the problem stays in flight."""
+        self._failures_in_a_row = 0
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
+        if self.dumper is not None:
+            self.dumper.offer(group)
+        self.mode.keep(group)
+
+    def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
+        """Drop a group after an error: count, log, and end the flight. An infrastructure error is never scored 0."""
+        self._failures_in_a_row += 1
+        self._last_failure = describe_failure(error)
+        if isinstance(error, RefusedError):
+            self._fatal = error
+        self.session.drop(problem, reason)
+        # An error that ends the run is logged once, at the end.
+        level = logging.WARNING if self._fatal is None else logging.DEBUG
+        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+
+    def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
+        """Mark a collected group's problem as done, unless the mode sends the group. None as a group is never sent."""
+        if not self.mode.is_in_flight(packed):
+            self.end(problem)
+
+    def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:
+        """Mark a problem as done, so no longer in flight, once all `deliveries` of its groups are done.
+
+        Every problem is marked here; a second call is harmless. Cancelled deliveries leave the problem in flight.
+        """
+        if not deliveries:
+            self.session.done(problem)
+            return
+        arrived = asyncio.gather(*deliveries)
+        arrived.add_done_callback(lambda done: None if done.cancelled() else self.session.done(problem))
+
+    @property
+    def token_limit(self) -> int:
+        """Tokens of prompt and completion together: `max_token_length`, and at most the trainer's limit.
+
+        BaseEnv drops a group if a member reaches the trainer's limit.
+        """
+        most: int = self.config.max_token_length
+        limit = self._trainer_limit()
+        return min(most, limit) if limit > 0 else most
+
+    def sampling(self) -> Sampling:
+        """Return the sampling parameters of training."""
+        config = self.config
+        return Sampling(config.temperature, config.top_p, self.token_limit, Split.TRAIN.value)
+
+    def prompt(self, problem: Problem) -> Prompt:
+        """Build a problem's prompt."""
+        return self.chat.prompt(self.session.messages(problem))
+
+    def prepare(self, problem: Problem) -> RolloutItem | None:
+        """Return the problem with its prompt; None if the prompt leaves too few tokens for a completion.
+
+        A completion needs `min_completion_tokens`, and no fewer tokens than the expected answer.
+        """
+        prompt = self.prompt(problem)
+        expected = 0 if problem.answer is None else self.chat.count_tokens(f"<answer>{problem.answer}</answer>")
+        least = max(self.config.min_completion_tokens, expected)
+        if self.sampling().completion_budget(prompt) < least:
+            return None
+        return RolloutItem(problem, prompt)
+
+    def timeouts(self) -> Timeouts:
+        """Return the time limits of requests for completions."""
+        reply_s = self.config.worker_timeout
+        if self._testing and reply_s == type(self.config).model_fields["worker_timeout"].default:
+            reply_s = self.testing_reply_s
+        return Timeouts(
+            reply_s=reply_s if reply_s > 0 else None,
+            outage_s=self.mode.outage_s(self.config),
+            tries=MAX_REQUEST_FAILURES if self._testing else None,
+        )
 
     # ---- the state
 
@@ -318,3 +442,38 @@ def _make_dumper(
         score_threshold=config.rollout_save_score_threshold,
         step=step,
     )
+
+
+def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return a group as parallel lists, each with one entry per rollout.
+
+    Args:
+        group: A scored group.
+        mask_truncated: Rollouts that ran out of tokens carry the override `set_advantage_to_zero`.
+        include_messages: Add the conversations.
+    """
+    rollouts = group.rollouts
+    packed: Any = {
+        "tokens": [rollout.tokens for rollout in rollouts],
+        "masks": [rollout.masks for rollout in rollouts],
+        "scores": [rollout.score for rollout in rollouts],
+        "advantages": None,
+        "ref_logprobs": None,
+        "messages": None,
+        "generation_params": None,
+        "inference_logprobs": None,
+        "group_overrides": {},
+        "overrides": [
+            {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
+        ],
+        "images": None,
+        "distill_token_ids": None,
+        "distill_logprobs": None,
+    }
+    if all(rollout.logprobs is not None for rollout in rollouts):
+        packed["inference_logprobs"] = [rollout.logprobs for rollout in rollouts]
+    if include_messages:
+        packed["messages"] = [
+            [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
+        ]
+    return packed

@@ -54,7 +54,7 @@ async def send_groups(
         # A subclass may override this hook of BaseEnv, and return nothing.
         deliveries = await env._send_scored_data_to_api(to_send if isinstance(groups, list) else to_send[0]) or ()
     if item is not None:
-        run.steps.end(item.problem, deliveries)
+        run.end(item.problem, deliveries)
     if deliveries and run.queue.stats.waiting > env.max_num_workers:
         await asyncio.wait(deliveries)
     for group in complete:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.group_steps import pack
 from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
+from reasoning_env.atropos.run import pack
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Rollout

@@ -33,7 +33,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
 def test_token_limit_is_smaller(tokenizer: Any, own: int, trainer: int, limit: int) -> None:
-    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).steps.sampling()
+    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).sampling()
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
 
@@ -50,8 +50,8 @@ def test_time_limits_of_modes(
     tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
-    run.enter(mode)
-    assert (mode.startup_timeout_s(run.config), run.steps.timeouts()) == (startup_s, timeouts)
+    run.mode = mode
+    assert (mode.startup_timeout_s(run.config), run.timeouts()) == (startup_s, timeouts)
 
 
 async def test_dumps_folder_that_cannot_be_made(tokenizer: Any, tmp_path: Path) -> None:

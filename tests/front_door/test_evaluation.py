@@ -97,15 +97,15 @@ async def test_training_tells_changes(
 ) -> None:
     env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=1)
     env.config.data_dir_to_save_evals = str(tmp_path)
-    env._run.enter(Serve())
+    env._run.mode = Serve()
     caplog.set_level("INFO")
     for step, policy in ((10, lambda request: [WRONG]), (20, spells_only)):
         env.curr_step = step
         server.policy = policy
         if resumed and step == 20:
             run = env._run
-            model = PolicyModel(run.inference, run.steps, server.config("vllm"))
-            run.evaluations = ModelEvaluations(env.config, run.steps, model)
+            model = PolicyModel(run, server.config("vllm"))
+            run.evaluations = ModelEvaluations(run, model)
             run.evaluations.resumed_step = 15
         await env.evaluate()
     told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]
@@ -151,7 +151,7 @@ async def test_preset_over_chat_server(make_env: MakeEnv, server: InferenceServe
 
 async def test_folders_while_training(make_env: MakeEnv, tmp_path: Path) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
-    env._run.enter(Serve())
+    env._run.mode = Serve()
     for env.curr_step in (10, 20):
         await env.evaluate()
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]

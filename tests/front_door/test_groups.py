@@ -88,9 +88,9 @@ async def test_failures_in_a_row_end_process(make_env: MakeEnv, collect: Collect
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
     for _ in range(2):
         assert (await collect(env))[0] is None
-    env._run.enter(Serve())
+    env._run.mode = Serve()
     assert await env.get_next_item()
-    env._run.enter(Process())
+    env._run.mode = Process()
     with pytest.raises(ServerError, match=r"\b2\b"):
         await env.get_next_item()
 

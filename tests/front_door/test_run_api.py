@@ -38,7 +38,7 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     async def make_registered(**fields: Any) -> Env:
         fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False, "shutdown_grace_s": 0.0}
         env = await make_env(**{**fixed, "rollout_server_url": api.url, **fields})
-        env._run.enter(Serve())
+        env._run.mode = Serve()
         await env.register_env()
         await env.get_server_info()
         return env

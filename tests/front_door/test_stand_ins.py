@@ -37,7 +37,7 @@ def make(make_env: MakeEnv, server: InferenceServer) -> MakeEnv:
 
 def teach(env: Env, kind: str, problem: Problem, texts: list[str]) -> None:
     """Have Atropos' harness answer the prompt of a problem with these texts."""
-    prompt, harness = env._run.steps.prompt(problem), env.server.servers[0]
+    prompt, harness = env._run.prompt(problem), env.server.servers[0]
     if kind == "chat":
         harness.set_desired_response(list(prompt.messages), create_chat_completion(texts, len(texts)))
     elif kind == "openai":

@@ -87,7 +87,7 @@ async def env(workers: Any, server: InferenceServer, api: ServedRunApi) -> Async
     fields = make_config(tasks="chain_sum,gcd", group_size=2, rollout_server_url=api.url, shutdown_grace_s=0.0)
     env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.setup()
-    env._run.enter(Serve())
+    env._run.mode = Serve()
     await env.register_env()
     await env.get_server_info()
     yield env
@@ -128,7 +128,7 @@ async def test_passed_over_problem_is_done(env: Own) -> None:
 
 @pytest.mark.parametrize("mode", [Imported(), Serve(), Process()])
 async def test_group_has_lists(env: Own, server: InferenceServer, mode: Mode) -> None:
-    env._run.enter(mode)
+    env._run.mode = mode
     item = await env.get_next_item()
     server.policy = lambda request: [right(item), WRONG]
     group, _ = await env.collect_trajectories(item)

@@ -28,13 +28,13 @@ def completions(item: Any) -> list[Rollout]:
 
 async def test_scored_group_is_returned(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env()
-    env._run.steps._dumper = Mock()
+    env._run.dumper = Mock()
     group, item = await collect(env, "right", *[WRONG] * (GROUP_SIZE - 1))
     assert group["scores"] == [1.0, *[0.0] * (GROUP_SIZE - 1)]
-    [dumped] = [call.args[0] for call in env._run.steps._dumper.offer.call_args_list]
+    [dumped] = [call.args[0] for call in env._run.dumper.offer.call_args_list]
     assert dumped.problem is item.problem
     assert env._run.session.metrics.total.groups == 1
-    env._run.steps._dumper = None
+    env._run.dumper = None
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ async def test_failed_group_is_dropped(
 ) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.steps.complete = AsyncMock(return_value=completions(item), side_effect=completing)
-    env._run.steps.judge = AsyncMock(side_effect=judging)
+    env._run.complete = AsyncMock(return_value=completions(item), side_effect=completing)
+    env._run.judge = AsyncMock(side_effect=judging)
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped == {reason: 1}
     assert env._run.session.in_flight == 0
@@ -62,7 +62,7 @@ async def test_failed_group_is_dropped(
 async def test_subclass_error_drops_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.steps.complete = AsyncMock(return_value=completions(item))
+    env._run.complete = AsyncMock(return_value=completions(item))
     env.score = AsyncMock(side_effect=ZeroDivisionError)
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped == {"scoring_failed": 1}
@@ -77,8 +77,8 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
         waiting.set()
         await asyncio.Event().wait()
 
-    env._run.steps.complete = AsyncMock(return_value=completions(item))
-    setattr(env._run.steps, where, wait)
+    env._run.complete = AsyncMock(return_value=completions(item))
+    setattr(env._run, where, wait)
     collecting = asyncio.create_task(env.collect_trajectories(item))
     await waiting.wait()
     collecting.cancel()
@@ -90,10 +90,10 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
 
 async def test_scored_group_resets_failures(make_env: MakeEnv) -> None:
     env: Any = await make_env(max_failed_groups_in_a_row=2, group_size=2)
-    env._run.enter(Process())
+    env._run.mode = Process()
     for error in (ServerError("gone"), None, ServerError("gone")):
         item = await env.get_next_item()
-        env._run.steps.complete = AsyncMock(return_value=completions(item), side_effect=error)
+        env._run.complete = AsyncMock(return_value=completions(item), side_effect=error)
         await env.collect_trajectories(item)
     assert await env.get_next_item()
 
@@ -102,7 +102,7 @@ async def test_workers_out_of_order(make_env: MakeEnv) -> None:
     """Workers that cannot be started drop the group, and the run goes on."""
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.steps.complete = AsyncMock(return_value=completions(item))
+    env._run.complete = AsyncMock(return_value=completions(item))
     env._run.session.judge = AsyncMock(side_effect=WorkerError("no verifier can be started"))
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped["scoring_failed"] == 1
@@ -113,7 +113,7 @@ async def test_fatal_error_ends_run(make_env: MakeEnv, caplog: pytest.LogCapture
     error = RefusedError("too long")
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.steps.complete = AsyncMock(side_effect=error)
+    env._run.complete = AsyncMock(side_effect=error)
     caplog.clear()
     await env.collect_trajectories(item)
     with pytest.raises(type(error), match=str(error)):
@@ -128,7 +128,7 @@ async def test_fatal_error_ends_run(make_env: MakeEnv, caplog: pytest.LogCapture
 async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     """An environment in `serve` with a scored group, its item, and the futures of its deliveries."""
     env: Any = await make_env(group_size=2)
-    env._run.enter(Serve())
+    env._run.mode = Serve()
     queue = env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
     queue.stats.waiting = 0
     puts: list[asyncio.Future[None]] = []
@@ -139,10 +139,10 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
 
     queue.put = put
     item = await env.get_next_item()
-    env._run.steps.complete = AsyncMock(return_value=completions(item))
+    env._run.complete = AsyncMock(return_value=completions(item))
     group, _ = await env.collect_trajectories(item)
     yield env, item, group, puts
-    env._run.enter(Imported())
+    env._run.mode = Imported()
 
 
 async def test_flight_ends_with_delivery(sending: Any) -> None:
@@ -175,10 +175,10 @@ async def test_flight_of_too_long_group(sending: Any) -> None:
 
 async def test_flight_of_group_without_signal(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
-    env._run.enter(Serve())
+    env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None
     assert env._run.session.in_flight == 0
-    env._run.enter(Imported())
+    env._run.mode = Imported()
 
 
 async def test_flight_without_delivery(make_env: MakeEnv, collect: Collect) -> None:
@@ -193,11 +193,11 @@ async def test_flight_without_delivery(make_env: MakeEnv, collect: Collect) -> N
 @pytest.mark.parametrize("mode", [Serve(), Process()])
 async def test_packed_group_shares_arrays(make_env: MakeEnv, mode: Mode) -> None:
     env: Any = await make_env()
-    env._run.enter(mode)
+    env._run.mode = mode
     arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}
     rollout = replace(make_rollout(1.0), **arrays)
-    packed = await env._run.steps.pack(make_group([rollout]), as_lists=False)
-    env._run.enter(Imported())
+    packed = await env._run.pack(make_group([rollout]), as_lists=False)
+    env._run.mode = Imported()
     assert packed["tokens"][0] is rollout.tokens
     assert packed["masks"][0] is rollout.masks
     assert packed["inference_logprobs"][0] is rollout.logprobs
