@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from reasoning_env.errors import GenerationError, ScoringError
 from reasoning_env.problems.own_tasks import BUSY_MACHINE_S
 from reasoning_env.problems.references import Reference
-from reasoning_env.records import Pool, Problem, Verdict
+from reasoning_env.records import Problem, Verdict
 from reasoning_env.verifiers.shortcuts import last_grid
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
 from .probes import ANSWER_CELL, perturb, reference_answer
 from .questions import Remark, contradictions, giveaways
-from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer
+from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 OTHER_HASH_SEED = 1
@@ -69,14 +69,14 @@ POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 class WatchedPools:
     """Pools of watched workers: with the ordinary hash seed, with another, and what starts a third like the first."""
 
-    first: Pool
-    other_hash_seed: Pool
-    third: Callable[[], Awaitable[Pool]]
+    first: Workers
+    other_hash_seed: Workers
+    third: Callable[[], Awaitable[Workers]]
 
 
 @asynccontextmanager
 async def watched_pools(
-    settings: PoolSettings, as_workers: Callable[[WorkerPool], Pool] = lambda pool: pool
+    settings: PoolSettings, as_workers: Callable[[WorkerPool], Workers] = lambda pool: pool
 ) -> AsyncIterator[WatchedPools]:
     """Yield watched pools of workers with these settings, and close them at the end. Raises what `start` raises.
 
@@ -88,15 +88,15 @@ async def watched_pools(
     watched = replace(settings, user=settings.user.model_copy(update=one_of_each), source_wrapper=WATCHED)
     async with AsyncExitStack() as stack:
 
-        async def start(hash_seed: int) -> Pool:
+        async def start(hash_seed: int) -> Workers:
             pool = WorkerPool(replace(watched, hash_seed=hash_seed))
             stack.push_async_callback(pool.close)
             await pool.start()
             return as_workers(pool)
 
-        started: list[Pool] = []
+        started: list[Workers] = []
 
-        async def third() -> Pool:
+        async def third() -> Workers:
             if not started:
                 started.append(await start(watched.hash_seed))
             return started[0]

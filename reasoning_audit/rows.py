@@ -20,7 +20,7 @@ from reasoning_env.commands.running import run_to_end
 from reasoning_env.commands.score_options import score_arguments, score_words
 from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
-from reasoning_env.records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.runtime.text import visible
 from reasoning_env.score_judge import ScoreJudge
 from reasoning_env.storage.reading import describe
@@ -29,7 +29,7 @@ from .contract import ContractCheck, watched_pools
 from .findings import Finding, Reporter, findings_of, merge
 from .report import Report, make_report
 from .reproduction import FunctionCommands, Reproduction
-from .scores import AuditTarget, TaskAudit, audit_task
+from .scores import AuditTarget, TaskAudit, Workers, audit_task
 
 MAX_ROWS = 200
 """Rows of a file that are audited.
@@ -117,7 +117,7 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 class RowWorkers:
     """Hands out rows as problems, in order, and scores answers in a form."""
 
-    def __init__(self, pool: Pool, problems: Sequence[Problem], form: CompletionForm) -> None:
+    def __init__(self, pool: Workers, problems: Sequence[Problem], form: CompletionForm) -> None:
         self._pool = pool
         self._problems = problems
         self._form = form
@@ -128,13 +128,9 @@ class RowWorkers:
             raise GenerationError("there are no more rows")
         return self._problems[spec.index]
 
-    async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:
-        return await self._pool.check(params)
-
-    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         """Return a verdict on each answer, whose text is the answer without the form."""
-        completions = [self._form.completion(answer) for answer in answers]
-        verdicts = await self._pool.score(problem, completions, plainly=plainly)
+        verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
 
 
@@ -194,7 +190,7 @@ def _question(row: Mapping[str, object]) -> str:
     return ""
 
 
-async def choose_form(pool: Pool, problems: Sequence[Problem]) -> CompletionForm:
+async def choose_form(pool: Workers, problems: Sequence[Problem]) -> CompletionForm:
     """Return the form in which the right answers earn most.
 
     Raises ConfigError where the function cannot be called with the row.

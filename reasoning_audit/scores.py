@@ -11,12 +11,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from reasoning_env.errors import GenerationError, ScoringError
 from reasoning_env.problems.own_tasks import BUSY_MACHINE_S
 from reasoning_env.problems.sampling import evaluation_spec
-from reasoning_env.records import Pool, Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.verifiers.partial_credit import FORM_SCORE
 
@@ -199,6 +199,14 @@ class TaskAudit:
         return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in failures}
 
 
+class Workers(Protocol):
+    """What an audit needs of a worker pool."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem: ...
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
+
+
 @dataclass(frozen=True)
 class AuditTarget:
     """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems.
@@ -220,7 +228,7 @@ class AuditTarget:
 
 
 async def audit_task(
-    workers: Pool, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
+    workers: Workers, target: AuditTarget, items: int, *, rounds: Sequence[tuple[int, float]] = ROUNDS
 ) -> TaskAudit:
     """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
 
@@ -243,7 +251,7 @@ async def audit_task(
     return replace(audit, failures=failures, problems=problems)
 
 
-async def _probe(workers: Pool, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
+async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
     """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
 
     def is_probed(probe: str) -> bool:
@@ -293,7 +301,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
     return different if 2 <= different <= min(FEW_OPTIONS, len(answers) // 2) else 0
 
 
-async def _try_best_constant(workers: Pool, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
+async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Choose the right answer that earns most on the first half of the problems, and try it on the second half."""
     half = len(problems) // 2
     first = problems[:half]
