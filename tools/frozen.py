@@ -93,8 +93,9 @@ class Table:
     def row(self, place: Place) -> Row:
         """Return the scores of a place, those that are there."""
         scores = _unpacked(self.rows.get(str(place), ""))
+        scores += [ABSENT] * (self.problems * len(self.names) - len(scores))
         chunks = [scores[start : start + self.problems] for start in range(0, len(scores), self.problems)]
-        return {name: chunk for name, chunk in zip(self.names, chunks, strict=False) if set(chunk) != {ABSENT}}
+        return {name: chunk for name, chunk in zip(self.names, chunks, strict=True) if set(chunk) != {ABSENT}}
 
 
 def _packed(scores: Iterable[str]) -> str:
