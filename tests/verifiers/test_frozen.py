@@ -34,7 +34,7 @@ def test_more_scores_are_as_recorded() -> None:
 
 
 def test_difference_is_told(tmp_path: Path) -> None:
-    """A recorded score that is not today's is told with the answer and both scores; an answer without one is left out."""
+    """The line has the answer and both scores; an answer that had no score is left out."""
     code = (
         "import sys, tools.frozen as frozen\n"
         f"frozen.FOLDER = frozen.Path({str(tmp_path)!r})\n"
