@@ -1,6 +1,6 @@
 """What `benchmarks.judge --score` measures: a score function whose completions hang, take all memory and crash.
 
-Of 10,000 completions one in a hundred never ends, one takes all memory, and one crashes the interpreter. `ScoreJudge`
+Of 10,000 completions one in a hundred never ends, one takes all memory, and one crashes the interpreter. A session
 judges all of them, in rows of 8. The same function is then called on the event loop and in threads, with the 97 % that
 end: one of the others would end the whole process, or hold it for ever.
 
@@ -18,14 +18,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.records import Verdict
-from reasoning_env.score_judge import ScoreJudge
+from reasoning_env import Problem, Session, Verdict
 from reasoning_gym_testing.process_table import descendants, survivors
 
 ROW = 8
 AT_ONCE = 64
 DEADLINE_S = 1.0
-MEMORY_MB = 256
+MEMORY_MB = 512
 BAD = ("never end", "take all memory", "crash")
 ANSWER = re.compile(r"\\boxed\{([^{}]*)\}")
 HANGING = {
@@ -73,10 +72,14 @@ def row_of(number: int) -> dict[str, str]:
 async def measure(count: int, verifiers: int) -> dict[str, Any]:
     """Return verdicts/s of the judge, of the function on the loop and in threads, and what came of bad completions."""
     found: dict[str, Any] = {}
-    options: dict[str, Any] = {"verifiers": verifiers, "deadline_s": DEADLINE_S, "memory_mb": MEMORY_MB}
+    options: dict[str, Any] = {
+        "num_verifiers": verifiers,
+        "scoring_deadline_s": DEADLINE_S,
+        "worker_memory_mb": MEMORY_MB,
+    }
     wanted = list(range(count))
     good = [number for number in wanted if completion_of(number) not in BAD]
-    async with ScoreJudge("benchmarks._score:score", **options) as judge:
+    async with Session(score="benchmarks._score:score", **options) as judge:
         found["judge, good completions"] = await _rate(good, lambda numbers: _ask(judge, numbers))
         started = time.perf_counter()
         verdicts = [v for of_row in await _in_rows(wanted, lambda numbers: _ask(judge, numbers)) for v in of_row]
@@ -106,7 +109,7 @@ async def measure_math_verify(deadline_s: float = 5.0) -> dict[str, str]:
     """Return the reason and the processor time of each hanging input, after `examples/math_verify_judge.py`."""
     example = Path(__file__).parent.parent / "examples" / "math_verify_judge.py"
     row = {"answer": r"\frac{1}{2}"}
-    async with ScoreJudge(f"{example}:score", verifiers=2, deadline_s=deadline_s) as judge:
+    async with Session(score=f"{example}:score", num_verifiers=2, scoring_deadline_s=deadline_s) as judge:
         verdicts = await judge.judge(row, [*HANGING.values(), r"$\boxed{0.5}$"])
     names = [*HANGING, "right answer after them"]
     return {
@@ -115,7 +118,7 @@ async def measure_math_verify(deadline_s: float = 5.0) -> dict[str, str]:
     }
 
 
-async def _ask(judge: ScoreJudge, numbers: list[int]) -> list[Verdict]:
+async def _ask(judge: Session[Problem], numbers: list[int]) -> list[Verdict]:
     return await judge.judge(row_of(numbers[0]), [completion_of(number) for number in numbers])
 
 

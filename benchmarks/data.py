@@ -208,7 +208,7 @@ def rows_of_ray(nodes: int, count: int) -> float:
     import ray
     from ray.cluster_utils import Cluster
 
-    from reasoning_env.integrations.ray_data import JudgeRows, problem_rows
+    from reasoning_env.integrations.ray import JudgeRows, problem_rows
 
     def complete(batch: pyarrow.Table) -> pyarrow.Table:
         completions = [[f"<answer>{answer}</answer>", "<answer>7</answer>"] for answer in batch["answer"].to_pylist()]

@@ -14,7 +14,7 @@ from typing import Any
 
 from math_verify import parse, verify
 
-from reasoning_env.score_judge import ScoreJudge
+from reasoning_env import Session
 
 parse("$1$", parsing_timeout=None)  # builds its patterns once, before the workers are forked
 
@@ -36,8 +36,8 @@ async def main() -> None:
         "No idea.",
         r"It is $\boxed{9^{9^{9^{9}}}}$",
     ]
-    async with ScoreJudge(f"{__file__}:score", verifiers=1, deadline_s=2.0) as judge:
-        verdicts = await judge.judge({"answer": r"\frac{1}{2}"}, completions)
+    async with Session(score=f"{__file__}:score", num_verifiers=1, scoring_deadline_s=2.0) as session:
+        verdicts = await session.judge({"answer": r"\frac{1}{2}"}, completions)
         for completion, verdict in zip(completions, verdicts, strict=True):
             print(verdict.score, verdict.reason, completion)
 

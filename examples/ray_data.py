@@ -15,7 +15,7 @@ import ray
 
 from reasoning_env import ReasoningSettings
 from reasoning_env.data.problems import Wanted
-from reasoning_env.integrations.ray_data import JudgeRows, problem_rows
+from reasoning_env.integrations.ray import JudgeRows, problem_rows
 
 SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1)
 

@@ -17,13 +17,14 @@ from pathlib import Path
 
 from reasoning_env.commands.options import program
 from reasoning_env.commands.running import run_to_end
-from reasoning_env.commands.score_options import score_arguments, score_words
+from reasoning_env.commands.score_options import score_function, score_words
 from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.runtime.text import visible
-from reasoning_env.score_judge import ScoreJudge
+from reasoning_env.settings import ReasoningSettings, make_settings
 from reasoning_env.storage.reading import describe
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, watched_pools
 from .findings import Finding, Reporter, findings_of, merge
@@ -79,8 +80,10 @@ def audit_rows(options: argparse.Namespace) -> Report:
         raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
     if not any(problem.question for problem in problems):
         print(f"no column holds questions ({', '.join(QUESTION_COLUMNS)}), so none is checked", file=sys.stderr)
-    judge = ScoreJudge(**score_arguments(options))
-    audit, findings, form = run_to_end(lambda: _audit(judge, problems, options))
+    limits = {"scoring_deadline_s": options.deadline_s, "worker_memory_mb": options.memory_mb}
+    given = {name: value for name, value in limits.items() if value is not None}
+    settings = PoolSettings.of_function(score_function(options), make_settings(ReasoningSettings, given))
+    audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))
     if not audit.items:
         cause = audit.failures[0] if audit.failures else "no row has an answer"
         raise WorkerError(f"no row of {options.rows} could be probed; the first: {cause}")
@@ -90,17 +93,21 @@ def audit_rows(options: argparse.Namespace) -> Report:
 
 
 async def _audit(
-    judge: ScoreJudge, problems: list[Problem], options: argparse.Namespace
+    settings: PoolSettings, problems: list[Problem], options: argparse.Namespace
 ) -> tuple[TaskAudit, list[Finding], CompletionForm]:
-    async with judge:
-        form = await choose_form(judge.pool, problems)
+    pool = WorkerPool(settings)
+    await pool.start()
+    try:
+        form = await choose_form(pool, problems)
         target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
         reporter = Reporter(target.task, target.level, _commands(options, form))
-        audit = await audit_task(RowWorkers(judge.pool, problems, form), target, len(problems), rounds=())
-        async with watched_pools(judge.settings, lambda pool: RowWorkers(pool, problems, form)) as pools:
+        audit = await audit_task(RowWorkers(pool, problems, form), target, len(problems), rounds=())
+        async with watched_pools(settings, lambda watched: RowWorkers(watched, problems, form)) as pools:
             check = ContractCheck(pools, replace(reporter, is_watched=True), makes_problems=False)
             checked = await check.run(problems, audit.errors, attacks=True)
         return audit, [*findings_of(audit, reporter), *checked], form
+    finally:
+        await pool.close()
 
 
 def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction:

@@ -6,6 +6,11 @@
         verdicts = bridge.judge(problem, completions)       # None for an infrastructure error, which is never a 0
         bridge.observe(problem, verdicts)
 
+`Bridge(score="my_rewards:score")` judges rows of your own data, as a session with a score function does:
+
+    with Bridge(score="my_rewards:score") as bridge:
+        verdicts = bridge.judge({"answer": "42"}, ["so it is 42", "no idea"])
+
 Any number of threads may call at the same time. `close` ends the calls under way with a RuntimeError. `anext` and
 `ajudge` are `next` and `judge` for an event loop.
 """
@@ -17,15 +22,16 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from .errors import ClosedError, GenerationError, ScoringError, WorkerError
+from .errors import ClosedError, ConfigError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
 from .problems.plan import made_with
 from .prompts.completions import Completion, read_completions
-from .records import Problem, Verdict
-from .rewards import check_problem, check_whole_problem, read_verdicts
+from .records import Problem, Subject, Verdict
+from .rewards import check_subject, check_whole_problem, read_verdicts
 from .runtime.loop_thread import LoopThread
 from .session import Session
 from .settings import ReasoningSettings, check_whole_number, read_settings
+from .sources.score_function import ScoreFunction
 from .state import read_state
 from .storage.files import changed_settings
 
@@ -48,10 +54,12 @@ class Bridge(LoopThread):
         settings: The settings; by default, made from the keywords `fields`.
         fits: Tells whether a problem's prompt and completion fit into the model's context. The attribute may be set
             until the first problem is drawn, because some trainers load the model after the bridge is made.
+        score: Score function in place of tasks, as for `Session`.
         instance: Number of the session; sessions with different numbers share no problem.
         state: The result of `state()` in an earlier run, which this run continues.
         group_size: Usual number of completions of a problem.
-        judge_url: Address of a `judge` server for `judge`. The bridge then starts workers only to make problems.
+        judge_url: Address of a `judge` server for `judge`. The bridge then starts workers only to make problems. Where
+            the server runs with --score, rows are judged, and `score` is left out.
         judge_timeout_s: Seconds for the verdicts of that server on a group, waiting and further tries included, while
             the server is busy, away or restarted.
         start: Start the workers now, and raise the errors of `Session.start`. Otherwise the first call starts them.
@@ -62,6 +70,7 @@ class Bridge(LoopThread):
         settings: ReasoningSettings | None = None,
         *,
         fits: Callable[[Problem], bool] | None = None,
+        score: str | ScoreFunction | None = None,
         instance: int = 0,
         state: Mapping[str, Any] | None = None,
         group_size: int = 8,
@@ -74,8 +83,10 @@ class Bridge(LoopThread):
         check_whole_number("instance", instance, least=0)
         if state is not None:
             read_state(state)
+        if score is not None and judge_url is not None:
+            raise ConfigError("the server at judge_url has a score function of its own", setting="score", got=score)
         self.session = Session(
-            read_settings(Bridge, settings, fields), prepare=self._return_if_fits, group_size=group_size
+            read_settings(Bridge, settings, fields), prepare=self._return_if_fits, score=score, group_size=group_size
         )
         self._instance = instance
         self._state = state
@@ -99,8 +110,8 @@ class Bridge(LoopThread):
         check_whole_problem(problem)
         return [dict(message) for message in self.session.messages(problem)]
 
-    def judge(self, problem: Problem | str, completions: Sequence[Completion]) -> list[Verdict | None]:
-        """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
+    def judge(self, subject: Problem | Subject, completions: Sequence[Completion]) -> list[Verdict | None]:
+        """Return a verdict for each completion, in order. `subject` is a problem, a problem's reference, or a row.
 
         A completion is a text, a message with `content`, or None for a model that wrote nothing.
         All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated. A
@@ -112,13 +123,13 @@ class Bridge(LoopThread):
         - RuntimeError: the bridge is closed
         - ReasoningEnvError: the server at `judge_url` refuses the request, for its reference or its token
         """
-        check_problem(problem)
-        return self._run(self._verdicts(problem, read_completions(completions)))
+        check_subject(subject)
+        return self._run(self._verdicts(subject, read_completions(completions)))
 
-    async def ajudge(self, problem: Problem | str, completions: Sequence[Completion]) -> list[Verdict | None]:
+    async def ajudge(self, subject: Problem | Subject, completions: Sequence[Completion]) -> list[Verdict | None]:
         """Do the same as `judge`, for callers with an event loop."""
-        check_problem(problem)
-        return await self._wait(self._verdicts(problem, read_completions(completions)))
+        check_subject(subject)
+        return await self._wait(self._verdicts(subject, read_completions(completions)))
 
     def observe(self, problem: Problem, verdicts: Sequence[Verdict | float | None]) -> None:
         """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
@@ -201,13 +212,13 @@ class Bridge(LoopThread):
             raise RuntimeError("problems were drawn already; call resume() before the first problem is drawn")
         self._state = state
 
-    async def _verdicts(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
+    async def _verdicts(self, subject: Problem | Subject, completions: Sequence[str]) -> list[Verdict | None]:
         try:
             if self._judge is not None:
-                reference = problem if isinstance(problem, str) else problem.reference
-                return list(await self._judge.judge(reference, completions))
+                named = subject.reference if isinstance(subject, Problem) else subject
+                return list(await self._judge.judge(named, completions))
             await self._start()
-            return list(await self.session.judge(problem, completions))
+            return list(await self.session.judge(subject, completions))
         except ClosedError:
             raise
         except (GenerationError, ScoringError, WorkerError) as error:

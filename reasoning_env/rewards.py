@@ -161,10 +161,11 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
 # ------------------------------------------------------------------ what callers pass
 
 
-def check_problem(problem: object) -> None:
-    """Raise ConfigError unless the argument is a problem or the text of a reference."""
-    if not isinstance(problem, (Problem, str)):
-        raise ConfigError("must be a Problem, or the reference of a problem", setting="problem", got=problem)
+def check_subject(subject: object) -> None:
+    """Raise ConfigError unless the argument is a problem, the text of a reference, or a row."""
+    if not isinstance(subject, (Problem, str, Mapping)):
+        expected = "must be a Problem, the reference of a problem, or a row"
+        raise ConfigError(expected, setting="subject", got=short(subject))
 
 
 def check_whole_problem(problem: object) -> None:

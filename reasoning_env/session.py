@@ -11,6 +11,15 @@ Every integration runs this loop:
 
 An infrastructure error is raised by `judge` and is never a score of 0. `state()` returns everything that decides the
 next problem; a session that begins with this state continues the earlier session.
+
+With a score function in place of tasks, a session judges rows of your own data:
+
+    async with Session(score="my_rewards:score") as session:
+        verdicts = await session.judge({"answer": "42"}, ["so it is 42", "no idea"])
+
+The function is `score(completion: str, **row) -> float | Mapping[str, float]`, with scores from 0 to 1. It runs in
+sandboxed worker processes: a completion that never ends, takes all memory or crashes the interpreter gets 0 with a
+reason, and harms no other completion.
 """
 
 from __future__ import annotations
@@ -54,8 +63,10 @@ from .records import (
     TaskInfo,
     Verdict,
 )
-from .rewards import check_problem, check_whole_problem, read_verdicts, score_texts
+from .rewards import check_subject, check_whole_problem, read_verdicts, score_texts
+from .runtime.text import short
 from .settings import ReasoningSettings, check_whole_number, read_settings
+from .sources.score_function import ScoreFunction, problem_of_row
 from .state import read_state
 from .storage.folders import check_checkout
 from .tasks import TASKS
@@ -64,6 +75,7 @@ from .workers.pool import PoolSettings, WorkerPool
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,8 @@ class Session(Generic[T]):
             hands out the `Problem`.
         pool: Worker pool, started by `start` and closed by `close`. By default, made from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package, where the settings name none.
+        score: Score function in place of tasks: `MODULE:FUNCTION`, or a ScoreFunction with what it may use. The session
+            then judges rows, and has no problems.
         group_size: Usual number of verdicts in a call of `observe`.
         preamble: Text before the system prompt.
         thinking: Formats in which the model thinks. By default, the formats of the settings.
@@ -108,6 +122,7 @@ class Session(Generic[T]):
         prepare: Callable[[Problem], T | None],
         pool: WorkerPool | None = None,
         checkout: str | Path | None = None,
+        score: str | ScoreFunction | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
@@ -121,6 +136,7 @@ class Session(Generic[T]):
         *,
         pool: WorkerPool | None = None,
         checkout: str | Path | None = None,
+        score: str | ScoreFunction | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
@@ -134,6 +150,7 @@ class Session(Generic[T]):
         prepare: Callable[[Problem], T | None] | None = None,
         pool: WorkerPool | None = None,
         checkout: str | Path | None = None,
+        score: str | ScoreFunction | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
@@ -146,7 +163,8 @@ class Session(Generic[T]):
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
-        self.pool = pool or WorkerPool(PoolSettings(settings, None if checkout is None else Path(checkout)))
+        self._scores_rows = score is not None
+        self.pool = pool or WorkerPool(_pool_settings(settings, checkout, score))
         self.instance = 0
         self._prepare = prepare
         self._checkout = settings.checkout or checkout
@@ -171,9 +189,12 @@ class Session(Generic[T]):
 
         No process is left after an error. Raises:
 
-        - ConfigError: a setting of tasks is wrong
+        - ConfigError: a setting of tasks is wrong, or the score function cannot be used
         - WorkerError: the workers cannot be started
         """
+        if self._scores_rows:
+            self._library = await self.pool.start()
+            return self._library
         library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
@@ -263,24 +284,31 @@ class Session(Generic[T]):
         return build_messages(self.system_prompt(problem.spec.split), problem.question)
 
     async def judge(
-        self, problem: Problem | Subject, completions: Sequence[Completion], *, thinking: Thinking | None = None
+        self, subject: Problem | Subject, completions: Sequence[Completion], *, thinking: Thinking | None = None
     ) -> list[Verdict]:
-        """Return a verdict for each completion, in order. `problem` is a problem or a problem's reference.
+        """Return a verdict for each completion, in order.
 
-        A completion is a text, a message with `content`, or None for a model that wrote nothing. `thinking` has the
-        formats in which the completions think, if they differ from the session's. Raises:
+        `subject` is a problem, or a problem's reference; with a score function, a row. A completion is a text, a
+        message with `content`, or None for a model that wrote nothing. `thinking` has the formats in which the
+        completions think, if they differ from the session's. Raises:
 
         - ConfigError: an argument is of another kind
         - ScoringError: an infrastructure error persisted on a fresh worker
         - WorkerError: no worker can be started at the moment, or the session was closed (ClosedError)
         - InvalidReferenceError: the reference names no problem of this library
         - GenerationError: the problem of the reference cannot be generated
+
+        A row's verdict has the function's further numbers as `parts`. An error of the function is the reason
+        `verifier_error`, with its words as `error`.
         """
-        check_problem(problem)
+        check_subject(subject)
         texts = read_completions(completions)
-        if isinstance(problem, str):
-            problem = await self.remake(problem)
-        assert isinstance(problem, Problem)
+        if isinstance(subject, Mapping) is not self._scores_rows:
+            judged = "rows" if self._scores_rows else "problems and references"
+            raise ConfigError(f"this session judges {judged}", setting="subject", got=short(subject))
+        if isinstance(subject, Mapping):
+            return await self.pool.score(problem_of_row(subject), texts)
+        problem = await self.remake(subject) if isinstance(subject, str) else subject
         limit = self.settings.max_answer_bytes
         return await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
 
@@ -416,22 +444,28 @@ class Session(Generic[T]):
     @property
     def library(self) -> LibraryInfo:
         """Facts about the library in the workers. Raises RuntimeError before `start`, as the next three do."""
-        return _require_started(self._library)
+        return self._require(self._library)
 
     @property
     def plan(self) -> TaskPlan:
         """Tasks with their parameters and weights."""
-        return _require_started(self._plan)
+        return self._require(self._plan)
 
     @property
     def eval_plan(self) -> EvaluationPlan:
         """Tasks, numbers and prompt of the evaluation."""
-        return _require_started(self._eval_plan)
+        return self._require(self._eval_plan)
 
     @property
     def evaluation_set(self) -> EvaluationSet:
         """The fixed problems of the evaluation, which `next` never hands out."""
-        return _require_started(self._evaluation_set)
+        return self._require(self._evaluation_set)
+
+    def _require(self, value: U | None) -> U:
+        if value is None:
+            has_no_tasks = self._scores_rows and self._library is not None
+            raise RuntimeError("a session with a score function has no tasks" if has_no_tasks else "call start() first")
+        return value
 
     @property
     def stats(self) -> StreamStats | None:
@@ -523,7 +557,9 @@ async def check_selection(settings: ReasoningSettings, checkout: Path | None) ->
         pass
 
 
-def _require_started(value: T | None) -> T:
-    if value is None:
-        raise RuntimeError("call start() first")
-    return value
+def _pool_settings(
+    settings: ReasoningSettings, checkout: str | Path | None, score: str | ScoreFunction | None
+) -> PoolSettings:
+    if score is None:
+        return PoolSettings(settings, None if checkout is None else Path(checkout))
+    return PoolSettings.of_function(score if isinstance(score, ScoreFunction) else ScoreFunction(score), settings)

@@ -1,4 +1,4 @@
-"""Score functions that do what a completion says, for the tests of `ScoreJudge`."""
+"""Score functions that do what a completion says, for the tests of sessions with a score function."""
 
 from __future__ import annotations
 

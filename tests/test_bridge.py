@@ -157,10 +157,15 @@ def test_wrong_completions_are_one_line(bridge: Bridge, completions: Any, text: 
     assert str(error.value) == text
 
 
-@pytest.mark.parametrize("problem", [None, 7, {"question": "?"}])
+@pytest.mark.parametrize("problem", [None, 7])
 def test_wrong_problem_is_one_line(bridge: Bridge, problem: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^problem: must be a Problem, or the reference of a problem; got "):
+    with pytest.raises(ConfigError, match=r"^subject: must be a Problem, the reference of a problem, or a row; got "):
         bridge.judge(problem, [WRONG])
+
+
+def test_row_needs_a_score_function(bridge: Bridge) -> None:
+    with pytest.raises(ConfigError, match="subject: this session judges problems and references; got "):
+        bridge.judge({"question": "?"}, [WRONG])
 
 
 def test_reference_has_no_messages(bridge: Bridge) -> None:

@@ -13,8 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,12 @@ from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
-from ..score_judge import ScoreJudge
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, range_text
+from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
-from .score_options import add_score_options, check_score_options, score_arguments
+from .score_options import add_score_options, check_score_options, score_function
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +38,8 @@ OPTION_NAMES = {
     "num_generators": "--generators",
     "num_verifiers": "--verifiers",
     "reference_deadline_s": "--reference-deadline-s",
+    "scoring_deadline_s": "--deadline-s",
+    "worker_memory_mb": "--memory-mb",
 }
 """Settings of the core that are options of the command. The limits of requests are options by their own names."""
 
@@ -71,18 +72,14 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     limits_by_name = {name: getattr(options, name) for name in JudgeLimits.model_fields}
     with _named({name: _option(name) for name in JudgeLimits.model_fields}):
         limits = make_settings(JudgeLimits, limits_by_name)
+    function = None if options.score is None else score_function(options)
+    session = Session(settings, checkout=find_checkout(folder), score=function)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
-    if options.score is None:
-        local: Session[Problem] | ScoreJudge = Session(settings, checkout=find_checkout(folder))
-        make: Callable[[], Session[Problem] | ScoreJudge] = partial(Session, settings)
-    else:
-        make = partial(ScoreJudge, **score_arguments(options), verifiers=options.verifiers)
-        local = make()
-    cluster = None if options.ray is None else _join_cluster(options.ray, make)
+    cluster = None if options.ray is None else _join_cluster(options.ray, settings, function)
     # A thread reads large bodies meanwhile. With 5 ms, the default, the event loop gets its turns twice as late.
     sys.setswitchinterval(0.001)
     try:
-        asyncio.run(_serve(options, cluster, local, limits, token))
+        asyncio.run(_serve(options, cluster, session, limits, token))
     except Interrupted:
         return 0
     return 0
@@ -170,16 +167,16 @@ def _is_loopback(host: str) -> bool:
 async def _serve(
     options: argparse.Namespace,
     cluster: Judge | None,
-    local: Session[Problem] | ScoreJudge,
+    session: Session[Problem],
     limits: JudgeLimits,
     token: str | None,
 ) -> None:
-    runner = JudgeServer(cluster or local, token=token, limits=limits).runner()
+    runner = JudgeServer(cluster or session, token=token, limits=limits).runner()
 
     async def work() -> None:
         _calm_accept_errors(asyncio.get_running_loop())
         if cluster is None:
-            await local.start()
+            await session.start()
         await runner.setup()
         site = web.TCPSite(runner, options.host, options.port)
         try:
@@ -192,14 +189,14 @@ async def _serve(
                 remedy="choose another port, or 0 for a free port",
             ) from error
         [(_, port, *_), *_] = runner.addresses
-        while cluster is None and local.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
+        while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
             await asyncio.sleep(READY_POLL_S)
         print(f"judging on http://{options.host}:{port}", flush=True)
         await asyncio.Event().wait()
 
     async def close() -> None:
         await runner.cleanup()
-        await local.close()
+        await session.close()
 
     await run_until_signal(work, close)
 
@@ -224,8 +221,8 @@ def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
     loop.set_exception_handler(handle)
 
 
-def _join_cluster(address: str, make: Callable[[], Session[Problem] | ScoreJudge]) -> Judge:
-    """Join a Ray cluster, each node of which judges with what `make` returns there."""
+def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunction | None) -> Judge:
+    """Join a Ray cluster, each node of which judges with a session of its own."""
     try:
         import ray
 
@@ -239,7 +236,7 @@ def _join_cluster(address: str, make: Callable[[], Session[Problem] | ScoreJudge
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
         raise ConfigError(f"{address}: {str(error).splitlines()[0]}", setting="--ray") from error
-    return RayJudges(make=make)
+    return RayJudges(settings, score=function)
 
 
 def _check_reachable(address: str) -> None:

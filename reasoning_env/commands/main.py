@@ -50,21 +50,20 @@ COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout":
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {
         "tasks": "--tasks",
-        "function": "--score",
-        "score_function": "--score",
+        "score": "--score",
         "read": "--read",
-        "deadline_s": "--deadline-s",
-        "memory_mb": "--memory-mb",
+        "scoring_deadline_s": "--deadline-s",
+        "worker_memory_mb": "--memory-mb",
     },
     "demo": {"tasks": "--tasks"},
     "judge": {
         "num_generators": "--generators",
         "num_verifiers": "--verifiers",
+        "reference_deadline_s": "--reference-deadline-s",
+        "scoring_deadline_s": "--deadline-s",
+        "worker_memory_mb": "--memory-mb",
+        "score": "--score",
         "read": "--read",
-        "verifiers": "--verifiers",
-        "deadline_s": "--deadline-s",
-        "memory_mb": "--memory-mb",
-        "function": "--score",
     },
     "problems": {
         "tasks": "--tasks",

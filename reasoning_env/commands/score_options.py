@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
 
-from ..score_judge import with_absolute_path
-from ..settings import ReasoningSettings
+from ..sources.score_function import ScoreFunction
 
 
 def add_score_options(parser: argparse._ActionsContainer) -> None:
@@ -29,19 +26,9 @@ def check_score_options(parser: argparse.ArgumentParser, options: argparse.Names
         parser.error("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
 
 
-def score_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of the ScoreJudge of --score; paths are absolute, because a node's folder is another."""
-    memory = {} if options.memory_mb is None else {"memory_mb": options.memory_mb}
-    return {
-        **memory,
-        "function": with_absolute_path(options.score),
-        "read": [str(Path(path).expanduser().absolute()) for path in options.read],
-        "environment": options.env_var,
-        "threads": options.threads,
-        "deadline_s": ReasoningSettings.model_fields["scoring_deadline_s"].default
-        if options.deadline_s is None
-        else options.deadline_s,
-    }
+def score_function(options: argparse.Namespace) -> ScoreFunction:
+    """Return the function of --score; paths are absolute, because a node's folder is another."""
+    return ScoreFunction(options.score, options.read, options.env_var, options.threads)
 
 
 def score_words(options: argparse.Namespace) -> list[str]:

@@ -1,1 +1,1 @@
-"""Other trainers and frameworks, one module each. A module needs the extra of its name, `ray_data` that of `ray`."""
+"""Other trainers and frameworks, one module each. A module needs the extra of its name."""

@@ -12,7 +12,7 @@ The first rank draws the rows and sends them to the other ranks. Each rank judge
 rank learns from the verdicts of all ranks. After an infrastructure error the reward is None, which TRL leaves out of
 the group.
 
-    with ScoreBridge("my_rewards:score") as bridge:
+    with Bridge(score="my_rewards:score") as bridge:
         trainer = GRPOTrainer(model, reward_funcs=score_reward(bridge), args=args, train_dataset=your_rows)
         trainer.train()
 
@@ -39,7 +39,6 @@ from ..bridge import Bridge
 from ..errors import ConfigError
 from ..problems.references import Reference
 from ..records import Problem, Reason, Verdict
-from ..score_bridge import ScoreBridge
 from ..storage.files import replace_file
 from ..storage.reading import describe, read_json
 
@@ -145,7 +144,7 @@ NOT_COLUMNS = frozenset({"completion_ids", "trainer_state", "log_extra", "log_me
 """What GRPOTrainer gives reward functions besides prompts, completions and the columns of the data set."""
 
 
-def score_reward(bridge: ScoreBridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
+def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable[list[float | None]]]:
     """Return a reward function that judges each completion by its row of the data set, its prompt included.
 
     The reward is None after an infrastructure error. TRL logs the rewards as `name`. The table of completions has the

@@ -14,12 +14,12 @@ worker has a pool of its own, with settings in `reward_kwargs.settings`, such as
     +reward.custom_reward_function.reward_kwargs.settings.task_modules=[/data/my_tasks.py]
 
 `compute_score_of_row` judges rows of your own by any score function, `score(completion, ground_truth, **extra_info)`;
-`remote` needs `compute_score_of_row_blocking`. `judge` has the arguments of `ScoreBridge`:
+`remote` needs `compute_score_of_row_blocking`. `settings` has the arguments of `Bridge`:
 
     reward.custom_reward_function.name=compute_score_of_row
-    +reward.custom_reward_function.reward_kwargs.judge.function=my_rewards:score
+    +reward.custom_reward_function.reward_kwargs.settings.score=my_rewards:score
 
-With the variable `REASONING_JUDGE_URL`, the server runs `judge --score my_rewards:score`, and `judge` is left out.
+With the variable `REASONING_JUDGE_URL`, the server runs `judge --score my_rewards:score`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Verdict
-from reasoning_env.score_bridge import ScoreBridge
+from reasoning_env.sources.score_function import ScoreFunction
 
 NOT_JUDGED = "a completion could not be judged; the log above says why"
 RESTART_PAUSES_S = (1.0, 5.0, 30.0)
@@ -46,14 +46,12 @@ RESTART_PAUSES_S = (1.0, 5.0, 30.0)
 def judge(settings_json: str) -> Bridge:
     """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
     url = os.environ.get("REASONING_JUDGE_URL")
-    return Bridge(judge_url=url, start=False) if url else Bridge(start=False, **json.loads(settings_json))
-
-
-@cache
-def row_judge(options_json: str) -> ScoreBridge:
-    """Return this process's bridge to a score function. The bridge starts its workers at the first call."""
-    url = os.environ.get("REASONING_JUDGE_URL") or None
-    return ScoreBridge(judge_url=url, start=False, **json.loads(options_json))
+    if url:
+        return Bridge(judge_url=url, start=False)
+    settings = json.loads(settings_json)
+    if isinstance(settings.get("score"), dict):
+        settings["score"] = ScoreFunction(**settings["score"])
+    return Bridge(start=False, **settings)
 
 
 async def compute_score(
@@ -90,14 +88,14 @@ async def compute_score_of_row(
     solution_str: str,
     ground_truth: Any,
     extra_info: Mapping[str, Any] | None = None,
-    judge: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     **_: Any,
 ) -> dict[str, Any]:
     """Return the score of a completion by a score function, which gets the ground truth and the extra information.
 
     Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
     """
-    bridge, row = row_judge(_as_json(judge)), _row(ground_truth, extra_info)
+    bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
     return _score_with_parts(await _retried(lambda: bridge.ajudge(row, [solution_str])))
 
 
@@ -106,11 +104,11 @@ def compute_score_of_row_blocking(
     solution_str: str,
     ground_truth: Any,
     extra_info: Mapping[str, Any] | None = None,
-    judge: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     **_: Any,
 ) -> dict[str, Any]:
     """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
-    bridge, row = row_judge(_as_json(judge)), _row(ground_truth, extra_info)
+    bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
     return _score_with_parts(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
 
 

@@ -19,6 +19,7 @@ from ..errors import ConfigError, GenerationError, ReasoningEnvError, ScoringErr
 from ..inference.addresses import check_url
 from ..records import Subject, Verdict
 from ..runtime.retries import pauses
+from ..sources.score_function import row_json
 from .messages import Refusal, ScoreReply
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class JudgeClient:
         """
         import aiohttp  # only needed with a server
 
-        named = {"ref": subject} if isinstance(subject, str) else {"row": dict(subject)}
+        named = {"ref": subject} if isinstance(subject, str) else {"row": json.loads(row_json(subject))}
         # Half of a pair of surrogates, which a server of completions may escape in its JSON, is no UTF-8.
         text = json.dumps({**named, "texts": list(completions)}, ensure_ascii=False)
         body = text.encode("utf-8", "replace")

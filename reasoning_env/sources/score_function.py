@@ -10,13 +10,17 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ..records import ProblemRequest
+from ..errors import ConfigError
+from ..records import Problem, ProblemRequest, ProblemSpec, Row, Split
+from ..runtime.text import short
 from .contract import Answers, DetailedAnswers, Generated, Source, SourceTask
-from .modules import TaskModuleError, import_module, read_paths
+from .modules import TaskModuleError, absolute_entry, import_module, read_paths
 
 SCORE_TASK = "score"
 """Stands for the task of a row, which has none."""
@@ -30,14 +34,48 @@ MAX_PART_NAME = 60
 class ScoreFunction:
     """A function `MODULE:NAME`, and what its processes may use that others may not.
 
-    `module` is a name that Python can import, or the path of a `.py` file. `read` are files and folders, `environment`
-    names of variables, and `threads` allows threads.
+    - `name`: the module is a name that Python can import, or the path of a `.py` file.
+    - `read`: files and folders that the function may read, besides Python's and its own module's.
+    - `environment`: names of variables of this process that the function may see.
+    - `threads`: whether the function may start threads.
+
+    Paths become absolute. Raises ConfigError for a path that is not there, and a name that is no text.
     """
 
     name: str
-    read: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
+    read: Sequence[str | Path] = ()
+    environment: Sequence[str] = ()
     threads: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ConfigError("must be a text, 'MODULE:FUNCTION'", setting="score", got=self.name)
+        module, _, function = self.name.rpartition(":")
+        paths = tuple(str(Path(path).expanduser().absolute()) for path in self.read)
+        for path in paths:
+            if not os.path.exists(path):
+                raise ConfigError("there is no such file or folder", setting="read", got=path)
+        object.__setattr__(self, "name", f"{absolute_entry(module)}:{function}" if module else self.name)
+        object.__setattr__(self, "read", paths)
+
+
+def problem_of_row(row: Row) -> Problem:
+    """Return a row as what workers score. Raises ConfigError for a row that is no JSON object."""
+    return Problem(ProblemSpec(ProblemRequest(SCORE_TASK, 0), Split.TRAIN, 0), "", None, "{}", row_json(row).encode())
+
+
+def row_json(row: Row) -> str:
+    """Return a row as JSON; arrays and numbers of numpy become lists and numbers. Raises ConfigError for other rows."""
+    try:
+        return json.dumps(dict(row), allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"must be a JSON object ({error})", setting="row") from error
+
+
+def _plain(value: Any) -> Any:
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{short(value)} is no value of JSON")
+    return value.tolist()
 
 
 class ScoreError(Exception):

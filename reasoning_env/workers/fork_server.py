@@ -43,6 +43,8 @@ WORKER_LIMITS = {
     # 24 KB: 32 further numbers of a score function, with twelve bytes for each character of their names.
     Role.VERIFIER: FrameLimits(header=1 << 15, blob=0),
 }
+MAX_BUDGET_S = 86_400.0
+"""The bound of the setting `scoring_budget_s`."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,15 @@ class PoolSettings:
     source_wrapper: str | None = None
     """`MODULE:FUNCTION`, which gets the source of problems and returns the source that workers use in its place."""
     hash_seed: int = 0
+
+    @classmethod
+    def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
+        """Return the settings of a pool that scores rows. Each completion has its own limit, by default the only one.
+
+        In a group of many bad completions the others then keep their scores.
+        """
+        budget_s = user.scoring_budget_s or MAX_BUDGET_S
+        return cls(user.model_copy(update={"scoring_budget_s": budget_s}), score_function=function)
 
     @property
     def checkout(self) -> Path | None:
@@ -184,7 +195,7 @@ class ForkServer:
         a module of `task_modules` that cannot be used.
         """
         self._timeout_s = settings.user.worker_start_timeout_s
-        in_setting = "task_modules" if settings.score_function is None else "function"
+        in_setting = "task_modules" if settings.score_function is None else "score"
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))

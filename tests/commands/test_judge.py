@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.commands.main import main
 from reasoning_env.errors import ConfigError
-from reasoning_env.records import Problem
-from reasoning_env.session import Session
+from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
@@ -132,8 +131,7 @@ def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     config.write_text("env: {strict_rewards: false, num_verifiers: 3, num_generators: 1, group_size: 4}")
     made = []
 
-    def refuse(address: str, make: Callable[[], Session[Problem]]) -> None:
-        settings = make().settings
+    def refuse(address: str, settings: ReasoningSettings, function: None) -> None:
         made.append((settings.strict_rewards, settings.num_generators, settings.num_verifiers))
         raise ConfigError("enough")
 
@@ -161,8 +159,8 @@ def test_unused_settings_of_file_are_told(
         (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --generators"),
         (["--threads"], "go with --score"),
         (["--memory-mb", "99"], "go with --score"),
-        (["--score", "a:b", "--deadline-s", "-1"], "deadline_s: must be over 0"),
-        (["--score", "a:b", "--memory-mb", "-1"], "memory_mb: must be"),
+        (["--score", "a:b", "--deadline-s", "-1"], "--deadline-s: must be above 0"),
+        (["--score", "a:b", "--memory-mb", "-1"], "--memory-mb: must be"),
     ],
 )
 def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:

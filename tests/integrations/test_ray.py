@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from reasoning_env import ConfigError, InvalidReferenceError, Problem, Reasoning
 from reasoning_env.commands.judge import judge_command
 from reasoning_env.integrations.ray import RayJudges
 from reasoning_env.records import Reason
-from reasoning_env.score_judge import ScoreJudge
 from tests.three_completions import three_completions
 from tests.waiting import PATIENCE_S
 
@@ -153,7 +151,7 @@ COMPLETIONS = ["42", "no", "crash", "raise", "parts"]
 @on_module_loop
 async def test_score_function(cluster: Any) -> None:
     """Rows are judged on both nodes, and on one when the other is gone."""
-    judges = RayJudges(make=partial(ScoreJudge, SCORE, verifiers=1))
+    judges = RayJudges(ReasoningSettings(num_verifiers=1), score=SCORE)
     verdicts = await asyncio.gather(*(judges.judge({"answer": "42"}, COMPLETIONS) for _ in range(4)))
     cluster.remove_node(cluster.second, allow_graceful=False)
     verdicts.append(await judges.judge({"answer": "42"}, COMPLETIONS))

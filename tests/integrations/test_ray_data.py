@@ -22,7 +22,7 @@ import reasoning_env
 from reasoning_env import ReasoningSettings, Session
 from reasoning_env.data.problems import Wanted, problems
 from reasoning_env.data.verdicts import verdicts
-from reasoning_env.integrations.ray_data import JudgeRows, problem_rows
+from reasoning_env.integrations.ray import JudgeRows, problem_rows
 from reasoning_gym_testing import InferenceServer
 from tests.waiting import PATIENCE_S
 
@@ -96,7 +96,7 @@ def test_other_columns_keep_their_types() -> None:
         try:
             return batch, await anext(actor(batch))
         finally:
-            await actor._session.close()
+            await (await actor._session()).close()
 
     batch, judged = asyncio.run(judge())
     assert judged.column_names == ["reference", "completions", "mine", "scores", "reasons", "pass_rate"]

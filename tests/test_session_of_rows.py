@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -14,10 +13,11 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
-from reasoning_env.errors import ConfigError
+from reasoning_env.errors import ConfigError, InvalidReferenceError
 from reasoning_env.judging.server import JudgeServer
-from reasoning_env.records import Reason, Verdict
-from reasoning_env.score_judge import ScoreJudge
+from reasoning_env.records import Problem, Reason, Verdict
+from reasoning_env.session import Session
+from reasoning_env.sources.score_function import ScoreFunction
 from reasoning_env.workers import cpu_time
 
 FUNCTION = "tests.score_functions:score"
@@ -26,24 +26,25 @@ ROW = {"answer": "right"}
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 
-def make_judge(function: str = FUNCTION, **how: Any) -> ScoreJudge:
-    return ScoreJudge(function, **{"verifiers": 1, "deadline_s": 0.5, "memory_mb": 512, **how})
+def session_of(score: str | ScoreFunction = FUNCTION, **settings: Any) -> Session[Problem]:
+    small = {"num_verifiers": 1, "scoring_deadline_s": 0.5, "worker_memory_mb": 512}
+    return Session(score=score, **{**small, **settings})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def judge() -> AsyncIterator[ScoreJudge]:
-    async with make_judge() as judge:
-        yield judge
+async def session() -> AsyncIterator[Session[Problem]]:
+    async with session_of() as started:
+        yield started
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(judge: ScoreJudge) -> AsyncIterator[TestClient[Any, Any]]:
-    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+async def client(session: Session[Problem]) -> AsyncIterator[TestClient[Any, Any]]:
+    async with TestClient(TestServer(JudgeServer(session).app())) as client:
         yield client
 
 
-async def verdict_on(judge: ScoreJudge, completion: str, **row: Any) -> Verdict:
-    [verdict] = await judge.judge(row, [completion])
+async def verdict_on(session: Session[Problem], completion: str, **row: Any) -> Verdict:
+    [verdict] = await session.judge(row, [completion])
     return verdict
 
 
@@ -56,8 +57,8 @@ async def test_imports_take_no_memory_of_completions(tmp_path: Path) -> None:
         "def score(completion):\n"
         "    return float(len(bytearray(int(completion) << 20)) > 0)\n"
     )
-    async with make_judge(f"{path}:score", deadline_s=10.0) as judge:
-        verdicts = await judge.judge({}, ["128", "1024"])
+    async with session_of(f"{path}:score", scoring_deadline_s=10.0) as session:
+        verdicts = await session.judge({}, ["128", "1024"])
     assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.OUT_OF_MEMORY]
 
 
@@ -65,8 +66,8 @@ async def test_imports_take_no_memory_of_completions(tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_scores_in_order(judge: ScoreJudge) -> None:
-    verdicts = await judge.judge(ROW, ["right", "wrong", "right"])
+async def test_scores_in_order(session: Session[Problem]) -> None:
+    verdicts = await session.judge(ROW, ["right", "wrong", "right"])
     assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
         (1.0, Reason.SCORED),
         (0.0, Reason.SCORED),
@@ -75,34 +76,34 @@ async def test_scores_in_order(judge: ScoreJudge) -> None:
 
 
 @on_module_loop
-async def test_further_numbers(judge: ScoreJudge) -> None:
-    verdict = await verdict_on(judge, "parts")
+async def test_further_numbers(session: Session[Problem]) -> None:
+    verdict = await verdict_on(session, "parts")
     assert (verdict.score, verdict.parts) == (0.5, {"length": 3.0, "style": 0.25})
 
 
 @on_module_loop
-async def test_most_parts_with_longest_names(judge: ScoreJudge) -> None:
-    verdict = await verdict_on(judge, "long names")
+async def test_most_parts_with_longest_names(session: Session[Problem]) -> None:
+    verdict = await verdict_on(session, "long names")
     assert (verdict.score, len(verdict.parts or {})) == (0.5, 32)
 
 
 @on_module_loop
-async def test_each_completion_has_its_own_row(judge: ScoreJudge) -> None:
-    verdicts = await judge.judge({"numbers": [1]}, ["change", "change again"])
+async def test_each_completion_has_its_own_row(session: Session[Problem]) -> None:
+    verdicts = await session.judge({"numbers": [1]}, ["change", "change again"])
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0]
 
 
 @on_module_loop
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
-async def test_sleeping_function(judge: ScoreJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sleeping_function(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no processor time, and is told apart from a machine that gives none."""
     monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
-    assert (await verdict_on(judge, "sleep")).reason is Reason.TIMEOUT
+    assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
 
 @on_module_loop
-async def test_true_is_one(judge: ScoreJudge) -> None:
-    assert (await verdict_on(judge, "true")).score == 1.0
+async def test_true_is_one(session: Session[Problem]) -> None:
+    assert (await verdict_on(session, "true")).score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -120,33 +121,33 @@ async def test_true_is_one(judge: ScoreJudge) -> None:
     ],
 )
 @on_module_loop
-async def test_error_is_told(judge: ScoreJudge, completion: str, error: str) -> None:
-    verdict = await verdict_on(judge, completion)
+async def test_error_is_told(session: Session[Problem], completion: str, error: str) -> None:
+    verdict = await verdict_on(session, completion)
     assert (verdict.score, verdict.reason, verdict.error) == (0.0, Reason.VERIFIER_ERROR, error)
 
 
 @on_module_loop
-async def test_row_names_the_completion(judge: ScoreJudge) -> None:
-    [verdict] = await judge.judge({"completion": "x"}, ["right"])
+async def test_row_names_the_completion(session: Session[Problem]) -> None:
+    [verdict] = await session.judge({"completion": "x"}, ["right"])
     assert verdict.error == "TypeError: score() got multiple values for argument 'completion'"
 
 
 @on_module_loop
-async def test_row_of_numpy(judge: ScoreJudge) -> None:
-    assert (await verdict_on(judge, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
+async def test_row_of_numpy(session: Session[Problem]) -> None:
+    assert (await verdict_on(session, "numbers", numbers=numpy.array([1, 2]), one=numpy.int64(1))).score == 1.0
 
 
 def test_function_must_be_named() -> None:
     function: Any = len
-    with pytest.raises(ConfigError, match=r"^function: must be a text, 'MODULE:FUNCTION'; got "):
-        ScoreJudge(function)
+    with pytest.raises(ConfigError, match=r"^score: must be a text, 'MODULE:FUNCTION'; got "):
+        session_of(function)
 
 
 @pytest.mark.parametrize("row", [{"a": {1}}, {"a": float("nan")}])
 @on_module_loop
-async def test_row_is_json(judge: ScoreJudge, row: Any) -> None:
+async def test_row_is_json(session: Session[Problem], row: Any) -> None:
     with pytest.raises(ConfigError, match="row: must be a JSON object"):
-        await judge.judge(row, ["right"])
+        await session.judge(row, ["right"])
 
 
 # ---------------------------------------------------------------------------- what it does instead
@@ -154,7 +155,7 @@ async def test_row_is_json(judge: ScoreJudge, row: Any) -> None:
 
 @pytest.mark.slow
 @on_module_loop
-async def test_bad_completions_harm_no_other(judge: ScoreJudge) -> None:
+async def test_bad_completions_harm_no_other(session: Session[Problem]) -> None:
     reasons = {
         "never end": Reason.TIMEOUT,
         "take more memory": Reason.OUT_OF_MEMORY,
@@ -162,58 +163,59 @@ async def test_bad_completions_harm_no_other(judge: ScoreJudge) -> None:
         "exit": Reason.CRASH,
         "set a timer": Reason.CRASH,
     }
-    verdicts = await judge.judge(ROW, ["right", *reasons, "wrong", "right too"])
+    verdicts = await session.judge(ROW, ["right", *reasons, "wrong", "right too"])
     assert [verdict.score for verdict in verdicts] == [1.0, *[0.0] * len(reasons), 0.0, 0.0]
     assert {str(verdict.answer): verdict.reason for verdict in verdicts[1:-2]} == reasons
     assert [verdict.reason for verdict in verdicts[-2:]] == [Reason.SCORED] * 2
 
 
 @on_module_loop
-async def test_no_file_is_written(judge: ScoreJudge, tmp_path: Path) -> None:
-    verdict = await verdict_on(judge, "write a file", path=str(tmp_path / "written"))
+async def test_no_file_is_written(session: Session[Problem], tmp_path: Path) -> None:
+    verdict = await verdict_on(session, "write a file", path=str(tmp_path / "written"))
     assert verdict.reason is Reason.VERIFIER_ERROR
     assert list(tmp_path.iterdir()) == []
 
 
 @on_module_loop
-async def test_no_connection_is_made(judge: ScoreJudge) -> None:
+async def test_no_connection_is_made(session: Session[Problem]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
-        verdict = await verdict_on(judge, "connect", host=host, port=port)
+        verdict = await verdict_on(session, "connect", host=host, port=port)
     assert "Operation not permitted" in str(verdict.error)
 
 
 @pytest.mark.parametrize("completion", ["fork", "start a thread"])
 @on_module_loop
-async def test_no_process_or_thread(judge: ScoreJudge, completion: str) -> None:
-    assert (await verdict_on(judge, completion)).reason is Reason.VERIFIER_ERROR
+async def test_no_process_or_thread(session: Session[Problem], completion: str) -> None:
+    assert (await verdict_on(session, completion)).reason is Reason.VERIFIER_ERROR
 
 
 # ---------------------------------------------------------------------------- what it may use
 
 
 @on_module_loop
-async def test_usual_function_sees_little(judge: ScoreJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_usual_function_sees_little(session: Session[Problem], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
-    assert (await verdict_on(judge, "read", path=str(tmp_path / "file"))).reason is Reason.VERIFIER_ERROR
-    assert (await verdict_on(judge, "variable", name="PATH")).score == 0.0
+    assert (await verdict_on(session, "read", path=str(tmp_path / "file"))).reason is Reason.VERIFIER_ERROR
+    assert (await verdict_on(session, "variable", name="PATH")).score == 0.0
 
 
 @pytest.mark.slow
 async def test_what_is_allowed_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("content")
     monkeypatch.setenv("MY_VARIABLE", "value")
-    async with make_judge(read=[tmp_path], environment=["MY_VARIABLE"], threads=True) as judge:
-        assert (await verdict_on(judge, "read", path=str(tmp_path / "file"))).score == 1.0
-        assert (await verdict_on(judge, "variable", name="MY_VARIABLE")).score == 1.0
-        assert (await verdict_on(judge, "start a thread")).score == 1.0
-        assert (await verdict_on(judge, "fork")).reason is Reason.VERIFIER_ERROR
+    function = ScoreFunction(FUNCTION, [tmp_path], ["MY_VARIABLE"], threads=True)
+    async with session_of(function) as session:
+        assert (await verdict_on(session, "read", path=str(tmp_path / "file"))).score == 1.0
+        assert (await verdict_on(session, "variable", name="MY_VARIABLE")).score == 1.0
+        assert (await verdict_on(session, "start a thread")).score == 1.0
+        assert (await verdict_on(session, "fork")).reason is Reason.VERIFIER_ERROR
 
 
 async def test_function_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def score(completion, **row):\n    return 0.25\n")
-    async with make_judge(f"{tmp_path}/mine.py:score") as judge:
-        assert (await verdict_on(judge, "x")).score == 0.25
+    async with session_of(f"{tmp_path}/mine.py:score") as session:
+        assert (await verdict_on(session, "x")).score == 0.25
 
 
 # ---------------------------------------------------------------------------- functions that cannot be used
@@ -236,25 +238,40 @@ async def test_function_in_a_file(tmp_path: Path) -> None:
     ],
 )
 async def test_unusable_function(function: str, error: str) -> None:
-    with pytest.raises(ConfigError, match=f"^function: {error}"):
-        await make_judge(function).start()
+    with pytest.raises(ConfigError, match=f"^score: {error}"):
+        await session_of(function).start()
 
 
 async def test_module_that_raises(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"broken\.py cannot be imported: ZeroDivisionError"):
-        await make_judge(f"{tmp_path}/broken.py:score").start()
-
-
-@pytest.mark.parametrize("wrong", [{"verifiers": 0}, {"memory_mb": 0}, {"deadline_s": 0.0}, {"deadline_s": math.nan}])
-def test_limit_out_of_range(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}: must be"):
-        make_judge(**wrong)
+        await session_of(f"{tmp_path}/broken.py:score").start()
 
 
 def test_path_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
-        make_judge(read=[tmp_path / "nothing"])
+        ScoreFunction(FUNCTION, [tmp_path / "nothing"])
+
+
+# ---------------------------------------------------------------------------- what a session without tasks lacks
+
+
+@on_module_loop
+async def test_reference_is_no_row(session: Session[Problem]) -> None:
+    with pytest.raises(ConfigError, match="subject: this session judges rows"):
+        await session.judge("gcd:train:1", ["right"])
+
+
+@on_module_loop
+async def test_no_problem_is_drawn(session: Session[Problem]) -> None:
+    with pytest.raises(RuntimeError, match="a session with a score function has no tasks"):
+        await session.next()
+
+
+@on_module_loop
+async def test_no_problem_is_remade(session: Session[Problem]) -> None:
+    with pytest.raises(InvalidReferenceError, match="the library has no task 'gcd'"):
+        await session.remake(f"gcd:train:1:-:0.1.25:{'0' * 16}:{{}}")
 
 
 # ---------------------------------------------------------------------------- over HTTP
@@ -287,7 +304,7 @@ async def test_invalid_row(client: TestClient[Any, Any], row: Any) -> None:
 @on_module_loop
 async def test_reference_in_place_of_a_row(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})
-    assert (reply.status, "must be a row" in (await reply.json())["error"]) == (400, True)
+    assert (reply.status, "this session judges rows" in (await reply.json())["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestServer
 
+from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, WorkerError
 from reasoning_env.integrations import verl
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.score_bridge import ScoreBridge
 
 FUNCTION = "tests.score_functions:score"
 
 
 @pytest.fixture(scope="module")
-def bridge() -> Iterator[ScoreBridge]:
-    with ScoreBridge(FUNCTION, verifiers=1, deadline_s=0.5) as bridge:
+def bridge() -> Iterator[Bridge]:
+    with Bridge(score=FUNCTION, num_verifiers=1, scoring_deadline_s=0.5) as bridge:
         yield bridge
 
 
@@ -29,24 +30,24 @@ def scores(verdicts: list[Verdict | None]) -> list[float | None]:
     return [None if verdict is None else verdict.score for verdict in verdicts]
 
 
-def test_scores_in_order(bridge: ScoreBridge) -> None:
+def test_scores_in_order(bridge: Bridge) -> None:
     assert scores(bridge.judge({"answer": "right"}, ["right", {"role": "assistant", "content": "wrong"}])) == [1.0, 0.0]
 
 
-async def test_scores_for_an_event_loop(bridge: ScoreBridge) -> None:
+async def test_scores_for_an_event_loop(bridge: Bridge) -> None:
     assert scores(await bridge.ajudge({"answer": "right"}, ["right", "wrong"])) == [1.0, 0.0]
 
 
-def test_row_that_is_no_json(bridge: ScoreBridge) -> None:
+def test_row_that_is_no_json(bridge: Bridge) -> None:
     with pytest.raises(ConfigError, match="row: must be a JSON object"):
         bridge.judge({"answer": object()}, ["right"])
 
 
-def test_infrastructure_error_is_none(bridge: ScoreBridge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: Any) -> list[Verdict]:
         raise WorkerError("no worker")
 
-    monkeypatch.setattr(bridge._judge, "judge", fail)
+    monkeypatch.setattr(bridge.session, "judge", fail)
     assert bridge.judge({}, ["a", "b"]) == [None, None]
 
 
@@ -59,28 +60,27 @@ async def test_server_in_place_of_processes() -> None:
             return [Verdict(0.5, Reason.SCORED, text, parts=parts, error="said") for text in completions]
 
     async with TestServer(JudgeServer(OfRows()).app()) as server:
-        bridge = ScoreBridge(judge_url=str(server.make_url("/")))
+        bridge = Bridge(judge_url=str(server.make_url("/")))
         [verdict] = await bridge.ajudge({"answer": "42"}, ["x"])
         await asyncio.to_thread(bridge.close)
     assert verdict is not None
     assert (verdict.score, verdict.parts, verdict.error) == (0.5, {"row": 42.0}, "said")
 
 
-@pytest.mark.parametrize("given", [{}, {"function": FUNCTION, "judge_url": "http://localhost:1"}])
-def test_function_or_server(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="give a function, or the address of a server"):
-        ScoreBridge(**given)
+def test_function_or_server() -> None:
+    with pytest.raises(ConfigError, match="score: the server at judge_url has a score function of its own"):
+        Bridge(score=FUNCTION, judge_url="http://localhost:1")
 
 
 def test_error_of_the_start() -> None:
     with pytest.raises(ConfigError, match="there is no module nowhere"):
-        ScoreBridge("nowhere:score")
+        Bridge(score="nowhere:score")
 
 
 def test_closed_bridge() -> None:
-    bridge = ScoreBridge(FUNCTION, start=False)
+    bridge = Bridge(score=FUNCTION, start=False)
     bridge.close()
-    with pytest.raises(RuntimeError, match="this ScoreBridge is closed"):
+    with pytest.raises(RuntimeError, match="this Bridge is closed"):
         bridge.judge({}, ["x"])
 
 
@@ -88,24 +88,24 @@ def test_closed_bridge() -> None:
 
 
 @pytest.fixture
-def options(bridge: ScoreBridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def options(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What verl's functions make their bridge of; they get the bridge of this module."""
     given: dict[str, Any] = {}
 
-    def row_judge(options_json: str) -> ScoreBridge:
-        given.update(json.loads(options_json))
+    def judge(settings_json: str) -> Bridge:
+        given.update(json.loads(settings_json))
         return bridge
 
-    monkeypatch.setattr(verl, "row_judge", row_judge)
+    monkeypatch.setattr(verl, "judge", judge)
     return given
 
 
 async def test_row_of_verl(options: dict[str, Any]) -> None:
     info = {"numbers": [1, 2], "one": 1, "ground_truth": "another"}
-    judge = {"function": "my:score", "read": ["a"]}
-    found = await verl.compute_score_of_row("data", "numbers", "42", info, judge=judge, reward_router_address=None)
+    settings = {"score": "my:score", "num_verifiers": 1}
+    found = await verl.compute_score_of_row("data", "numbers", "42", info, settings, reward_router_address=None)
     assert found == {"score": 1.0, "reason": "scored", "correct": 1.0, "error": "", "parts": "{}"}
-    assert options == {"function": "my:score", "read": ["a"]}
+    assert options == settings
 
 
 def test_blocking_row_of_verl(options: dict[str, Any]) -> None:
@@ -116,3 +116,11 @@ def test_blocking_row_of_verl(options: dict[str, Any]) -> None:
 async def test_error_of_a_row_of_verl(options: dict[str, Any]) -> None:
     found = await verl.compute_score_of_row("data", "raise", "42")
     assert (found["reason"], found["error"]) == ("verifier_error", "ZeroDivisionError: division by zero")
+
+
+def test_permissions_of_a_function_of_verl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REASONING_JUDGE_URL", raising=False)
+    (tmp_path / "file").write_text("content")
+    function = {"name": FUNCTION, "read": [str(tmp_path)]}
+    with verl.judge(json.dumps({"score": function, "num_verifiers": 1})) as bridge:
+        assert scores(bridge.judge({"path": str(tmp_path / "file")}, ["read"])) == [1.0]
