@@ -37,7 +37,7 @@ BOUNDS = {
     "completion": 10,
     "answer": 11,
     "judge request": 17,
-    "evaluation": 59,
+    "evaluation": 54,
     "row": 44,
 }
 """The most files that a way may enter, as docs/architecture.md describes the ways."""

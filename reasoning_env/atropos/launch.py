@@ -99,7 +99,8 @@ def _build_servers(
     from_variable = "base_url" not in options and not any("base_url" in server for server in several)
     for server in servers:
         # A URL that is nowhere in files and options is the default or the variable's.
-        check_url("OPENAI_BASE_URL" if from_variable else "openai.base_url", server.base_url)
+        setting = "OPENAI_BASE_URL" if from_variable else "openai.base_url"
+        check_url(setting, server.base_url, remedy="list several servers in a file, under `openai`")
         for name, allowed in SERVER_RANGES.items():
             value = getattr(server, name, None)
             if value is not None and not allowed.allows(value):

@@ -23,9 +23,8 @@ from ..evaluations.plan import check_seed, choose_sampling, describe
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import print_results
-from ..inference.addresses import PATIENCE_S, check_url, wait_for_address
+from ..inference.addresses import PATIENCE_S, check_url, read_key, wait_for_address
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
-from ..inference.keys import read_key
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
 from ..runtime.concurrency import cancel_all

@@ -1,4 +1,4 @@
-"""Servers at the start: whether a text is a URL, what listens there, in http or https, and the wait for a server."""
+"""Servers at the start: URLs and keys, what listens there, in http or https, and the wait for a server."""
 
 from __future__ import annotations
 
@@ -34,12 +34,18 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
 
 
-def check_url(setting: str, url: str | None) -> None:
-    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL."""
+NO_KEY = "x"
+"""The key for servers that need no key; OpenAI's client refuses to be made without a key."""
+
+
+def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> None:
+    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the setting that holds the URL.
+
+    `remedy` says how several servers are named.
+    """
     if not url:
         return
     if len(url.split()) != 1 or "," in url:
-        remedy = "list several servers in a file, under `openai`" if setting.lower().startswith("openai") else None
         raise ConfigError("must be one URL", setting=setting, got=url, remedy=remedy)
     try:
         parts = urlsplit(url)
@@ -51,6 +57,21 @@ def check_url(setting: str, url: str | None) -> None:
         _ = parts.port
     except ValueError as error:
         raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
+
+
+def read_key(key: str, *, for_chat: bool) -> str:
+    """Return a server's key, `$NAME` from that variable; NO_KEY for none.
+
+    With `for_chat`, no key means the variable OPENAI_API_KEY if it is set, as for other clients of chat servers. Raises
+    ConfigError if the variable NAME is not set.
+    """
+    if key.startswith("$"):
+        value = os.environ.get(key[1:])
+        if not value:
+            raise ConfigError(f"the environment variable {key[1:]} is not set", setting="openai.api_key")
+        return value
+    default = os.environ.get("OPENAI_API_KEY") if for_chat else None
+    return (default or NO_KEY) if key in ("", NO_KEY) else key
 
 
 @dataclass(frozen=True)

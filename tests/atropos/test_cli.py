@@ -141,6 +141,19 @@ def test_key_that_begins_with_another_key() -> None:
     assert redact(f"x {KEY}-more me:pass-word@host", ["pass-word", KEY, f"{KEY}-more"]) == "x <key> me:<key>@host"
 
 
+def test_evaluate_has_defaults_of_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Env(ReasoningGymEnv):
+        @classmethod
+        def config_init(cls) -> tuple[Any, Any]:
+            return ReasoningGymEnvConfig(tasks=["gcd"], group_size=2), super().config_init()[1]
+
+    evaluate = Mock(return_value=0)
+    monkeypatch.setattr("reasoning_env.atropos.cli.evaluate_command", evaluate)
+    assert commands(Env)["evaluate"](["m"]) == 0
+    argv, *_, defaults = evaluate.call_args.args
+    assert (argv, defaults) == (["m"], {"tasks": ["gcd"]})
+
+
 @pytest.mark.parametrize("command", ["serve", "process"])
 def test_settings_are_options(command: str) -> None:
     names = [f"env.{name}" for name in ReasoningGymEnvConfig.model_fields]

@@ -29,9 +29,9 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from pydantic import Field
 
 from ...errors import ConfigError, ServerError
+from ...inference.addresses import read_key
 from ...inference.chat import ChatRequests
 from ...inference.failures import FailureKind, address, describe_failure, explain_failure
-from ...inference.keys import read_key
 from .chat import OpenAIChat
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
