@@ -78,8 +78,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class RejectionRule:
-    """A rule by which entries must not be served: `applies` tells which. `reason` completes a sentence after
-    "because"."""
+    """Entries that must not be served: `applies` tells which. `reason` completes a sentence after "because"."""
 
     cause: Cause
     reason: str
@@ -87,10 +86,12 @@ class RejectionRule:
 
 
 def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
+    """Reject entries whose expected answer is wrong, or whose question has two meanings."""
     return RejectionRule(Cause.WRONG, reason, applies)
 
 
 def easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
+    """Reject entries that a simple rule solves."""
     return RejectionRule(Cause.EASY, reason, applies)
 
 
@@ -123,7 +124,7 @@ def chosen_option(entry: Entry) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """All about one task. Every field after the first two has a default: nothing is known, nothing is changed."""
+    """All about one task. By default the library's problems, levels and answers stay as they are."""
 
     name: str
     category: str
@@ -152,7 +153,9 @@ class Task:
     reads_clock: bool = False
     """It runs code that may read the time, or writes today's date; the clock stands still meanwhile."""
     failure: FailureRule | None = None
+    """Seeds on which the library ends with an error, and that have no problem."""
     faster: Replacement | None = None
+    """Faster functions in place of its slow generator, for the same problems."""
 
     # Which problems are served, and how they are asked
     rejected: tuple[RejectionRule, ...] = ()
@@ -160,6 +163,7 @@ class Task:
     right_answer: Callable[[Entry, Dataset], Corrected] | None = None
     """Computes the right answer where the library's is wrong. The first line of its docstring says what is right."""
     clarification: Clarification | None = None
+    """Makes an ambiguous question unambiguous."""
     options: int = 0
     """The number of answers to choose from; 0 for open answers."""
     even_options: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
 A dataset is kept for a task and its parameters. Before it generates a problem, it gets the seed of that problem. If the
 constructor of a task uses the seed (`built_for_each_seed`), the dataset is built for each problem. If the constructor
-loads data that most parameters share (`built_from`), datasets share the data. codeio keeps the data of the last
-constructor on its class (`data_on_class`), so each dataset puts its own data there before it is used.
+loads data that most parameters share (`built_from`), datasets share the data. If it keeps the data on its class
+(`data_on_class`), where the next constructor replaces them, each dataset puts its own data there before it is used.
 """
 
 from __future__ import annotations
