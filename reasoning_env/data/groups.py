@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ..dumps.reader import model_of, stream_groups
 from .tables import Malformed, read_rows, write_rows
@@ -38,7 +37,7 @@ def write_groups(lines: Path, out: Path) -> None:
     write_rows(out, lambda: _rows(lines), GROUP_COLUMNS)
 
 
-def _rows(lines: Path) -> Iterator[dict[str, Any]]:
+def _rows(lines: Path) -> Iterator[dict[str, object]]:
     model = model_of(lines)
     whole = (row for row in read_rows(lines, "FILE") if not isinstance(row, Malformed))
     for group, line in zip(stream_groups(lines), whole, strict=True):

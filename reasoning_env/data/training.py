@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..dumps.format import DumpedGroup, DumpedRollout, Keep, kept_path, model_of
 from ..dumps.reader import stream_groups
@@ -91,7 +90,7 @@ class TrainingRows:
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
 
-    def of_group(self, group: DumpedGroup, model: str | None) -> Iterator[dict[str, Any]]:
+    def of_group(self, group: DumpedGroup, model: str | None) -> Iterator[dict[str, object]]:
         """Yield the rows of a group whose completions are of a model."""
         if not self._selection.wants(group.pass_rate):
             return
@@ -118,7 +117,7 @@ def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
     number = 0
     model = model_of(groups)
 
-    def rows() -> Iterable[dict[str, Any]]:
+    def rows() -> Iterable[dict[str, object]]:
         nonlocal number
         made = TrainingRows(selection)
         for group in stream_groups(groups, strict=False):
@@ -140,7 +139,7 @@ def _check_replaceable(path: Path) -> None:
             )
 
 
-def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
+def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
     """Yield a row for each completion that is kept, without the facts of the group, and the completion."""
     for rollout in _kept(group.rollouts, keep):
         columns = {
@@ -163,7 +162,7 @@ def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollo
     return rollouts
 
 
-def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
+def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str]]]:
     """Yield a row for each pair of a correct completion and another, without the facts of the group, and the pair."""
     right = [rollout for rollout in group.rollouts if rollout.correct]
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
@@ -178,7 +177,7 @@ def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, Any], Sequence[str]]]
         yield columns, [_completion(chosen), _completion(rejected)]
 
 
-def _facts(group: DumpedGroup, model: str | None) -> dict[str, Any]:
+def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
     return {
         "task": group.item_id,
         "seed": -1 if group.seed is None else group.seed,

@@ -327,12 +327,13 @@ def read_made_with(rows: Path) -> dict[str, Any]:
 
 
 def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return the names of the settings that were others, or not there, when something was made.
+    """Return the names of the settings that were others when something was made.
 
-    A setting of before that is no setting now decides nothing. Values are compared as JSON reads them back.
+    A setting that was not there counts as None, and one that is no setting now decides nothing. Values are compared as
+    JSON reads them back.
     """
     as_read: dict[str, object] = json.loads(json.dumps(now))
-    return [name for name, value in as_read.items() if name not in before or before[name] != value]
+    return [name for name, value in as_read.items() if before.get(name) != value]
 
 
 def remove_rows(path: Path) -> None:
