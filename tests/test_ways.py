@@ -33,12 +33,12 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 # A change that breaks a bound finds a shorter way: bounds go down with the code, and never up.
 BOUNDS = {
-    "group": 33,
-    "completion": 10,
+    "group": 32,
+    "completion": 9,
     "answer": 11,
-    "judge request": 17,
+    "judge request": 16,
     "evaluation": 54,
-    "row": 44,
+    "row": 43,
 }
 """The most files that a way may enter, as docs/architecture.md describes the ways."""
 

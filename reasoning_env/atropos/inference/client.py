@@ -120,18 +120,10 @@ class InferenceClient:
     # ---- completions
 
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
-        """Return exactly `n` rollouts. Failed requests are sent again, with pauses, through an outage.
+        """Return exactly `n` rollouts, through outages.
 
-        `failures.decide` is the policy.
-
-        Raises:
-            TimeoutError: a reply took over `timeouts.reply_s` while other requests succeeded.
-            RefusedError: the server refuses requests and has never taken any; unless `timeouts.outage_s` is infinite.
-            ServerError: the server refuses this request.
-            ServerError: a stand-in has no reply to the prompt.
-            ServerError: requests failed MAX_REQUEST_FAILURES times while others succeeded.
-            ServerError: requests failed `timeouts.tries` times.
-            ServerError: requests failed, or no server was healthy, for `timeouts.outage_s`.
+        Raises the errors of `PatientRequests.complete`, and ServerError if no server was healthy for
+        `timeouts.outage_s`, or if a stand-in has no reply to the prompt.
         """
         return await self._requests.complete(lambda: self._attempt(prompt, n, sampling, timeouts), timeouts)
 

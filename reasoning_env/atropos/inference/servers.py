@@ -321,22 +321,21 @@ async def ask_for_one_token(server: APIServer, server_type: ServerType, options:
 
     Raises what clients raise.
     """
-    sampling = {"n": 1, "max_tokens": 1, "temperature": 1.0, **options}
-    model = server.config.model_name
-    messages = [{"role": "user", "content": ONE_TOKEN}]
-    if server_type.reply_kind is ReplyKind.CHAT and takes_chat_requests(server):
-        await ChatRequests().ask(OpenAIChat(server), {"messages": messages}, 1, options)
-        return True
-    if server_type.reply_kind is ReplyKind.CHAT:
-        reply = await server._chat_completion_wrapper(model=model, messages=messages, **sampling)
-        return bool(reply.choices)
-    if server_type.reply_kind is ReplyKind.TEXT:
-        reply = await server._completion_wrapper(model=model, prompt=ONE_TOKEN, **sampling)
-        return bool(reply.choices)
+    kind = server_type.reply_kind
+    assert kind is not None
+    asked: dict[str, Any] = {"prompt": ONE_TOKEN}
+    if kind is ReplyKind.CHAT:
+        asked = {"messages": [{"role": "user", "content": ONE_TOKEN}]}
+        if takes_chat_requests(server):
+            await ChatRequests().ask(OpenAIChat(server), asked, 1, options)
+            return True
+    request = {"model": server.config.model_name, **asked, "n": 1, "max_tokens": 1, "temperature": 1.0, **options}
     if server_type.protocol is not None:
-        reply = await server.sample(server_type.protocol, model=model, prompt=ONE_TOKEN, **sampling)
+        reply = await server.sample(server_type.protocol, **request)
     else:
-        reply = await server._tokens_and_logprobs_completion_wrapper(model=model, prompt=ONE_TOKEN, **sampling)
+        reply = await getattr(server, f"_{kind.method}_wrapper")(**request)
+    if kind is not ReplyKind.TOKENS:
+        return bool(reply.choices)
     _, completions, _, _ = reply
     return len(completions) > 0 and len(completions[0]) > 0
 
