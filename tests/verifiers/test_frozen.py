@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from reasoning_env.workers.library import Library
+from tools import frozen
+
 ROOT = Path(__file__).parents[2]
 HINT = "look at each difference; `python -m tools.frozen record --kind KIND --tasks NAME` records a score that is meant"
 
@@ -19,11 +22,11 @@ def printed(*options: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode in (0, 1), ended.stderr
-    return ended.stdout
+    return ended.stderr + ended.stdout
 
 
 def test_scores_are_as_recorded() -> None:
-    lines = printed("--defaults", "--problems", "1", "--one-in", "50")
+    lines = printed("--defaults", "--problems", "1", "--one-in", "80")
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 
 
@@ -33,18 +36,17 @@ def test_more_scores_are_as_recorded() -> None:
     assert lines.endswith("\n0 differences\n"), f"{lines}\n{HINT}"
 
 
-def test_difference_is_told(tmp_path: Path) -> None:
+def test_difference_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The line has the answer and both scores; an answer that had no score is left out."""
-    code = (
-        "import sys, tools.frozen as frozen\n"
-        f"frozen.FOLDER = frozen.Path({str(tmp_path)!r})\n"
-        "table = frozen.Table(3)\n"
-        "table.set_row(frozen.Place('gcd', None), {'RIGHT?': ['0.25', '0', '-']})\n"
-        "table.write('two_answers')\n"
-        "sys.exit(frozen.main(['compare', '--kind', 'two_answers', '--tasks', 'gcd', '--jobs', '1']))\n"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert ended.returncode == 1, ended.stderr
-    assert "two_answers gcd defaults seed 3988807829, 'RIGHT?': '3?' had 0.25, has 0; right is '3'" in ended.stdout
-    assert "2 compared, 1 differ, 1 partial down" in ended.stdout
+    monkeypatch.setattr(frozen, "FOLDER", tmp_path)
+    library = Library(None)
+    monkeypatch.setattr(frozen, "shared_library", lambda: library)
+    table = frozen.Table(3)
+    table.set_row(frozen.Place("gcd", None), {"RIGHT?": ["0.25", "0", "-"]})
+    table.write("two_answers")
+    assert frozen.compare("two_answers", ["gcd"], 1, frozen.Sample(None, 1, defaults_only=False)) == 1
+    first, counts = capsys.readouterr().out.splitlines()
+    assert first == "two_answers gcd defaults seed 3988807829, 'RIGHT?': '3?' had 0.25, has 0; right is '3'"
+    assert counts == "two_answers: 2 compared, 1 differ, 1 partial down; 0 are not made any more"
