@@ -33,16 +33,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
-from .errors import ConfigError, InvalidReferenceError, did_you_mean
+from .errors import ConfigError
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
-from .problems.cache import ProblemCache
 from .problems.own_tasks import check_own_tasks
 from .problems.plan import SelectedTasks, TaskPlan, make_sampler, plan_tasks
-from .problems.references import Reference, maker
+from .problems.remaking import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
 from .problems.stream import ProblemStream
@@ -110,9 +109,6 @@ class Session(Generic[T]):
     LONG_QUESTION = 1500
     """Characters of question and answer from which `prepare` runs in a thread. For a shorter question, switching to a
     thread takes longer than counting the tokens."""
-    REMADE_BYTES = 64 * 2**20
-    """Size of the problems kept after `remake`: the completions of a problem mostly come within a minute, and a problem
-    has some kilobytes."""
 
     @overload
     def __init__(
@@ -179,8 +175,7 @@ class Session(Generic[T]):
         self._unfit_tasks: set[str] = set()
         self._unfit = 0
         self._any_fits = False
-        self._remade = ProblemCache(self.REMADE_BYTES)
-        self._releases_warned_of: set[tuple[str, str]] = set()
+        self._remaker = Remaker(self.pool, settings)
 
     # ---- beginning and end
 
@@ -386,42 +381,7 @@ class Session(Generic[T]):
 
         Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
         """
-        kept = self._remade.get(reference)
-        if kept is not None:
-            return kept
-        parsed = Reference.parse(reference)
-        names = [task.name for task in self.library.tasks]
-        if parsed.task not in names:
-            remedy = did_you_mean(parsed.task, names)
-            problem_text = f"the library has no task {parsed.task!r}"
-            if "@" in parsed.library:
-                problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
-            raise InvalidReferenceError(reference, problem_text, remedy=remedy)
-        # A reference may name the clarified question or the library's own, whatever the settings here.
-        for clarified in (True, False):
-            spec = parsed.spec().with_request(clarified=clarified)
-            problem = await self.pool.generate(
-                spec, self.settings.eval_generation_deadline_s, cpu_s=self.settings.reference_deadline_s
-            )
-            if parsed.names(problem):
-                break
-        release = self.library.release(parsed.task)
-        parsed.check(problem, release)
-        if release != parsed.library and "@" in release + parsed.library:
-            self._warn_of_release(parsed, release)
-        self._remade.keep(reference, problem)
-        return problem
-
-    def _warn_of_release(self, reference: Reference, release: str) -> None:
-        """Warn, once for each pair of releases, that answers are judged by another release than the reference's."""
-        if (reference.library, release) not in self._releases_warned_of:
-            self._releases_warned_of.add((reference.library, release))
-            logger.warning(
-                "problems of %s were made by %s, and are judged here by %s",
-                reference.task,
-                maker(reference.library),
-                maker(release),
-            )
+        return await self._remaker.remake(reference, self.library)
 
     async def make(
         self, task: str, seed: int, *, params: Mapping[str, Any] | None = None, level: float | None = None

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env.problems import giving_up
+from reasoning_env.problems.remaking import Remaker
 from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import DropReason, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.pool import PoolSettings
@@ -302,7 +303,7 @@ async def test_remade_problem_is_kept(make_session: MakeSession) -> None:
 
 @on_module_loop
 async def test_remade_problems_are_limited(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "REMADE_BYTES", 0)
+    monkeypatch.setattr(Remaker, "KEPT_BYTES", 0)
     session = await make_session()
     [problem] = await take(session, 1)
     assert await session.remake(problem.reference) is not await session.remake(problem.reference)
