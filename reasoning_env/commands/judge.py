@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import errno
 import ipaddress
 import logging
@@ -13,7 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +66,8 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
         )
     values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTION_NAMES.items()}
     given = {name: value for name, value in values.items() if value is not None}
-    with _named(OPTION_NAMES):
-        settings = file_settings(options, {}, given)
-    limits_by_name = {name: getattr(options, name) for name in JudgeLimits.model_fields}
-    with _named({name: _option(name) for name in JudgeLimits.model_fields}):
-        limits = make_settings(JudgeLimits, limits_by_name)
+    settings = file_settings(options, {}, given)
+    limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
     session = Session(settings, checkout=find_checkout(folder), score=function)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
@@ -145,16 +141,6 @@ READY_POLL_S = 0.05
 ACCEPT_WARNING_S = 60.0
 """Seconds between two warnings that connections cannot be accepted."""
 MAX_PORT = 65_535
-
-
-@contextlib.contextmanager
-def _named(names: Mapping[str, str]) -> Iterator[None]:
-    """Raise errors with the options of the settings; `names` has the option of each setting."""
-    try:
-        yield
-    except ConfigError as error:
-        error.text = error.describe(names)
-        raise
 
 
 def _is_loopback(host: str) -> bool:

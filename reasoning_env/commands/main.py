@@ -64,6 +64,12 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
         "worker_memory_mb": "--memory-mb",
         "score": "--score",
         "read": "--read",
+        "head_timeout_s": "--head-timeout-s",
+        "body_timeout_s": "--body-timeout-s",
+        "max_texts": "--max-texts",
+        "max_body_mb": "--max-body-mb",
+        "max_waiting": "--max-waiting",
+        "max_held_mb": "--max-held-mb",
     },
     "problems": {
         "tasks": "--tasks",

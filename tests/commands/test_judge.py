@@ -159,13 +159,20 @@ def test_unused_settings_of_file_are_told(
         (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --generators"),
         (["--threads"], "go with --score"),
         (["--memory-mb", "99"], "go with --score"),
-        (["--score", "a:b", "--deadline-s", "-1"], "--deadline-s: must be above 0"),
-        (["--score", "a:b", "--memory-mb", "-1"], "--memory-mb: must be"),
+        (["--score", "a:b", "--deadline-s", "-1"], "scoring_deadline_s: must be above 0"),
+        (["--score", "a:b", "--memory-mb", "-1"], "worker_memory_mb: must be"),
     ],
 )
 def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         judge.judge_command(options, tmp_path)
+
+
+@pytest.mark.parametrize("option", ["--memory-mb", "--max-texts", "--verifiers"])
+def test_number_out_of_range_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    words = ["judge", "--score", "a:b", option, "0"]
+    assert main(words, {}, environment_file=tmp_path / "x.py") == 2
+    assert capsys.readouterr().err.startswith(f"x judge: {option}: must be")
 
 
 def test_error_of_a_score_function_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
