@@ -290,7 +290,8 @@ Scored = tuple[NumberedRow, Row]
 def _joined(files: Sequence[Path], shard: Shard, judged: KeyedFile) -> Iterator[Scored]:
     """Yield the rows with what is added to each, in their order, without the rows that are left out."""
     for numbered, added in zip(read_judgeable_rows(files, shard), in_order(judged), strict=True):
-        assert str(numbered.number) == added.pop("key"), "every row has been judged or left out"
+        position = added.pop("key")
+        assert position == str(numbered.number), "every row has been judged or left out"
         if "left_out" not in added:
             yield numbered, added
 
