@@ -8,9 +8,9 @@ are 20 tasks, the library's slowest among them. Prints one line of JSON:
   docs/metrics.md), or whose answer is corrected. `--faults` measures this alone
 - `ours`: shares of the rows of `problems` that repeat a question or ask one of the evaluation set. `--ours` measures
   this alone. `tools.solve` looks for wrong answers
-- with `--memory 10000,1000000`: the most memory in megabytes of the main process of each command, by rows. The workers'
+- with `--memory 10000,100000`: the most memory in megabytes of the main process of each command, by rows. The workers'
   replies are stubbed, since their memory does not depend on the rows: one problem and one verdict stand for all. The
-  most is reached while Parquet is written
+  most is reached while Parquet is written; where each row lies in the file of the call takes about 0.2 kB a row
 - with `--ray 1,2`: rows/s of problems with verdicts by Ray Data (the extra `ray`), on as many local nodes of one core
   each; the start of the actors is included, so that many rows are needed
 """
