@@ -34,9 +34,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from reasoning_env.verifiers import preload_algebra
-from reasoning_env.verifiers.readings import readings
-from reasoning_env.verifiers.scoring import GUARDS, verify
+from reasoning_env.answers import preload_algebra
+from reasoning_env.answers.entries import Guard
+from reasoning_env.answers.scoring import Scorer
+from reasoning_env.tasks import TASKS
 from reasoning_env.workers.sandbox import code_paths
 
 from ._solved import Bench, load
@@ -196,6 +197,9 @@ def deadline() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
+GUARDS: Mapping[str, Guard] = {task.name: task.answer.guard for task in TASKS.values() if task.answer.guard}
+
+
 @dataclass
 class Fuzzer:
     """Runs the checks of a seed; each of `findings` has the task, the fault and its smallest input."""
@@ -228,20 +232,16 @@ class Fuzzer:
     def attack(self, bench: Bench, examples: int) -> None:
         def check(case: tuple[bytes, str]) -> None:
             entry, text = case
-            plainly = partial(verify, bench.task, bench.dataset, text, pickle.loads(entry), strict=False)
-            for scored in (plainly, *self._score_readings(bench, text, entry)):
-                score, took = self._score(scored, hostile=True)
+            for strict in (False, True):
+                rules = TASKS[bench.task].answer
+                scorer = Scorer(rules, bench.dataset, entry, strict=strict, lenient=strict, with_tags=False)
+                score, took = self._score(partial(scorer.score, text), hostile=True)
                 self.slowest_s = max(self.slowest_s, took)
                 assert not self._tripwire.events, f"{self._tripwire.events[0]} for {text!r}"
                 assert took <= self.limit_s, f"{took:.2f} s for {text!r}"
                 assert isinstance(score, str) or 0.0 <= score <= 1.0, f"a score of {score} for {text!r}"
 
         self._run(bench.task, attacks(bench), check, examples)
-
-    def _score_readings(self, bench: Bench, text: str, entry: bytes) -> list[Callable[[], float]]:
-        """Return the strict scorings of a text and of its readings."""
-        texts = dict.fromkeys((text, *readings(text, bench.task, pickle.loads(entry))))
-        return [partial(verify, bench.task, bench.dataset, read, pickle.loads(entry), strict=True) for read in texts]
 
     def _score(self, score: Callable[[], float], *, hostile: bool = False) -> tuple[float | str, float]:
         """Return the score, or the name of what was raised, and the CPU seconds."""

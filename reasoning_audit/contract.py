@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
+from reasoning_env.answers.shortcuts import last_grid
 from reasoning_env.errors import GenerationError, ScoringError
 from reasoning_env.problems.own_tasks import BUSY_MACHINE_S
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
-from reasoning_env.verifiers.shortcuts import last_grid
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter

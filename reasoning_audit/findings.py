@@ -13,10 +13,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from reasoning_env.answers.partial_credit import FORM_SCORE
+from reasoning_env.answers.shortcuts import LAYOUTS
 from reasoning_env.records import Problem, Reason
 from reasoning_env.storage.reading import Name, Number, Share
-from reasoning_env.verifiers.partial_credit import FORM_SCORE
-from reasoning_env.verifiers.shortcuts import LAYOUTS
 
 from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, REPETITIONS, WRONG_PROBES, Probe, is_shortcut
 from .questions import MANY

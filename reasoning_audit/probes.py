@@ -16,8 +16,8 @@ from enum import StrEnum
 from itertools import combinations, pairwise
 from operator import itemgetter
 
+from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 from reasoning_env.records import Problem
-from reasoning_env.verifiers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""

@@ -29,7 +29,6 @@ from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS
 from reasoning_env.tasks.declaration import Cause
-from reasoning_env.verifiers.scoring import CORRECTIONS
 
 from .running import run_tool
 
@@ -86,17 +85,16 @@ class Treatment:
 
 
 GUARDED = Treatment(
-    "corrected: a guard reads the answer, with bounds", "tests/verifiers/test_guards.py::test_no_text_is_run"
+    "corrected: a guard reads the answer, with bounds", "tests/answers/test_guards.py::test_no_text_is_run"
 )
 CORRECTED = Treatment(
-    "corrected: see the rules of the score", "tests/verifiers/test_corrections.py::test_nonsense_earns_the_floor"
+    "corrected: the whole answer must be a value of the task's type",
+    "tests/answers/test_corrections.py::test_nonsense_earns_the_floor",
 )
 DRAWN_AGAIN = Treatment(
     "refused: problems that this solves are drawn again", "tests/tasks/test_flaws.py::test_flawed_entries"
 )
-EXACT_HELD = Treatment(
-    "corrected: full marks only for exactly right", "tests/verifiers/test_exact.py::test_exactly_right"
-)
+EXACT_HELD = Treatment("corrected: full marks only for the right value", "tests/answers/test_types.py::test_other_text")
 RIGHT_ANSWER_HELD = Treatment("corrected", "tests/tasks/test_right_answers.py::test_right_answer")
 HELD: Mapping[Defect, Treatment] = {
     Defect.GOLD_NOT_PAID: Treatment(
@@ -115,16 +113,17 @@ HELD: Mapping[Defect, Treatment] = {
     Defect.REPETITION_PAID: CORRECTED,
     Defect.LAYOUT_PAID: Treatment(
         "corrected: partial credit starts at the best guess",
-        "tests/verifiers/test_partial_credit.py::test_credit_above_guess",
+        "tests/answers/test_partial_credit.py::test_credit_above_guess",
     ),
     Defect.WRONG_PAID: EXACT_HELD,
     Defect.HEDGE_PAID: Treatment(
-        "corrected: an answer beside another earns nothing", "tests/verifiers/test_exact.py::test_another_answer_beside"
+        "corrected: text beside the right value earns at most the score of a form",
+        "tests/answers/test_near_misses.py::test_near_misses_earn_less",
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT_HELD,
     Defect.CREDIT_NOT_MONOTONE: CORRECTED,
     Defect.SCORE_OUT_OF_RANGE: Treatment(
-        "corrected: scores are cut to [0, 1]", "tests/verifiers/test_scoring.py::test_score_range"
+        "corrected: scores are cut to [0, 1]", "tests/answers/test_scoring.py::test_score_range"
     ),
     Defect.CALLS_DIFFER: Treatment(
         "corrected: each call gets a fresh entry", "tests/workers/test_hostile.py::test_no_attack_offends"
@@ -275,8 +274,8 @@ def _task_row(
         words = held.words
         if (task, row.defect) in still:
             words = LEFT_OUT_HERE if declared.gives_away else OPEN
-        elif held is CORRECTED and task in CORRECTIONS and (CORRECTIONS[task].__doc__ or "").strip():
-            words = f"corrected: {_first_line(CORRECTIONS[task])}"
+        elif held is CORRECTED and declared.answer.correction is not None:
+            words = f"corrected: {_first_line(declared.answer.correction)}"
         add(_evidence(row), words, held.test)
 
     def shown(kind: str) -> str:

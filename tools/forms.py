@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tests.verifiers.form_scores import (
+from tests.answers.form_scores import (
     TASKS,
     answered_problems,
     measure,
@@ -18,7 +18,7 @@ from tests.verifiers.form_scores import (
     two_answers_paid,
     wrong_forms_paid,
 )
-from tests.verifiers.honest_forms import FormClass
+from tests.answers.honest_forms import FormClass
 
 from .running import choose_tasks, run_tool
 

@@ -1,6 +1,6 @@
 """Compare the scores of many answers with recorded ones: `python -m tools.frozen compare --tasks gcd`.
 
-`record` writes the scores of today into `tests/frozen/`, a file for each kind of answers; `tests/verifiers/
+`record` writes the scores of today into `tests/frozen/`, a file for each kind of answers; `tests/answers/
 frozen_answers.py` makes the answers. `compare` scores them again, and prints a line for each score that differs: kind,
 task, level and seed, the name of the answer, its text, the recorded score and the score of now. The status is 1 when
 there is any difference.
@@ -27,7 +27,7 @@ from typing import Any
 from reasoning_env.seeds import hash_int
 from reasoning_env.tasks import COMPOSITE
 from reasoning_env.workers.library import Library
-from tests.verifiers.frozen_answers import (
+from tests.answers.frozen_answers import (
     KINDS,
     FrozenProblem,
     frozen_problem,

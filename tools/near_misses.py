@@ -19,7 +19,7 @@ from fnmatch import fnmatch
 from reasoning_env.records import Verdict
 from reasoning_env.tasks import COMPOSITE, TASKS
 from reasoning_env.workers.library import Library
-from tests.verifiers.near_misses import judge_near_misses
+from tests.answers.near_misses import judge_near_misses
 
 from .running import choose_tasks, run_tool
 

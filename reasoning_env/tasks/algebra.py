@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from ..verifiers.entries import Dataset, Entry
+from ..answers import expressions, guards, numbers
+from ..answers.entries import Dataset, Entry
+from ..answers.rules import AnswerRules
 from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
 
 
@@ -17,7 +19,9 @@ def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
     return f"{metadata['angle_ABC_degrees']:.3f}°", {}
 
 
-ADVANCED_GEOMETRY = Task("advanced_geometry", "geometry", right_answer=_round_angle)
+ADVANCED_GEOMETRY = Task(
+    "advanced_geometry", "geometry", right_answer=_round_angle, answer=AnswerRules(numbers.measure)
+)
 
 
 def _loses_digits(entry: Entry) -> bool:
@@ -41,6 +45,7 @@ COMPLEX_ARITHMETIC = Task(
     few_questions=True,
     rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
     pays_for="nan counts as equal to any number",
+    answer=AnswerRules(numbers.complex_number, guard=guards.score_short_number),
 )
 
 ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
@@ -71,7 +76,7 @@ INTERMEDIATE_INTEGRATION = Task(
     rejected=(
         wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
     ),
-    algebraic=True,
+    answer=AnswerRules(expressions.integral, many_right=True, guard=guards.score_integration, algebraic=True),
 )
 
 POLYNOMIAL_EQUATIONS = Task(
@@ -79,6 +84,7 @@ POLYNOMIAL_EQUATIONS = Task(
     "algebra",
     few_questions=True,
     rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
+    answer=AnswerRules(numbers.roots),
 )
 
 POLYNOMIAL_MULTIPLICATION = Task(
@@ -89,10 +95,12 @@ POLYNOMIAL_MULTIPLICATION = Task(
     faster=Replacement(
         "algebra.polynomial_multiplication", "4a2d9db4b720f178", "small.install_polynomial_multiplication"
     ),
-    algebraic=True,
+    answer=AnswerRules(
+        expressions.expression, many_right=True, guard=guards.score_polynomial_multiplication, algebraic=True
+    ),
 )
 
-SIMPLE_EQUATIONS = Task("simple_equations", "algebra")
+SIMPLE_EQUATIONS = Task("simple_equations", "algebra", answer=AnswerRules(numbers.number))
 
 NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
 
@@ -111,6 +119,7 @@ SIMPLE_GEOMETRY = Task(
         FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
     ),
     rejected=(wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
+    answer=AnswerRules(numbers.number),
 )
 
 
@@ -131,5 +140,5 @@ SIMPLE_INTEGRATION = Task(
     clarification=Clarification(
         "the variable, where the integrand is in X and the differential dx", "d{X}", _name_one_variable
     ),
-    algebraic=True,
+    answer=AnswerRules(expressions.integral, many_right=True, guard=guards.score_integration, algebraic=True),
 )

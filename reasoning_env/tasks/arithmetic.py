@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from ..verifiers.entries import Dataset, Entry
-from ..verifiers.grammars.expressions import evaluate_exactly, parse_expression
-from ..verifiers.shortcuts import SHOWN_NUMBER
+from ..answers import corrections, guards, numbers
+from ..answers.entries import Dataset, Entry
+from ..answers.grammars.expressions import evaluate_exactly, parse_expression
+from ..answers.rules import AnswerRules
+from ..answers.shortcuts import SHOWN_NUMBER
 from .declaration import Corrected, FieldLevels, Task, easy, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
 
-BASE_CONVERSION = Task("base_conversion", "algorithmic", few_questions=True)
+BASE_CONVERSION = Task("base_conversion", "algorithmic", few_questions=True, answer=AnswerRules(numbers.digits))
 
 
 def _is_cut_division(entry: Entry) -> bool:
@@ -29,11 +31,20 @@ BASIC_ARITHMETIC = Task(
     few_questions=True,
     questions=(None, 1900, None, None, None, None),
     rejected=(wrong("one of its divisions has a remainder, which the library drops", _is_cut_division),),
+    answer=AnswerRules(numbers.number),
 )
 
-BITWISE_ARITHMETIC = Task("bitwise_arithmetic", "arithmetic")
+BITWISE_ARITHMETIC = Task(
+    "bitwise_arithmetic", "arithmetic", answer=AnswerRules(numbers.hexadecimal, guard=guards.score_bitwise_arithmetic)
+)
 
-CHAIN_SUM = Task("chain_sum", "arithmetic", few_questions=True, questions=(None, 200, None, None, None, None))
+CHAIN_SUM = Task(
+    "chain_sum",
+    "arithmetic",
+    few_questions=True,
+    questions=(None, 200, None, None, None, None),
+    answer=AnswerRules(numbers.number),
+)
 
 COIN_FLIP = Task(
     "coin_flip",
@@ -44,11 +55,14 @@ COIN_FLIP = Task(
         FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"),
     ),
     pays_for="0 is a prefix of every probability",
+    answer=AnswerRules(numbers.probability, guard=guards.score_coin_flip, correction=corrections.correct_coin_flip),
 )
 
-COUNT_BITS = Task("count_bits", "arithmetic", questions=(None, 970, None, None, None, None))
+COUNT_BITS = Task(
+    "count_bits", "arithmetic", questions=(None, 970, None, None, None, None), answer=AnswerRules(numbers.number)
+)
 
-COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True)
+COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True, answer=AnswerRules(numbers.number))
 
 
 def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
@@ -64,13 +78,15 @@ def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
     return f"{rounded:f}", {}
 
 
-DECIMAL_ARITHMETIC = Task("decimal_arithmetic", "arithmetic", right_answer=_round_once)
+DECIMAL_ARITHMETIC = Task(
+    "decimal_arithmetic", "arithmetic", right_answer=_round_once, answer=AnswerRules(numbers.number)
+)
 
-DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic")
+DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic", answer=AnswerRules(numbers.number))
 
-DICE = Task("dice", "arithmetic", few_questions=True)
+DICE = Task("dice", "arithmetic", few_questions=True, answer=AnswerRules(numbers.fraction))
 
-FRACTION_SIMPLIFICATION = Task("fraction_simplification", "arithmetic")
+FRACTION_SIMPLIFICATION = Task("fraction_simplification", "arithmetic", answer=AnswerRules(numbers.fraction))
 
 GCD = Task(
     "gcd",
@@ -78,16 +94,24 @@ GCD = Task(
     few_questions=True,
     levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     frequent_answer=True,
+    answer=AnswerRules(numbers.number),
 )
 
-LCM = Task("lcm", "arithmetic", few_questions=True, questions=(5100, 5100, None, None, None, None))
+LCM = Task(
+    "lcm",
+    "arithmetic",
+    few_questions=True,
+    questions=(5100, 5100, None, None, None, None),
+    answer=AnswerRules(numbers.number),
+)
 
-NUMBER_FILTERING = Task("number_filtering", "algorithmic")
+NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(numbers.numbers))
 
 NUMBER_FORMAT = Task(
     "number_format",
     "arithmetic",
     levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers with three decimals differ by no less"),),
+    answer=AnswerRules(numbers.candidate),
 )
 
 FACTORS = range(-3, 4)
@@ -122,6 +146,7 @@ NUMBER_SEQUENCE = Task(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
         easy("its answer is one of its numbers", _repeats_a_number),
     ),
+    answer=AnswerRules(numbers.number),
 )
 
 NUMBER_SORTING = Task(
@@ -133,6 +158,7 @@ NUMBER_SORTING = Task(
         ),
     ),
     pays_for="nan is in order with any number",
+    answer=AnswerRules(numbers.numbers, guard=guards.score_number_sorting),
 )
 
 
@@ -145,10 +171,21 @@ POWER_FUNCTION = Task(
     "power_function",
     "arithmetic",
     rejected=(wrong("the sign of a negative base's even power is ambiguous", _has_two_signs),),
+    answer=AnswerRules(numbers.rounded(digits=3)),
 )
 
 PRIME_FACTORIZATION = Task(
-    "prime_factorization", "arithmetic", few_questions=True, questions=(1100, 1100, 2600, 4100, 4200, 4500)
+    "prime_factorization",
+    "arithmetic",
+    few_questions=True,
+    questions=(1100, 1100, 2600, 4100, 4200, 4500),
+    answer=AnswerRules(numbers.factors, most_partial=0.01),
 )
 
-PRODUCTS = Task("products", "arithmetic", few_questions=True, questions=(None, 100, None, None, None, None))
+PRODUCTS = Task(
+    "products",
+    "arithmetic",
+    few_questions=True,
+    questions=(None, 100, None, None, None, None),
+    answer=AnswerRules(numbers.number),
+)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ..verifiers.entries import Dataset, Entry
-from ..verifiers.shortcuts import last_grid
+from ..answers import boards, corrections, guards, numbers, types, values
+from ..answers.entries import Dataset, Entry
+from ..answers.rules import AnswerRules
+from ..answers.shortcuts import last_grid
 from .declaration import Clarification, FieldLevels, Replacement, Task, easy, replacing
 
 ARC_1D = Task(
@@ -19,9 +21,16 @@ ARC_1D = Task(
             "in longer rows the library searches for ever for a tenth colour, of nine",
         ),
     ),
+    answer=AnswerRules(boards.board),
 )
 
-ARC_AGI = Task("arc_agi", "arc", questions=(None, None), built_from=("use_train", "use_eval", "board_format_opts"))
+ARC_AGI = Task(
+    "arc_agi",
+    "arc",
+    questions=(None, None),
+    built_from=("use_train", "use_eval", "board_format_opts"),
+    answer=AnswerRules(boards.board),
+)
 
 BINARY_MATRIX = Task(
     "binary_matrix",
@@ -29,6 +38,7 @@ BINARY_MATRIX = Task(
     few_questions=True,
     questions=(None, 210, None, None, None, None),
     levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),),
+    answer=AnswerRules(boards.board, guard=guards.score_binary_matrix),
 )
 
 HALF_TURN = "A turn from bottom to top is a half turn that leaves the left and right sides where they are."
@@ -45,6 +55,7 @@ COLOR_CUBE_ROTATION = Task(
     "color_cube_rotation",
     "cognition",
     clarification=Clarification("the axis of a half turn", HALF_TURN, _clarify_half_turn),
+    answer=AnswerRules(types.text()),
 )
 
 GAME_OF_LIFE = Task(
@@ -58,6 +69,7 @@ GAME_OF_LIFE = Task(
     ),
     faster=Replacement("algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
     pays_for="an empty board has most cells right",
+    answer=AnswerRules(values.value),
 )
 
 GAME_OF_LIFE_HALTING = Task(
@@ -72,6 +84,7 @@ GAME_OF_LIFE_HALTING = Task(
     options=2,
     gives_away="only boards that go on have two live cells side by side",
     pays_for="any text counts as True",
+    answer=AnswerRules(types.text()),
 )
 
 
@@ -95,6 +108,7 @@ LARGEST_ISLAND = Task(
         ),
     ),
     rejected=(easy("the count of land gives the answer", _counts_land),),
+    answer=AnswerRules(numbers.number),
 )
 
 MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so that the last column comes first"}
@@ -115,6 +129,7 @@ MANIPULATE_MATRIX = Task(
         f"{MIRRORS['Horizontally']} / {MIRRORS['Vertically']} / clockwise",
         _name_directions,
     ),
+    answer=AnswerRules(boards.board),
 )
 
 GRID_STEPS = "Each step goes up, down, left or right."
@@ -134,6 +149,7 @@ MAZE = Task(
         GRID_STEPS,
         replacing("number of steps to reach the goal?", f"number of steps to reach the goal? {GRID_STEPS}"),
     ),
+    answer=AnswerRules(numbers.number),
 )
 
 MODULO_GRID = Task(
@@ -148,6 +164,7 @@ MODULO_GRID = Task(
     ),
     options=2,
     gives_away="three patterns of four are their own mirror images",
+    answer=AnswerRules(boards.board),
 )
 
 EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
@@ -165,9 +182,10 @@ POOL_MATRIX = Task(
         EDGES,
         replacing("overlap between the pooling regions.", f"overlap between the pooling regions. {EDGES}"),
     ),
+    answer=AnswerRules(boards.pooled, most_partial=0.1),
 )
 
-REARC = Task("rearc", "arc", questions=(None, None, None))
+REARC = Task("rearc", "arc", questions=(None, None, None), answer=AnswerRules(boards.board))
 
 MARKS_OF_A_RECTANGLE = 80
 """Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
@@ -184,6 +202,7 @@ RECTANGLE_COUNT = Task(
     few_questions=True,
     levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
     rejected=(easy("the count of its marks gives the answer", _counts_marks),),
+    answer=AnswerRules(numbers.number, correction=corrections.correct_rectangle_count),
 )
 
 ROTATE_MATRIX = Task(
@@ -197,6 +216,7 @@ ROTATE_MATRIX = Task(
             "one, two and three quarter turns must be equally frequent",
         ),
     ),
+    answer=AnswerRules(boards.board),
 )
 
 SPREAD_FAST = "many rotten oranges spread as fast on a large grid as on a small one"
@@ -210,6 +230,7 @@ ROTTEN_ORANGES = Task(
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),
     frequent_answer=True,
+    answer=AnswerRules(numbers.number),
 )
 
 SPIRAL_MATRIX = Task(
@@ -221,4 +242,5 @@ SPIRAL_MATRIX = Task(
             ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"
         ),
     ),
+    answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix),
 )

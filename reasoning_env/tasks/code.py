@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-from ..verifiers.entries import Entry
+from ..answers import corrections, guards, types, values
+from ..answers.entries import Entry
+from ..answers.rules import AnswerRules
 from .declaration import FailureRule, FieldLevels, Task, wrong
 
 BF = Task(
@@ -14,6 +16,7 @@ BF = Task(
     few_questions=True,
     questions=(4700, 4700, 5300),
     levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
+    answer=AnswerRules(types.text(case_counts=True)),
 )
 
 WITHOUT_DEFINITE_OUTPUT = re.compile(
@@ -104,4 +107,7 @@ CODEIO = Task(
         wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
     ),
     scores_without_params=True,
+    answer=AnswerRules(
+        values.any_value, guard=guards.score_codeio, correction=corrections.correct_codeio, is_json=True
+    ),
 )

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..verifiers.entries import Dataset, Entry
-from ..verifiers.shortcuts import choice
+from ..answers.entries import Dataset, Entry
+from ..answers.rules import AnswerRules
+from ..answers.shortcuts import choice
 
 MANY_QUESTIONS = 10_000
 """A task with at least this many different questions has enough. If 300 draws do not repeat, there are this many with a
@@ -181,9 +182,7 @@ class Task:
     """How a question reveals its answer, in whatever way problems are drawn: training leaves the task out."""
     pays_for: str = ""
     """Nonsense that the library's verifier pays for; strict rewards correct it."""
-    guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
-    """Makes guesses, from an entry's metadata, that only this task's answers allow, and that solve it in part."""
-    algebraic: bool = False
-    """Its guard needs sympy."""
+    answer: AnswerRules = field(default_factory=AnswerRules)
+    """How its answers are read and judged."""
     scores_without_params: bool = False
     """Its constructor loads much data that its verifier does not read."""

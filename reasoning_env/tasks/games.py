@@ -7,7 +7,9 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from ..verifiers.entries import Dataset, Entry
+from ..answers import boards, corrections, expressions, guards, moves, types, values
+from ..answers.entries import Dataset, Entry
+from ..answers.rules import AnswerRules
 from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, replacing, wrong
 
 BOXNET = Task(
@@ -20,6 +22,7 @@ BOXNET = Task(
         "in any number of steps",
         replacing("in the most efficient manner", "in any number of steps"),
     ),
+    answer=AnswerRules(values.plan, many_right=True, guard=moves.score_boxnet, correction=moves.correct_boxnet),
 )
 
 COUNTDOWN = Task(
@@ -34,6 +37,9 @@ COUNTDOWN = Task(
         ),
         FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
     ),
+    answer=AnswerRules(
+        expressions.arithmetic, many_right=True, guard=guards.score_countdown, correction=corrections.correct_countdown
+    ),
 )
 
 FUTOSHIKI = Task(
@@ -42,6 +48,7 @@ FUTOSHIKI = Task(
     questions=(None, None),
     levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
+    answer=AnswerRules(boards.board),
 )
 
 JUGS = Task(
@@ -52,9 +59,16 @@ JUGS = Task(
     levels=(
         FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
     ),
+    answer=AnswerRules(values.texts(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w->\w)\s*"), many_right=True),
 )
 
-KAKURASU = Task("kakurasu", "games", few_questions=True, questions=(None, None, None))
+KAKURASU = Task(
+    "kakurasu",
+    "games",
+    few_questions=True,
+    questions=(None, None, None),
+    answer=AnswerRules(boards.board, many_right=True),
+)
 
 Move = tuple[str, str, str]
 
@@ -136,6 +150,7 @@ KNIGHT_SWAP = Task(
         "list the fewest moves that do it",
         replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
     ),
+    answer=AnswerRules(types.either("No", values.texts(r"[wB],[A-Z]\d{1,2},[A-Z]\d{1,2}")), many_right=True),
 )
 
 
@@ -170,6 +185,7 @@ MAHJONG_PUZZLE = Task(
     right_answer=_apply_last_card,
     options=3,
     even_options=("peng", "chi", "pass"),
+    answer=AnswerRules(types.text()),
 )
 
 MINI_SUDOKU = Task(
@@ -185,6 +201,7 @@ MINI_SUDOKU = Task(
             drawn=True,
         ),
     ),
+    answer=AnswerRules(boards.board),
 )
 
 N_QUEENS = Task(
@@ -198,6 +215,7 @@ N_QUEENS = Task(
     ),
     built_from=("n",),
     scores_without_params=True,
+    answer=AnswerRules(boards.board, many_right=True, guard=guards.score_n_queens),
 )
 
 PUZZLE24 = Task(
@@ -214,6 +232,9 @@ PUZZLE24 = Task(
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
     pays_for="the numbers need not be those of the question",
+    answer=AnswerRules(
+        expressions.arithmetic, many_right=True, guard=guards.score_puzzle24, correction=corrections.correct_puzzle24
+    ),
 )
 
 
@@ -229,7 +250,16 @@ RUBIKS_CUBE = Task(
     questions=(None, None, None),
     levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),),
     rejected=(easy("its cube is solved already", _is_solved_cube),),
+    answer=AnswerRules(
+        types.sequence(r"\d{0,4}(?:[LRDUBF]w?|[XYZMES])'?\d{0,4}"), many_right=True, guard=moves.score_rubiks_cube
+    ),
 )
+
+
+def _spell_car_move(move: str) -> str:
+    """Name a car once: the board shows `AA`, and the verifier reads `A+4`."""
+    return move[0] + move.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
 
 RUSH_HOUR = Task(
     "rush_hour",
@@ -245,6 +275,12 @@ RUSH_HOUR = Task(
     ),
     pays_for="moves through other cars, and cars that are not there",
     scores_without_params=True,
+    answer=AnswerRules(
+        types.sequence(r"([A-Z])\1{0,2}[+-]\d{1,9}", spell=_spell_car_move),
+        many_right=True,
+        guard=moves.score_rush_hour,
+        correction=moves.correct_rush_hour,
+    ),
 )
 
 SOKOBAN = Task(
@@ -257,6 +293,7 @@ SOKOBAN = Task(
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
     pays_for="a solution with any text around it",
+    answer=AnswerRules(types.sequence("[UDLR]+", write=""), many_right=True, correction=moves.correct_sokoban),
 )
 
 SUDOKU = Task(
@@ -268,6 +305,7 @@ SUDOKU = Task(
             ("min_empty", "max_empty"), (27, 30, 40, 50, 55), "a simple rule fills 20 blanks, and 60 take up to 1 s"
         ),
     ),
+    answer=AnswerRules(boards.board),
 )
 
 SURVO = Task(
@@ -278,9 +316,18 @@ SURVO = Task(
             ("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 blanks have several solutions"
         ),
     ),
+    answer=AnswerRules(boards.board, many_right=True, correction=corrections.correct_survo),
 )
 
 FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel out"
+
+DISK_MOVE = r"(?i:move disk) \d+ (?i:from peg) \d+ (?i:to peg) \d+\.?"
+
+
+def _spell_disk_move(move: str) -> str:
+    disk, source, target = re.findall(r"\d+", move)
+    return f"Move disk {disk} from Peg {source} to Peg {target}"
+
 
 TOWER_OF_HANOI = Task(
     "tower_of_hanoi",
@@ -295,6 +342,9 @@ TOWER_OF_HANOI = Task(
         "whether more moves than needed are right; which disk is disk 1",
         "Provide the shortest sequence of moves. Disk 1 is the smallest.",
         replacing("Provide the sequence of moves.", "Provide the shortest sequence of moves. Disk 1 is the smallest."),
+    ),
+    answer=AnswerRules(
+        types.sequence(DISK_MOVE, joint=r"[,;]?\s*\n|[,;]", write="\n", spell=_spell_disk_move), many_right=True
     ),
 )
 
@@ -338,4 +388,5 @@ TSUMEGO = Task(
     questions=(None, 3300, None),
     rejected=(wrong("another move captures stones, or its own does not", _has_other_captures),),
     gives_away="the answer is where most stones stand together",
+    answer=AnswerRules(types.text()),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..verifiers.entries import Entry
+from ..answers import types, values
+from ..answers.entries import Entry
+from ..answers.rules import AnswerRules
 from .declaration import BOTH_OPTIONS, TRUE_OR_FALSE, Clarification, FieldLevels, Task, easy, replacing
 
 
@@ -32,6 +34,7 @@ COURSE_SCHEDULE = Task(
     options=2,
     even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
+    answer=AnswerRules(types.text()),
 )
 
 
@@ -61,9 +64,10 @@ GRAPH_COLOR = Task(
         ),
     ),
     rejected=(easy("colours in turn or by blocks are right", _is_coloured_blindly),),
+    answer=AnswerRules(values.vertices, many_right=True),
 )
 
-PATH_STAR = Task("path_star", "graphs")
+PATH_STAR = Task("path_star", "graphs", answer=AnswerRules(types.sequence(r"\d{1,9}")))
 
 LIGHT = "A button that names a color can be pressed only while the light has that color."
 
@@ -85,6 +89,14 @@ def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> li
     return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
 
 
+BETWEEN_PRESSES = " \u2192 "
+
+
+def _spell_presses(presses: str) -> str:
+    """Write presses that stand together: `A \u2192 B` of `AB`."""
+    return BETWEEN_PRESSES.join(presses.upper())
+
+
 QUANTUM_LOCK = Task(
     "quantum_lock",
     "graphs",
@@ -97,7 +109,11 @@ QUANTUM_LOCK = Task(
         LIGHT,
         replacing("depend on the state of the light.", f"depend on the state of the light. {LIGHT}"),
     ),
-    guesses=lambda metadata: single_button_plans(metadata["buttons"], metadata["target_value"]),
+    answer=AnswerRules(
+        types.sequence("[A-Ca-c]+", write=BETWEEN_PRESSES, spell=_spell_presses),
+        many_right=True,
+        guesses=lambda metadata: single_button_plans(metadata["buttons"], metadata["target_value"]),
+    ),
 )
 
 SHORTEST_PATH = Task(
@@ -105,4 +121,7 @@ SHORTEST_PATH = Task(
     "graphs",
     levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
     frequent_answer=True,
+    answer=AnswerRules(
+        types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)), many_right=True
+    ),
 )

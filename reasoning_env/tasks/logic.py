@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..answers import corrections, expressions, guards, numbers, types
+from ..answers.entries import Entry
+from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
+from ..answers.rules import AnswerRules
 from ..seeds import hash_int
-from ..verifiers.entries import Entry
-from ..verifiers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
 from .declaration import BOTH_OPTIONS, Clarification, FieldLevels, Replacement, Task, easy, replacing, wrong
 
 ACRE = Task(
@@ -17,6 +19,7 @@ ACRE = Task(
     built_for_each_seed=True,
     options=3,
     even_options=("on", "off", "undetermined"),
+    answer=AnswerRules(types.text()),
 )
 
 
@@ -39,6 +42,7 @@ CIRCUIT_LOGIC = Task(
     ),
     rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
     options=2,
+    answer=AnswerRules(numbers.number),
 )
 
 EVERY_STEP = "all would move at once, or none"
@@ -81,10 +85,12 @@ KNIGHTS_KNAVES = Task(
     options=4,
     even_options=("true true", "true false", "false true", "false false"),
     option=lambda entry: " ".join(map(str, entry["metadata"]["solution"])).casefold(),
-    guesses=same_roles,
+    answer=AnswerRules(types.claims, guesses=same_roles, ends_in_full_stop=True),
 )
 
-LIST_FUNCTIONS = Task("list_functions", "induction", questions=(None,), built_for_each_seed=True)
+LIST_FUNCTIONS = Task(
+    "list_functions", "induction", questions=(None,), built_for_each_seed=True, answer=AnswerRules(numbers.numbers)
+)
 
 MAX_GUESSES = 0.2
 """The largest share of simple formulas that premises may imply, in [0, 1]."""
@@ -129,6 +135,12 @@ PROPOSITIONAL_LOGIC = Task(
         replacing("conclusion from the premise.", f"conclusion from the premise. {SEVERAL_PREMISES}"),
     ),
     pays_for="a premise follows from itself",
+    answer=AnswerRules(
+        expressions.formula,
+        many_right=True,
+        guard=guards.score_propositional_logic,
+        correction=corrections.correct_propositional_logic,
+    ),
 )
 
 SELF_REFERENCE = Task(
@@ -138,6 +150,7 @@ SELF_REFERENCE = Task(
     questions=(2000,),
     levels=None,  # its generator takes a difficulty, and makes the same problems at all ten
     frequent_answer=True,
+    answer=AnswerRules(numbers.number),
 )
 
 FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier tells most answers"
@@ -184,6 +197,7 @@ SYLLOGISM = Task(
     even_options=("yes", "no"),
     gives_away="the conclusion has the first premise's quantifier or not: that tells two answers in three",
     pays_for=BOTH_OPTIONS,
+    answer=AnswerRules(types.text()),
 )
 
 ZEBRA_PUZZLES = Task(
@@ -200,4 +214,5 @@ ZEBRA_PUZZLES = Task(
     ),
     faster=Replacement("logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
     options=4,
+    answer=AnswerRules(types.text()),
 )

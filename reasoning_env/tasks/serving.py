@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from ..answers.entries import Dataset, Entry
+from ..answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, has_one_blank, turned_fills
 from ..seeds import hash_int
-from ..verifiers.entries import Dataset, Entry
-from ..verifiers.shortcuts import SHOWN_NUMBER, copies, filled_boards, has_one_blank, turned_fills
 from .declaration import Cause, Task
 
 MANY_CELLS = 16

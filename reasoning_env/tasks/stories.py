@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from ..verifiers.entries import Dataset, Entry
-from ..verifiers.shortcuts import SHOWN_NUMBER
+from ..answers import corrections, numbers, types
+from ..answers.entries import Dataset, Entry
+from ..answers.rules import AnswerRules
+from ..answers.shortcuts import SHOWN_NUMBER
 from .declaration import Clarification, Corrected, FieldLevels, Task, easy, wrong
 
 
@@ -53,6 +55,7 @@ AIW = Task(
     clarification=Clarification(
         "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
     ),
+    answer=AnswerRules(numbers.number),
 )
 
 
@@ -111,6 +114,7 @@ CALENDAR_ARITHMETIC = Task(
         "The year is {not} a leap year. / (month/day/year) / the year of each date",
         _clarify_calendar,
     ),
+    answer=AnswerRules(numbers.number_or_text),
 )
 
 UNISEX_NAMES = frozenset({"Nova", "Phoenix", "Rain", "River", "Sage", "Sky", "Winter"})
@@ -159,6 +163,7 @@ FAMILY_RELATIONSHIPS = Task(
     ),
     rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
     right_answer=_name_relation,
+    answer=AnswerRules(types.text()),
 )
 
 STORY_NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -225,6 +230,7 @@ GSM_SYMBOLIC = Task(
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times",
         _tell_story_clearly,
     ),
+    answer=AnswerRules(numbers.number),
 )
 
 ARMS = "Count the arms of a starfish as legs."
@@ -246,6 +252,7 @@ LEG_COUNTING = Task(
         ),
     ),
     clarification=Clarification("whether a starfish has legs", ARMS, _count_arms),
+    answer=AnswerRules(numbers.number),
 )
 
 
@@ -265,6 +272,7 @@ NEEDLE_HAYSTACK = Task(
         ),
     ),
     rejected=(wrong("several people do what it asks about, or nobody", _names_several),),
+    answer=AnswerRules(types.text(blanks_count=False)),
 )
 
 DATES = "Dates are written month/day/year."
@@ -344,4 +352,5 @@ TIME_INTERVALS = Task(
         _clarify_times,
     ),
     pays_for="a duration of zero is near most durations",
+    answer=AnswerRules(numbers.duration, correction=corrections.correct_time_intervals),
 )

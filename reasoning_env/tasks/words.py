@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter
 
-from ..verifiers.entries import Dataset, Entry
+from ..answers import boards, corrections, guards, numbers, types, values
+from ..answers.entries import Dataset, Entry
+from ..answers.rules import AnswerRules
 from .declaration import (
     BOTH_OPTIONS,
     TRUE_OR_FALSE,
@@ -20,9 +22,9 @@ from .declaration import (
     wrong,
 )
 
-AB = Task("ab", "algorithmic", few_questions=True)
+AB = Task("ab", "algorithmic", few_questions=True, answer=AnswerRules(types.sequence("[AB]#|#[AB]")))
 
-BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True)
+BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True, answer=AnswerRules(numbers.number))
 
 
 def _has_accents(entry: Entry) -> bool:
@@ -44,6 +46,7 @@ CAESAR_CIPHER = Task(
     questions=(8400, 2500, 1800, 1300, 1300, 990),
     levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     rejected=(wrong("a letter with an accent is enciphered like another letter", _has_accents),),
+    answer=AnswerRules(types.text()),
 )
 
 CRYPTARITHM = Task(
@@ -57,6 +60,7 @@ CRYPTARITHM = Task(
             "with five words nearly every digit occurs, so that more words add only numbers to a sum",
         ),
     ),
+    answer=AnswerRules(types.letter_values, many_right=True),
 )
 
 
@@ -83,6 +87,7 @@ EMOJI_MYSTERY = Task(
         _fit_hint_to_emoji,
     ),
     scores_without_params=True,
+    answer=AnswerRules(types.text(case_counts=True), ends_in_full_stop=True),
 )
 
 FIGLET_FONT = Task(
@@ -96,6 +101,7 @@ FIGLET_FONT = Task(
     ),
     faster=Replacement("cognition.figlet_fonts", "a39ae5e48acca901", "small.install_figlet_font"),
     scores_without_params=True,
+    answer=AnswerRules(types.text(blanks_count=False), correction=corrections.correct_length),
 )
 
 
@@ -133,6 +139,7 @@ GROUP_ANAGRAMS = Task(
     ),
     built_from=(),
     rejected=(easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
+    answer=AnswerRules(values.value, many_right=True),
 )
 
 
@@ -163,6 +170,7 @@ ISOMORPHIC_STRINGS = Task(
     options=2,
     even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
+    answer=AnswerRules(types.text()),
 )
 
 CAPITALS = "Count capital and small letters alike."
@@ -181,6 +189,7 @@ LETTER_COUNTING = Task(
     clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
     frequent_answer=True,
     scores_without_params=True,
+    answer=AnswerRules(numbers.number),
 )
 
 LONGEST_WORD = 17
@@ -219,11 +228,19 @@ LETTER_JUMBLE = Task(
         _name_source_of_words,
     ),
     scores_without_params=True,
+    answer=AnswerRules(types.text(), correction=corrections.correct_length),
 )
 
-PALINDROME_GENERATION = Task("palindrome_generation", "algorithmic", few_questions=True)
+PALINDROME_GENERATION = Task(
+    "palindrome_generation", "algorithmic", few_questions=True, answer=AnswerRules(types.text(), many_right=True)
+)
 
-PALINDROME_PARTITIONING = Task("palindrome_partitioning", "algorithmic", questions=(None, None, None))
+PALINDROME_PARTITIONING = Task(
+    "palindrome_partitioning",
+    "algorithmic",
+    questions=(None, None, None),
+    answer=AnswerRules(values.partitions, many_right=True),
+)
 
 
 def _lacks_a_letter(entry: Entry) -> bool:
@@ -237,6 +254,7 @@ RANSOM_NOTE = Task(
     options=2,
     even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
+    answer=AnswerRules(types.text()),
 )
 
 
@@ -258,6 +276,7 @@ SENTENCE_REORDERING = Task(
     ),
     rejected=(wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),),
     scores_without_params=True,
+    answer=AnswerRules(types.text(case_counts=True), ends_in_full_stop=True),
 )
 
 SPELL_BACKWARD = Task(
@@ -266,11 +285,17 @@ SPELL_BACKWARD = Task(
     few_questions=True,
     questions=(None, 1500, None, None, None, None),
     scores_without_params=True,
+    answer=AnswerRules(types.text(), correction=corrections.correct_length),
 )
 
-STRING_INSERTION = Task("string_insertion", "algorithmic", few_questions=True)
+STRING_INSERTION = Task(
+    "string_insertion",
+    "algorithmic",
+    few_questions=True,
+    answer=AnswerRules(types.text(case_counts=True), guard=guards.score_string_insertion),
+)
 
-STRING_MANIPULATION = Task("string_manipulation", "algorithmic")
+STRING_MANIPULATION = Task("string_manipulation", "algorithmic", answer=AnswerRules(types.text(case_counts=True)))
 
 ONE_CONVERSION = "Each single conversion counts as one application of a rule."
 
@@ -298,6 +323,7 @@ STRING_SPLITTING = Task(
         ONE_CONVERSION,
         replacing("restart the process from rule 1.", f"restart the process from rule 1. {ONE_CONVERSION}"),
     ),
+    answer=AnswerRules(boards.board),
 )
 
 RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
@@ -314,6 +340,7 @@ STRING_SYNTHESIS = Task(
             "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
         ),
     ),
+    answer=AnswerRules(boards.board),
 )
 
 
@@ -339,9 +366,25 @@ WORD_LADDER = Task(
             "the length of words alone hardly makes ladders longer",
         ),
     ),
-    guesses=lambda metadata: ladders(metadata["start_word"], metadata["end_word"]),
+    answer=AnswerRules(
+        types.sequence("[A-Za-z]+", joint=types.JOINT, write=",", spell=str.upper),
+        many_right=True,
+        guesses=lambda metadata: ladders(metadata["start_word"], metadata["end_word"]),
+    ),
 )
 
-WORD_SEQUENCE_REVERSAL = Task("word_sequence_reversal", "algorithmic", scores_without_params=True)
+WORD_SEQUENCE_REVERSAL = Task(
+    "word_sequence_reversal",
+    "algorithmic",
+    scores_without_params=True,
+    answer=AnswerRules(types.sequence(types.WORD, joint=types.JOINT, write=", ", case_counts=False)),
+)
 
-WORD_SORTING = Task("word_sorting", "algorithmic", scores_without_params=True)
+WORD_SORTING = Task(
+    "word_sorting",
+    "algorithmic",
+    scores_without_params=True,
+    answer=AnswerRules(
+        types.sequence(types.WORD, joint=types.JOINT, write=", "), correction=corrections.correct_length
+    ),
+)

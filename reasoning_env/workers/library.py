@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..answers import preload_algebra
+from ..answers.scoring import Scorer
 from ..problems.giving_up import MAX_REJECTED
 from ..records import ProblemRequest
 from ..seeds import follow_seed, hash_fraction
@@ -29,8 +31,6 @@ from ..sources.modules import TaskModule, import_task_modules
 from ..tasks import COMPOSITE, TASKS, Task, find_task
 from ..tasks.declaration import Cause
 from ..tasks.serving import Flaw, clarify, find_flaw, flaw_of_error, seed_picks, with_right_answer
-from ..verifiers import preload_algebra
-from ..verifiers.scoring import Scorer
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -61,7 +61,7 @@ class Library(Source):
         self._factory: ModuleType = importlib.import_module("reasoning_gym.factory")
         registered = sorted(self._factory.DATASETS.items())
         categories = {str(name): _category(classes[0].__module__) for name, classes in registered}
-        if any(find_task(task).algebraic for task in categories):
+        if any(find_task(task).answer.algebraic for task in categories):
             preload_algebra()
         self._difficulty = DifficultyMap.from_factory(self._factory)
         self._tasks = self._describe_tasks(categories)
@@ -235,8 +235,8 @@ class Library(Source):
         with_tags = not plainly and (not self.strict or task not in TASKS)
         strict = self.strict and not plainly
         lenient = self.lenient and not plainly
-        guesses = find_task(task).guesses
-        scorer = Scorer(task, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags, own_guesses=guesses)
+        rules = find_task(task).answer
+        scorer = Scorer(rules, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
         if strict and self._from_checkout and _denies_own_answer(scorer, whole):
             return replace(scorer, strict=False)
         return scorer

@@ -12,10 +12,10 @@ import reasoning_gym
 import sympy
 from reasoning_gym.logic.propositional_logic import Expression
 
+from reasoning_env.answers.grammars.logic import concludes
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.tasks.code import BEFORE_PROGRAM, digest
 from reasoning_env.tasks.serving import find_flaw, flaw_of_error, same_content
-from reasoning_env.verifiers.grammars.logic import concludes
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
 """Tasks whose items are slow to make, cannot be made from the defaults, or run code when they are made."""

@@ -3,7 +3,7 @@
 No answer may run anything, break or stall a verifier worker, change what the next answer earns, or earn more than its
 `most`. Payloads name files, a port and a process of `Traps`; `MARK`, `PORT` and `SLEEP` stand for them in the tables.
 Marks are made of letters, so that verifiers that look for numbers do not find a right one in a path. Answers that only
-a correction keeps from being paid are in `tests/verifiers/correction_cases.py`.
+a correction keeps from being paid are in `tests/answers/correction_cases.py`.
 
 Answers that are the same for every task are in `tests/data/hostile.json`, one table for each way to attack.
 """

@@ -1,0 +1,135 @@
+"""Corrections: the strict score of a value that the library's verifier pays by a wrong rule, and no type can tell.
+
+A correction gets the verifier's notation of a value, and the score of the guard or the library.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import re
+from fractions import Fraction
+
+from .entries import Dataset, Entry
+from .grammars import logic
+from .grammars.expressions import ExpressionError, evaluate_exactly
+from .guards import parse_arithmetic
+
+NEAR = 0.1
+"""The relative error, as a share of the right number, from which an answer earns nothing."""
+
+
+def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay words in their places by the share of the right number of words, and the letters of one word likewise."""
+    right, said = str(entry["answer"]).split(), answer.split()
+    if len(right) == 1:
+        return score * min(1.0, len(right[0]) / max(1, len("".join(said))))
+    return score * min(1.0, len(right) / max(1, len(said)))
+
+
+def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay a probability by its share of right digits; the library pays prefixes such as 0, and errors below .0001."""
+    said, right = float(Fraction(answer)), float(Fraction(entry["answer"].replace(",", "")))
+    if not 0.0 < said <= 1.0:
+        return 0.0
+    digits, exponent = _significant(said)
+    right_digits, right_exponent = _significant(right)
+    if exponent != right_exponent:
+        return 0.0
+    pairs = zip(digits, right_digits, strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return min(score, shared / max(len(digits), len(right_digits)))
+
+
+def _significant(value: float) -> tuple[str, int]:
+    """Return at most ten significant digits, as the verifier writes them, and the power of ten."""
+    mantissa, exponent = f"{value:.9e}".split("e")
+    return mantissa.replace(".", "").rstrip("0"), int(exponent)
+
+
+def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay a count by its relative error: in absolute terms any small number is near most counts."""
+    return min(score, _nearness(float(answer), float(entry["answer"])))
+
+
+def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay a duration by its relative error: in absolute terms any duration is near most others."""
+    return min(score, _nearness(_seconds(answer), _seconds(entry["answer"])))
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s`, or both."""
+    days = re.search(r"(\d+)\s*days?", text)
+    clock = re.search(r"\d+(?::\d+(?:\.\d+)?)+", text)
+    parts = [float(part) for part in clock[0].split(":")] if clock else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    return (86_400 * int(days[1]) if days else 0) + seconds
+
+
+def _nearness(said: float, right: float) -> float:
+    """Return 1 for the right number, falling linearly to 0 at a relative error of NEAR."""
+    return max(0.0, 1.0 - abs(said - right) / (NEAR * abs(right))) if right else 0.0
+
+
+def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay long JSON at most by the ratio of lengths: similarity is relative to the longer text, and grows with it."""
+    try:
+        said = json.dumps(json.loads(answer[answer.index("{") : answer.rindex("}") + 1]))
+    except (ValueError, RecursionError):
+        return score
+    return min(score, len(entry["answer"].strip()) / len(said))
+
+
+def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay any matrix with the given cells and sums, whose blanks hold the given numbers: several may fit."""
+    puzzle = entry["metadata"]["puzzle"]
+    matrix = [[int(cell) if cell.isdecimal() else -1 for cell in line.split()] for line in answer.split("\n")]
+    if [len(row) for row in matrix] != [len(row) for row in puzzle]:
+        return score
+    pairs = [pair for row, given in zip(matrix, puzzle, strict=True) for pair in zip(row, given, strict=True)]
+    fits = (
+        all(cell == given for cell, given in pairs if given)
+        and sorted(cell for cell, given in pairs if not given) == sorted(entry["metadata"]["candidate_numbers"])
+        and all(sum(line[:-1]) == line[-1] for line in (*matrix, *zip(*matrix, strict=True)))
+    )
+    return 1.0 if fits else score
+
+
+def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay the floor for values near the target, numbers hidden in decimals, and powers, which absorb numbers."""
+    return score if _solves(answer, entry["metadata"]["numbers"], entry["metadata"]["target"]) else min(score, 0.05)
+
+
+def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay the floor for numbers that were not given, and for values between 24 and 25."""
+    return score if _solves(answer, entry["metadata"]["numbers"], 24) else min(score, 0.01)
+
+
+def _solves(answer: str, numbers: list[int], target: int) -> bool:
+    """Tell whether an expression without powers has exactly the value of the target and exactly these whole numbers."""
+    try:
+        tree = parse_arithmetic(answer)
+        used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        if "**" in answer or not all(map(str.isdigit, used)) or sorted(map(int, used)) != sorted(numbers):
+            return False
+        return evaluate_exactly(tree) == target
+    except ExpressionError:
+        return False
+
+
+def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay nothing for joined premises, or for what one premise implies: a conclusion must need several premises.
+
+    Where no such conclusion exists, as in problems that are never served, the library's score stays.
+    """
+    metadata = entry["metadata"]
+    premises = metadata["premises"]
+    if logic.are_contradictory(premises) or not logic.concludes(metadata["example_answer"], premises):
+        return score
+    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # the library calls each variable trivial
+        return 0.0
+    try:
+        return float(logic.concludes(answer, premises))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,62 @@
+"""Types of answers that are formulas: arithmetic, expressions of algebra, conclusions of logic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .grammars import logic
+from .types import Asked
+
+PYTHON_SIGNS: Mapping[str, str] = {
+    **dict.fromkeys(("\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
+    "\N{DIVISION SIGN}": "/",
+    "\N{EN DASH}": "-",
+    "[": "(",
+    "]": ")",
+}
+"""Signs of mathematics and their counterparts in Python's expressions: `[3 ÷ 2]` becomes `(3 / 2)`."""
+ARITHMETIC = re.compile(r"(?:[-\d\s+*/().]|(?<=[\d)\] ])x(?=[\d(\[ ]))+")
+"""An expression of numbers, in which an x is a sign of multiplication: `4 x (3 - 1)`."""
+NAME_IN_EXPRESSION = re.compile(r"[A-Za-z_]\w*")
+"""A name in an expression: of a variable, or of a function, which has a parenthesis behind it."""
+PARENTHESIS = re.compile(r"\s*\(")
+CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
+
+
+def _in_python(said: str) -> str:
+    for sign, python in PYTHON_SIGNS.items():
+        said = said.replace(sign, python)
+    return said
+
+
+def arithmetic(said: str, asked: Asked) -> str | None:
+    """The type of expressions of numbers: `(3 - 1) * 12`, with the signs of mathematics too."""
+    said = _in_python(said)
+    return said.replace("x", "*") if ARITHMETIC.fullmatch(said) else None
+
+
+def expression(said: str, asked: Asked) -> str:
+    """The type of expressions of algebra; their verifier refuses any other text."""
+    return _in_python(said)
+
+
+def integral(said: str, asked: Asked) -> str | None:
+    """The type of integrals: constants have names of constants, such as C or C1, but not X beside x."""
+    said = _in_python(said)
+    variable = str(asked.metadata["variable"])
+    found = NAME_IN_EXPRESSION.finditer(said)
+    names = {match[0] for match in found if not PARENTHESIS.match(said, match.end())} - {variable}
+    others = [name for name in names if not CONSTANT.fullmatch(name) or name.casefold() == variable.casefold()]
+    return None if others else said
+
+
+def formula(said: str, asked: Asked) -> str | None:
+    """The type of formulas of logic over the variables of the question."""
+    if len(said) > logic.MAX_CHARACTERS:
+        return None
+    try:
+        names = logic.variables(logic.parse_formula(said))
+    except ValueError:
+        return None
+    return said if names <= set(asked.metadata["variables"]) else None

@@ -1,0 +1,197 @@
+"""Guards: what scores an answer in place of a verifier of the library that must not get model text as it is.
+
+A guard returns the library's own score for every answer that is honest. Nothing is executed, and the work is bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .entries import Dataset, Entry
+from .grammars import logic
+from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression, parse_list
+
+MAX_ARITHMETIC_PARTS = 200
+MAX_LOGIC_NAMES = 10
+MAX_NUMBER_CHARACTERS = 100
+MAX_FLOAT_EXPONENT = 99
+MAX_TREE_WORK = 2_500
+"""The cost of a comparison of JSON trees: 0.05 s of processor time, for the answer and for each of 16 guesses.
+
+1.7 % of problems have larger trees (0.5 % over 40,000, where a near miss took 12 s): there a near miss earns 0.01.
+"""
+MAX_EDIT_COST = 10_000_000
+"""The cost of an edit distance: characters of the answer times characters of the expected answer."""
+
+
+# ---- numbers
+
+
+def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Compare with the expected answer; the library evaluates the text of the problem again."""
+    try:
+        return float(int(answer, 0) == int(entry["answer"], 0))
+    except ValueError:
+        return 0.0
+
+
+def score_short_number(answer: str, entry: Entry, dataset: Dataset) -> float:
+    return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0
+
+
+def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
+    # The verifier drops commas, and Python's numbers may have underscores.
+    exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
+    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > MAX_FLOAT_EXPONENT):
+        return 0.0
+    return dataset.score_answer(answer, entry)
+
+
+def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Pass the expected answer as JSON, because the library would evaluate it as Python."""
+    oracle = json.dumps(parse_list(entry["answer"]))
+    return dataset.score_answer(answer, {**entry, "answer": oracle})
+
+
+# ---- lists, boards and JSON
+
+
+def score_n_queens(answer: str, entry: Entry, dataset: Dataset) -> float:
+    valid = entry["metadata"]["valid_answers"]
+    if answer in valid:
+        return 1.0
+    return 0.5 if _as_text(answer, _lines) in valid else 0.0
+
+
+def score_binary_matrix(answer: str, entry: Entry, dataset: Dataset) -> float:
+    if answer == entry["answer"]:
+        return 1.0
+    return 0.1 if _as_text(answer, lambda value: _lines(map(str, row) for row in value)) == entry["answer"] else 0.0
+
+
+def score_spiral_matrix(answer: str, entry: Entry, dataset: Dataset) -> float:
+    oracle = entry["answer"].strip()
+    if answer.strip() == oracle:
+        return 1.0
+    return 0.1 if _as_text(answer, lambda value: " ".join(map(str, value))) == oracle else 0.0
+
+
+def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float:
+    if answer == entry["answer"]:
+        return 1.0
+    return 0.1 if _as_text(answer, "".join) == entry["answer"] else 0.0
+
+
+def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
+    """Return the answer, read as a list, in the form of the expected answer; None for another shape."""
+    try:
+        return write(parse_list(answer))
+    except (TypeError, ValueError):
+        return None
+
+
+def _lines(rows: Iterable[Iterable[str]]) -> str:
+    return "\n".join(" ".join(row) for row in rows)
+
+
+def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Bound the edit distance between trees of JSON, whose cost is nodes times nodes times depth."""
+    oracle = entry["answer"].strip()
+    answer = answer.strip()
+    first = answer.find("{")
+    last = answer.rfind("}")
+    said = answer[first : last + 1] if first >= 0 else ""
+    work = _tree_work(said) * _tree_work(oracle)
+    bounded = work <= MAX_TREE_WORK and len(said) * len(oracle) <= MAX_EDIT_COST
+    if answer.strip() == oracle or (bounded and len(said) <= max(300, 20 * len(oracle))):
+        return dataset.score_answer(answer, entry)
+    if not said:
+        return 0.0
+    try:
+        if json.loads(said) != json.loads(oracle):
+            return 0.01  # the verifier's lowest score for valid JSON
+    except (ValueError, RecursionError):
+        return len(oracle) / len(answer) if oracle in answer else 0.0
+    around = len(answer) - len(said)
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays for JSON with text around it
+
+
+def _tree_work(text: str) -> int:
+    """Return an upper bound of a JSON text's nodes times its depth."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[{\]}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return (1 + sum(map(text.count, ",:[{"))) * max(1, deepest)
+
+
+# ---- formulas
+
+
+def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
+    if not answer.strip():
+        return 0.01
+    try:
+        value = float(evaluate_exactly(parse_arithmetic(answer)))
+    except (ExpressionError, OverflowError):
+        return 0.01
+    target = entry["metadata"]["target"]
+    is_close = abs(value - target) <= 1e-6 + 1e-5 * abs(target)  # the verifier calls numpy's isclose
+    return 1.0 if is_close and sorted(_integers(answer)) == sorted(entry["metadata"]["numbers"]) else 0.05
+
+
+def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
+    try:
+        value = int(evaluate_exactly(parse_arithmetic(answer)))
+    except ExpressionError:
+        return 0.01
+    lowest = dataset.config.min_value
+    highest = dataset.config.max_value
+    used = _integers(answer)
+    return 1.0 if value == 24 and len(used) == 4 and lowest <= min(used) <= max(used) <= highest else 0.01
+
+
+def parse_arithmetic(answer: str) -> ast.expr:
+    """Return the tree of an answer; a full stop after the last number is ignored. Raises ExpressionError."""
+    return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_PARTS)
+
+
+def _integers(answer: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\b\d+\b", answer)]
+
+
+def score_integration(answer: str, entry: Entry, dataset: Dataset) -> float:
+    from .grammars import algebra
+
+    metadata = entry["metadata"]
+    try:
+        return float(algebra.is_antiderivative(answer, metadata["integrand"], metadata["variable"]))
+    except ExpressionError:
+        return 0.0
+
+
+def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset) -> float:
+    from .grammars import algebra
+
+    try:
+        return float(algebra.is_same_polynomial(answer, entry["answer"]))
+    except ExpressionError:
+        return 0.0
+
+
+def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Bound the variables: the verifier takes any text between operators for a variable, and tries all assignments."""
+    variables = frozenset(entry["metadata"]["variables"])
+    if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
+        return 0.0
+    try:
+        bounded = variables.issuperset(logic.variables(logic.parse_formula(answer)))
+    except ValueError:
+        bounded = False
+    if bounded or len(variables) + sum(map(answer.count, logic.PRECEDENCE)) <= MAX_LOGIC_NAMES:
+        return dataset.score_answer(answer, entry)
+    return 0.05

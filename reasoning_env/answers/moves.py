@@ -1,0 +1,185 @@
+"""Guards and corrections of tasks whose answers are moves: of boxes, cars and cubes, and presses of buttons."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from .entries import Dataset, Entry
+
+MAX_RUSH_STEPS = 6
+"""The width of a Rush Hour board: no car moves further."""
+MAX_CUBE_MOVES = 2000
+CUBE_PERIOD = 4
+"""Four turns of a side leave the cube unchanged."""
+MAX_COUNT_DIGITS = 9
+
+
+def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
+    def bounded(move: re.Match[str]) -> str:
+        return move[1] + str(MAX_RUSH_STEPS if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), MAX_RUSH_STEPS))
+
+    return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
+
+
+CAR_MOVE = re.compile(r"([A-Z])([+-])(\d+)")
+Cell = tuple[int, int]
+"""Row and column, from 0 at the top and on the left."""
+
+
+def correct_rush_hour(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse moves that the board does not allow: the library takes as much as fits."""
+    if score < 1.0:
+        return score
+    rows = str(entry["question"]).partition("Board:")[2].split()
+    size = len(rows)
+    cars: dict[str, list[Cell]] = {}
+    taken: set[Cell] = set()
+    for row, line in enumerate(rows):
+        for column, mark in enumerate(line):
+            if mark != ".":
+                taken.add((row, column))
+            if mark.isupper():
+                cars.setdefault(mark, []).append((row, column))
+    for name, sign, count in CAR_MOVE.findall(answer):
+        moved = _drive(cars.get(name, []), taken, size, -int(count) if sign == "-" else int(count))
+        if moved is None:
+            return 0.01
+        taken = taken - set(cars[name]) | set(moved)
+        cars[name] = moved
+    return score
+
+
+def _drive(car: Sequence[Cell], taken: set[Cell], size: int, steps: int) -> list[Cell] | None:
+    """Return a car's cells after a move; None for a car that is not there, a move of none, or a way that is blocked."""
+    if not car or steps == 0:
+        return None
+    across = car[0][0] == car[-1][0]
+    step = 1 if steps > 0 else -1
+    cells = list(car)
+    for _ in range(min(abs(steps), size)):
+        cells = [(row, column + step) if across else (row + step, column) for row, column in cells]
+        for cell in cells:
+            if cell in taken and cell not in car:
+                return None
+            if not (0 <= cell[0] < size and 0 <= cell[1] < size):
+                return None
+    return cells
+
+
+DIRECTIONS: Mapping[str, Cell] = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
+
+
+def correct_sokoban(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse moves that are blocked, and moves after the board is solved.
+
+    The library passes over the first, and looks at the end alone: a second answer behind a solution was paid.
+    """
+    return score if score < 1.0 or _is_solved_by_last(entry["metadata"]["gamestr"], answer) else 0.0
+
+
+def _is_solved_by_last(board: str, moves: str) -> bool:
+    """Tell whether each move is possible, and the last one is the first after which all boxes are on goals."""
+    rows = [line.replace(" ", "") for line in board.strip().split("\n")]
+    signs = {(row, column): sign for row, line in enumerate(rows) for column, sign in enumerate(line)}
+    walls = {cell for cell, sign in signs.items() if sign == "+"}
+    boxes = {cell for cell, sign in signs.items() if sign in "@$"}
+    goals = {cell for cell, sign in signs.items() if sign in "X$%"}
+    row, column = next(cell for cell, sign in signs.items() if sign in "*%")
+    for move in moves:
+        if boxes <= goals:
+            return False
+        down, right = DIRECTIONS[move]
+        row, column = row + down, column + right
+        if (row, column) in boxes:
+            behind = (row + down, column + right)
+            if behind in walls or behind in boxes:
+                return False
+            boxes.remove((row, column))
+            boxes.add(behind)
+        if (row, column) in walls:
+            return False
+    return boxes <= goals
+
+
+def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
+    def bounded(word: str) -> str:
+        match = re.fullmatch(r"(\D*)(\d+)", word)
+        if match is None:
+            return word
+        if len(match[2]) > MAX_COUNT_DIGITS or not match[1]:
+            return ""  # no such move, or none at all
+        count = int(match[2])
+        return match[1] + str(count % CUBE_PERIOD or min(count, CUBE_PERIOD))
+
+    words = answer.split()
+    if len(words) > MAX_CUBE_MOVES:
+        return 0.01
+    return dataset.score_answer(" ".join(map(bounded, words)), entry)
+
+
+def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
+    try:
+        steps = json.loads(answer)
+    except (ValueError, RecursionError):
+        return 0.0
+    if steps in ({}, ""):  # the verifier takes these for a plan without moves
+        return dataset.score_answer(answer, entry)
+    if not isinstance(steps, list) or not all(_is_boxnet_step(step) for step in steps):
+        return 0.0
+    return dataset.score_answer(json.dumps(steps[:1000]), entry)
+
+
+def _is_boxnet_step(step: object) -> bool:
+    return isinstance(step, dict) and all(
+        isinstance(move, str) and len(agent) + len(move) <= 100 for agent, move in step.items()
+    )
+
+
+def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay the floor for plans that move targets to the boxes; each move that is impossible costs as much as a box.
+
+    The library passes over impossible moves, so that a sweep over the whole field was paid.
+    """
+    if score <= 0.05:
+        return score
+    state = {square: list(items) for square, items in entry["metadata"]["initial_state"].items()}
+    boxes: int = sum(item.startswith("box_") for items in state.values() for item in items)
+    moves = [move for step in json.loads(answer) for move in step.items()]
+    parts = [re.match(r"move\((.*?),\s(.*?)\)", text) for _, text in moves]
+    if any(part is not None and part[1].startswith("target_") for part in parts):
+        return 0.05
+    done = [
+        part is not None and _move(state, _square_of(agent), part[1], part[2])
+        for (agent, _), part in zip(moves, parts, strict=True)
+    ]
+    return max(0.05, score - done.count(False) / boxes)
+
+
+def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool:
+    """Carry out a move, and tell whether it is possible."""
+    items = state.get(square, [])
+    if box not in items:
+        return False
+    if "square" in goal:
+        there = state.get(_square_of(goal))
+        if there is None or not _are_adjacent(square, _square_of(goal)):
+            return False
+        there.append(box)
+    elif goal == f"target_{box.removeprefix('box_')}" and goal in items:
+        items.remove(goal)
+    else:
+        return False
+    items.remove(box)
+    return True
+
+
+def _are_adjacent(square: str, other: str) -> bool:
+    places = zip(square.split("_"), other.split("_"), strict=True)
+    return sum(abs(float(here) - float(there)) for here, there in places) == 1.0
+
+
+def _square_of(text: str) -> str:
+    """Return the name that the state has for the square of an agent or a goal."""
+    return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

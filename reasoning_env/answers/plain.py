@@ -1,0 +1,144 @@
+"""Write LaTeX, HTML, Markdown's marks on parts and Unicode's look-alikes as plain characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+CHARACTERS = str.maketrans(
+    {
+        **dict.fromkeys("\u2212\ufe63\uff0d\u2010\u2011", "-"),
+        **dict.fromkeys("\u2018\u2019\u2032\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u2033", '"'),
+        **dict.fromkeys("\u00ba\u02da", "\N{DEGREE SIGN}"),
+        **dict.fromkeys("\u27f6\u21d2\u279c", "\N{RIGHTWARDS ARROW}"),
+        **dict.fromkeys([*map(chr, range(0x2000, 0x200B)), "\u00a0", "\u202f", "\u205f", "\u3000"], " "),
+        **dict.fromkeys("\ufe0e\ufe0f\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
+        **{chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F) if wide != 0xFF0D},
+        **{chr(bold): str((bold - 0x1D7CE) % 10) for bold in range(0x1D7CE, 0x1D800)},
+    }
+)
+"""Minus signs, hyphens, quotes, blanks, arrows, full-width characters, and the characters that they stand for."""
+FONTS = (
+    "text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
+    "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
+)
+"""Commands of LaTeX that change how the text in their braces looks."""
+SWITCHES = (
+    "displaystyle|textstyle|scriptstyle|bfseries|itshape|centering|bf|it|rm|sf|tt|tiny|small|normalsize|large|Large|LARGE"
+    "|huge|Huge|[bB]ig{1,2}[lr]?"
+)
+"""Commands of LaTeX that change how the text after them looks."""
+LATEX_SIGNS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (" ", ",", ";", ":", "quad", "qquad", "enspace", "space", "thinspace", "medspace", "thickspace"), " "
+    ),
+    **dict.fromkeys(("!", "left", "right", "hline"), ""),
+    **{sign: sign for sign in "#_%&${}"},
+    "times": "\N{MULTIPLICATION SIGN}",
+    "cdot": "\N{DOT OPERATOR}",
+    "div": "\N{DIVISION SIGN}",
+    **dict.fromkeys(("rightarrow", "to", "longrightarrow", "Rightarrow", "implies"), "\N{RIGHTWARDS ARROW}"),
+    **dict.fromkeys(("leftrightarrow", "Leftrightarrow", "iff", "equiv"), "\N{LEFT RIGHT ARROW}"),
+    **dict.fromkeys(("land", "wedge"), "\N{LOGICAL AND}"),
+    **dict.fromkeys(("lor", "vee"), "\N{LOGICAL OR}"),
+    **dict.fromkeys(("neg", "lnot"), "\N{NOT SIGN}"),
+    "therefore": "\N{THEREFORE}",
+    "in": "\N{ELEMENT OF}",
+    "approx": "\N{ALMOST EQUAL TO}",
+    "degree": "\N{DEGREE SIGN}",
+    "angle": "\N{ANGLE}",
+}
+"""Commands and escapes of LaTeX, and the signs that they print. Two backslashes, which end a row, stay."""
+LATEX_PART = re.compile(
+    rf"\\(?:boxed|fbox|{FONTS})\{{(?P<inner>[^{{}}\\]*)\}}|\\(?P<switch>{SWITCHES})(?![A-Za-z])\s?"
+    r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)"
+    r"|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
+)
+FRACTION = r"\\[cdt]?frac(?:\s?\{(?P<up>[^{}]*)\}\s?\{(?P<down>[^{}]*)\}|\s?(?P<over>\d)\s?(?P<under>\d))"
+LATEX_FRACTION = re.compile(FRACTION)
+WHOLE_FRACTION = re.compile(rf"(?P<sign>-?)\s?{FRACTION}")
+DOUBLED_BACKSLASH = re.compile(r"\\\\(?=(?:boxed|[dt]?frac|text|[(\[])[{(\[\w])")
+"""Two backslashes of a string in a program: those of `\\\\boxed{5}`."""
+HTML_SIGNS: Mapping[str, str] = {
+    "nbsp": " ",
+    "lt": "<",
+    "gt": ">",
+    "amp": "&",
+    "quot": '"',
+    "apos": "'",
+    "#39": "'",
+    "minus": "-",
+    "times": "\N{MULTIPLICATION SIGN}",
+    "divide": "\N{DIVISION SIGN}",
+    "rarr": "\N{RIGHTWARDS ARROW}",
+    "deg": "\N{DEGREE SIGN}",
+    "not": "\N{NOT SIGN}",
+    "and": "\N{LOGICAL AND}",
+    "or": "\N{LOGICAL OR}",
+}
+HTML_PART = re.compile(
+    rf"&(?P<sign>{'|'.join(HTML_SIGNS)});|<br\s?/?>|<(?P<place>su[bp])>(?P<inner>-?\d{{1,3}})</su[bp]>"
+)
+EMPHASIS = re.compile(
+    r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
+)
+"""A part in bold, italics, backticks or dollars, with blanks or punctuation on both sides, so that powers are none."""
+EN_DASH_AS_MINUS = re.compile("(?<![\\w.)\\]] )(?<![\\w.)\\]])\N{EN DASH}(?=[.\\d])")
+ALREADY_PLAIN = re.compile(r"[A-Za-z0-9 \n,.:+/()\[\]-]*")
+
+
+def plain(text: str) -> str:
+    """Return a text in plain characters: `3/4` of `\\frac{3}{4}`, `-5` with an ASCII hyphen, `Ann` of `**Ann**`.
+
+    A fraction of LaTeX that is the whole text becomes `3/4`, another one `((3)/(4))`. Takes linear time.
+    """
+    if ALREADY_PLAIN.fullmatch(text):
+        return text
+    if not text.isascii():
+        text = EN_DASH_AS_MINUS.sub("-", text.translate(CHARACTERS))
+    if "&" in text or "<" in text:
+        text = HTML_PART.sub(_html_printed, text)
+    if "\\" in text:
+        text = _latex_printed(text)
+    if EMPHASIS.fullmatch(text) is None:  # emphasis of the whole is a frame
+        text = EMPHASIS.sub(r"\g<inner>", text)
+    return text.replace("{-}", "-").strip()
+
+
+def _html_printed(match: re.Match[str]) -> str:
+    if match["sign"]:
+        return HTML_SIGNS[match["sign"]]
+    return f"{'_' if match['place'] == 'sub' else '^'}{match['inner']}" if match["place"] else "\n"
+
+
+def _latex_printed(text: str) -> str:
+    text = DOUBLED_BACKSLASH.sub(r"\\", text)
+    if text.count("\\{") != text.count("\\}"):
+        return text
+    whole = WHOLE_FRACTION.fullmatch(text)
+    if whole is not None:
+        return f"{whole['sign']}{_above(whole).strip()}/{_below(whole).strip()}"
+    text = LATEX_FRACTION.sub(lambda match: f"(({_above(match)})/({_below(match)}))", text)
+    with_blanks = text.replace("~\\", " \\")  # a blank where no line may break; elsewhere `~` is a sign of logic
+    return LATEX_PART.sub(_printed, with_blanks)
+
+
+def _above(match: re.Match[str]) -> str:
+    return match["up"] or match["over"] or ""
+
+
+def _below(match: re.Match[str]) -> str:
+    return match["down"] or match["under"] or ""
+
+
+def _printed(match: re.Match[str]) -> str:
+    if match["inner"] is not None:
+        return match["inner"]
+    if match["switch"]:
+        return ""
+    if match["degree"]:
+        return "\N{DEGREE SIGN}"
+    if match["prime"]:
+        return "'"
+    return LATEX_SIGNS.get(match["prefix"] or match["sign"], match[0])

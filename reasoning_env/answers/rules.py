@@ -1,0 +1,34 @@
+"""What a task declares of its answers: their type, and what is done with a value of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .entries import Correction, Guard
+from .types import AnswerType
+
+
+@dataclass(frozen=True)
+class AnswerRules:
+    """How the answers to a task are read and judged. Without a type, the task's verifier reads any text."""
+
+    type: AnswerType | None = None
+    """What a text must be, as a whole, to be a value; None for tasks that this project does not know."""
+    many_right: bool = False
+    """Other values than the expected answer may be right: what the verifier or its guard pays in full is right."""
+    guard: Guard | None = None
+    """Scores answers in place of a verifier that must not get model text as it is."""
+    correction: Correction | None = None
+    """Changes the score of a value that is not the expected answer. The first line of its docstring says how."""
+    most_partial: float = 1.0
+    """The highest score of a wrong value."""
+    guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
+    """Makes guesses, from an entry's metadata, that only this task's answers allow, and that solve it in part."""
+    is_json: bool = False
+    """A right answer is a value of JSON, whose quotes and brackets are content: `17` is not `"17"` or `[17]`."""
+    ends_in_full_stop: bool = False
+    """Right answers may end in a full stop of their own."""
+    algebraic: bool = False
+    """Its guard needs sympy."""

@@ -1,0 +1,181 @@
+"""Judged answers to a problem: frames come off, the whole text must be a value of the task's type, the value is judged.
+
+Full marks: the value is the right answer, or the task has many right answers and the guarded verifier pays the value.
+Another value keeps the partial credit of the task. Text that is no value earns at most the score of a form.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from .entries import Dataset, Entry
+from .frames import PLAIN_SIGNS, Step, steps
+from .partial_credit import FORM_SCORE, above_guessing, guesses
+from .rules import AnswerRules
+from .types import Asked
+from .values import is_value
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The score of an answer, in [0, 1], and the names of the frames that came off before the value."""
+
+    value: float
+    frames: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A text to score, the notation of the value that it is, None for no value, and the frames that came off."""
+
+    text: str
+    notation: str | None
+    frames: tuple[str, ...] = ()
+
+
+@dataclass
+class Scorer:
+    """Scores answers to one entry. The entry is unpickled for each verification, since verifiers may write into it.
+
+    With `strict`, the answer must be a value of the task's type; otherwise the library's score counts. With `lenient`,
+    frames come off, and any notation of a value is read. With `with_tags`, the answer in answer tags is scored too.
+    """
+
+    rules: AnswerRules
+    dataset: Dataset
+    entry: bytes
+    strict: bool
+    with_tags: bool
+    lenient: bool = False
+
+    def score(self, answer: str) -> float:
+        return self.judge(answer).value
+
+    def judge(self, answer: str) -> Judged:
+        """Return the highest score of an answer's forms. A form earns nothing if the verifier raises.
+
+        If every form fails in this way, raises the last form's error.
+        Raises MemoryError at once.
+        """
+        best: Judged | None = None
+        failure: BaseException | None = None
+        for form in self._forms(answer):
+            try:
+                score = Judged(self._earned(form), form.frames)
+            except MemoryError:
+                raise
+            except BaseException as error:  # hostile text makes verifiers raise any error, even SystemExit
+                failure = error
+            else:
+                if best is None or score.value > best.value:
+                    best = score
+                if best.value >= 1.0:
+                    break
+        if best is None:
+            assert failure is not None
+            raise failure
+        return best
+
+    def _forms(self, answer: str) -> Iterator[_Form]:
+        """Yield the texts to score: the values of the answer and of what its frames hold, then the answer in its tags.
+
+        A strict answer without any value is yielded as it is, and one that is not strict with what its frames hold.
+        """
+        seen = set()
+        has_value = False
+        for step, notation in self.values(answer):
+            has_value = has_value or notation is not None
+            form = _Form(step.text, notation, step.frames)
+            if (form.text, notation) not in seen and (notation is not None or not self.strict):
+                seen.add((form.text, notation))
+                yield form
+        if self.strict and not has_value:
+            yield _Form(answer, None)
+        if self.with_tags:
+            tagged = f"<answer>{answer}</answer>"
+            yield _Form(tagged, tagged if self.rules.type is None else None)
+
+    def values(self, answer: str) -> Iterator[tuple[Step, str | None]]:
+        """Yield an answer and what its frames hold, each with the notation of its value, None for no value."""
+        for step in self._steps(answer):
+            yield step, self._read(step.text)
+            if self.rules.is_json and PLAIN_SIGNS not in step.frames and is_value(step.text):
+                return  # what looks like a frame is the value's own
+
+    def _steps(self, answer: str) -> Iterator[Step]:
+        if not self.lenient:
+            return iter([Step(answer, ())])
+        ends_in_full_stop = self.rules.ends_in_full_stop or self._asked.right.endswith(".")
+        return steps(answer, ends_in_full_stop=ends_in_full_stop)
+
+    @cached_property
+    def _asked(self) -> Asked:
+        entry = pickle.loads(self.entry)
+        return Asked(str(entry["question"]), str(entry.get("answer") or ""), entry["metadata"])
+
+    def _read(self, text: str) -> str | None:
+        """Return the verifier's notation of the value that a text is; None for no value."""
+        if self.rules.type is None or text == self._asked.right:
+            return text
+        return self.rules.type(text, self._asked)
+
+    def _earned(self, form: _Form) -> float:
+        """Return the score of a text. Raises any error of the library's verifier."""
+        if not self.strict:
+            as_written = self._verified(form.text)
+            is_other = self.lenient and form.notation not in (None, form.text)
+            return max(as_written, self._verified(str(form.notation))) if is_other and as_written < 1.0 else as_written
+        if form.notation is None:
+            return min(FORM_SCORE, self._verified(form.text))
+        score = self.value_score(form.notation)
+        if not self.lenient and form.notation != form.text:
+            score = min(score, self._verified(form.text))
+        return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
+
+    def value_score(self, notation: str) -> float:
+        """Return the score of a value before its partial credit is measured against guesses."""
+        right = self._asked.right
+        if notation == right and self.rules.type is not None:
+            return 1.0
+        score = self._verified(notation)
+        if self.rules.correction is not None:
+            score = _clamped(self.rules.correction(notation, pickle.loads(self.entry), self.dataset, score))
+        if self.rules.type is None:
+            return score
+        if score >= 1.0:
+            return 1.0 if self.rules.many_right else 0.0
+        if right and right in notation:
+            return min(FORM_SCORE, score)  # the right answer with more around it is a wrong one in a familiar form
+        return min(score, self.rules.most_partial)
+
+    def _verified(self, form: str) -> float:
+        entry: Entry = pickle.loads(self.entry)
+        guard = self.rules.guard
+        score = self.dataset.score_answer(form, entry) if guard is None else guard(form, entry, self.dataset)
+        return _clamped(float(score))
+
+    @cached_property
+    def _best_guess(self) -> float:
+        """The score of the best wrong guess; found when it is needed, as most answers are right or earn nothing."""
+        scores = [self._guessed(guess) for guess in guesses(pickle.loads(self.entry), self.rules.guesses)]
+        return max((score for score in scores if score < 1.0), default=0.0)
+
+    def _guessed(self, guess: str) -> float:
+        try:
+            notation = self._read(guess)
+            return 0.0 if notation is None else self.value_score(notation)
+        except MemoryError:
+            raise
+        except BaseException:
+            return 0.0
+
+
+def _clamped(score: float) -> float:
+    """Return a score in [0, 1]. Raises ValueError for a number that is not finite."""
+    if not math.isfinite(score):
+        raise ValueError(f"the verifier returned {score}")
+    return min(1.0, max(0.0, score))

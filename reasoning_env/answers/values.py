@@ -1,0 +1,132 @@
+"""Types of answers that are values of JSON: lists, objects and plans, also in Python's notation."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+
+from .literals import LiteralError, parse_literal, reject_duplicate_keys
+from .types import AnswerType, Asked
+
+
+def json_text(said: str) -> str | None:
+    """Return a list or an object in JSON's or Python's notation as JSON; None for other text."""
+    if said[:1] not in ("[", "{", "("):
+        return None
+    if parse_json(said) is not None:
+        return said
+    try:
+        return json.dumps(parse_literal(said))
+    except (LiteralError, RecursionError):
+        return None
+
+
+def parse_json(said: str) -> object:
+    """Return the value of a whole JSON text, with decimal numbers as they are written; None for other text."""
+    try:
+        value: object = json.loads(said, object_pairs_hook=reject_duplicate_keys, parse_float=Decimal)
+    except (ValueError, RecursionError, ArithmeticError):  # the last for an exponent that Decimal cannot hold
+        return None
+    return value
+
+
+def value(said: str, asked: Asked) -> str | None:
+    """The type of lists and objects, compared by their values. True is no 1."""
+    written = json_text(said)
+    return asked.right if written is not None and _is_same(written, asked.right) else written
+
+
+PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+"""Python's words and those of JSON."""
+
+
+def any_value(said: str, asked: Asked) -> str | None:
+    """The type of any value of JSON: a number, a text or a truth value too."""
+    said = PYTHON_WORDS.get(said, said)
+    if said[:1] == "'" and said[-1:] == "'":
+        try:
+            said = json.dumps(parse_literal(said))
+        except (LiteralError, RecursionError):
+            return None
+    written = json_text(said) or said
+    if _is_same(written, asked.right):
+        return asked.right
+    return written if parse_json(written) is not None or written == "null" else None
+
+
+def is_value(said: str) -> bool:
+    """Tell whether a text is a value of JSON, or a list or an object in another notation."""
+    if said[:1] in ("[", "{") and said[-1:] in ("]", "}") and not said.startswith("{\\"):
+        return True
+    return parse_json(said) is not None or said in PYTHON_WORDS
+
+
+def _is_same(said: str, right: str) -> bool:
+    if said.strip() == right.strip():
+        return True
+    expected, written = parse_json(right), parse_json(said)
+    return written is not None and written == expected and _truth_values(written) == _truth_values(expected)
+
+
+def _plain_values(found: object) -> list[object]:
+    """Return the values in a JSON value that are no list and no object, in order."""
+    waiting = [found]
+    plain = []
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [item[key] for key in sorted(item)]
+        elif isinstance(item, list):
+            waiting += item
+        else:
+            plain.append(item)
+    return plain
+
+
+def _truth_values(found: object) -> list[bool]:
+    return [isinstance(item, bool) for item in _plain_values(found)]
+
+
+def texts(pattern: str) -> AnswerType:
+    """The type of lists and objects whose plain values are texts that match a pattern."""
+    matches = re.compile(pattern).fullmatch
+
+    def read(said: str, asked: Asked) -> str | None:
+        written = json_text(said)
+        items = [] if written is None else _plain_values(parse_json(written))
+        return written if all(isinstance(item, str) and matches(item) for item in items) else None
+
+    return read
+
+
+AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
+
+
+def plan(said: str, asked: Asked) -> str | None:
+    """The type of a list of steps: objects in which each agent has one move."""
+    written = texts(
+        r"move\((?:box|target)_\w+,\s(?:target_\w+|square(?:_\d+(?:\.\d+)?){2}|square\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\])\)"
+    )(said, asked)
+    steps = None if written is None else parse_json(written)
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        return None
+    return written if all(map(AGENT.fullmatch, (agent for step in steps for agent in step))) else None
+
+
+def vertices(said: str, asked: Asked) -> str | None:
+    """The type of an object that gives each vertex of the graph one colour, a number or a text."""
+    written = json_text(said)
+    colours = None if written is None else parse_json(written)
+    if not isinstance(colours, dict) or any(_truth_values(colours)):
+        return None
+    return written if sorted(colours) == sorted(map(str, asked.metadata["puzzle"]["vertices"])) else None
+
+
+def partitions(said: str, asked: Asked) -> str | None:
+    """The type of a list of lists of texts, each of them once."""
+    written = json_text(said)
+    found = None if written is None else parse_json(written)
+    if not isinstance(found, list) or not all(isinstance(part, list) for part in found):
+        return None
+    return written if len({json.dumps(part, default=str) for part in found}) == len(found) else None

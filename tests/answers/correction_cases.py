@@ -1,0 +1,485 @@
+"""Answers that show each correction: nonsense, right answers, and answers that earn partial credit.
+
+`CASES` has one row for each correction. An entry that cannot show a correction (a grid whose empty board is right, a
+prime number) gives no answers and is passed over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from reasoning_gym.games.rush_hour import Board
+from reasoning_gym.logic.propositional_logic import Expression
+
+from tests.solvers.games import rush_hour
+
+Answers = Callable[[str, Any], list[str]]
+"""From the expected answer and the metadata of an entry: answers to the entry."""
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def _texts(*texts: str) -> Answers:
+    return lambda oracle, data: list(texts)
+
+
+def _forms(*templates: str) -> Answers:
+    """Return the expected answer in each of the templates."""
+    return lambda oracle, data: [template.format(oracle) for template in templates]
+
+
+def _in_any_case(*templates: str) -> Answers:
+    return lambda oracle, data: [
+        template.format(said) for said in (oracle, oracle.lower(), oracle.upper()) for template in templates
+    ]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Answers to a task's entries, made with the task's parameters `params`.
+
+    Answers of `nonsense` earn at most `floor`, and less than the library pays. Answers that are `right` or `partial`
+    keep the library's score.
+    """
+
+    nonsense: Answers
+    right: Answers
+    partial: Answers
+    floor: float = 0.0
+    count: int = 60
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+# ------------------------------------------------------------------ one of a few options
+
+
+def _choice(*options: str) -> Case:
+    every = [" ".join(options), "".join(options), ", ".join(options[::-1]), f"either {' or '.join(options)}."]
+
+    def both(oracle: str, data: Any) -> list[str]:
+        """Return answers with all options, and with words that contain an option."""
+        other = next(option for option in options if option != oracle)
+        return [*every, f"{oracle}x", f"{oracle} {other}", f"{other.upper()}{oracle}"]
+
+    def partial(oracle: str, data: Any) -> list[str]:
+        return [*(option for option in options if option != oracle), f"It is {oracle}", "I give up"]
+
+    return Case(both, _forms("{}", "'{}'", "{}."), partial)
+
+
+HALTING_NONSENSE = _texts(
+    "I don't know",
+    "x",
+    "0",
+    "maybe",
+    "True False",
+    "TrueFalse",
+    "False or True",
+    "{}",
+    "not True",
+    "not False",
+    "True?",
+    "The answer is not True",
+)
+
+# ------------------------------------------------------------------ moves
+
+
+@cache
+def _solve(board: str) -> str:
+    return rush_hour(f"Board:\n{Board(board).board_str()}").answer
+
+
+def _escape(data: Any) -> str:
+    """Return moves that bring the red car to the exit."""
+    return _solve(data["board_config"])
+
+
+def _far(data: Any) -> str:
+    """Return the moves with lengths that no board has room for."""
+    return re.sub(r"\d+", "9", _escape(data))
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def _probabilities(oracle: str, data: Any) -> list[str]:
+    exact = Fraction(oracle)
+    decimals = [f"{float(exact):{form}}" for form in (".9f", ".5e", ".6f")]
+    return [oracle, f"{exact.numerator}/{exact.denominator}", oracle.removeprefix("0"), *decimals]
+
+
+def _complex_numbers(*templates: str) -> Answers:
+    return lambda oracle, data: [template.format(*data["result"]) for template in templates]
+
+
+def _divisors(oracle: str, data: Any) -> list[str]:
+    number = data["number"]
+    factors = oracle.split(f" {TIMES} ")
+    if len(factors) == 1:
+        return []
+    halved = [f"{factors[0]} {TIMES} {number // int(factors[0])}"] if len(factors) > 2 else []
+    ones = [f"1 {TIMES} {number}", f"{number}{TIMES}1{TIMES}1", f"-1 {TIMES} -{number}"]
+    return [*halved, f"{number}", *ones, f"{number} {TIMES}"]
+
+
+def _other_times(oracle: str, data: Any) -> list[str]:
+    """Return other times in the same form."""
+    is_long = int(re.sub(r"\D", "", oracle)) > 100
+    return [re.sub(r"\d", digit, oracle) for digit in "01"] if is_long else []
+
+
+# ------------------------------------------------------------------ expressions
+
+
+def _solutions(numbers: list[int], target: int, limit: int) -> list[str]:
+    """Return expressions of all the numbers that have the target's value, found by trial."""
+
+    def reach(left: list[tuple[Fraction, str]]) -> Iterator[str]:
+        if len(left) == 1:
+            if left[0][0] == target:
+                yield left[0][1]
+            return
+        for i, j in itertools.permutations(range(len(left)), 2):
+            (a, first), (b, second) = left[i], left[j]
+            others = [left[k] for k in range(len(left)) if k not in (i, j)]
+            made = [(a - b, f"({first} - {second})")]
+            if i < j:
+                made += [(a + b, f"({first} + {second})"), (a * b, f"({first}*{second})")]
+            if b:
+                made.append((a / b, f"({first}/{second})"))
+            for result in made:
+                yield from reach([*others, result])
+
+    start = [(Fraction(number), str(number)) for number in numbers]
+    return sorted(set(itertools.islice(reach(start), 40 * limit)), key=len)[:limit]
+
+
+def _near_the_target(oracle: str, data: Any) -> list[str]:
+    numbers = data["numbers"]
+    target = data["target"]
+    joined = " + ".join(map(str, numbers))
+    missing = target - sum(numbers)
+    hidden = "".join(f"+0*.{number}" for number in numbers)
+    spelt = [f"{target}+0*({joined})", f"{target}{hidden}", f"{joined}+{target}.0001-({joined})", f"{target}"]
+    swallowed = [f"{number}*1**({joined})" for number in (target, numbers[0])]
+    scaled = [f"{joined} {missing:+}e0", f"{joined} {10 * missing:+}e-1", f"{oracle} + 1e-6"]
+    return [*spelt, *swallowed, *scaled]
+
+
+def _near_24(oracle: str, data: Any) -> list[str]:
+    numbers = data["numbers"]
+    others = ([4, 3, 2, 1], [6, 4, 1, 1], [8, 3, 1, 1])
+    foreign = ["*".join(map(str, made)) for made in others if sorted(made) != sorted(numbers)]
+    total = "+".join(map(str, numbers))
+    spelt = ["24", "6*4", f"24+0*({total})", f"24*({total})**0", "24" + "".join(f"+0*.{number}" for number in numbers)]
+    return [*foreign, *spelt, "5*5 - 3/4*1 + 0.1", "10 + 10 + 9/2 - 0", "3**3 - 2 - 1 + 0.5"]
+
+
+def _expressions_of(target: int | None, *wrong: str) -> dict[str, Answers]:
+    """Return right expressions, the expected and others, and wrong ones. Without `target`, the entry's counts."""
+
+    def right(oracle: str, data: Any) -> list[str]:
+        found = _solutions(data["numbers"], target or data["target"], 4)
+        return [oracle, oracle.replace(" ", ""), f"({oracle})", *found]
+
+    def partial(oracle: str, data: Any) -> list[str]:
+        numbers = list(map(str, data["numbers"]))
+        return ["+".join(numbers) + "+1000", "*".join(numbers), numbers[0], f"{numbers[0]} +", *wrong, "no idea"]
+
+    return {"right": right, "partial": partial}
+
+
+# ------------------------------------------------------------------ logic
+
+
+def _rows(names: Sequence[str]) -> list[dict[str, bool]]:
+    return [dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=len(names))]
+
+
+def _follows(conclusion: str, data: Any) -> bool:
+    """Tell by the library's truth tables whether a formula is true wherever the premises are, but not everywhere."""
+    formula, *given = (Expression.from_string(text) for text in (conclusion, *data["premises"]))
+    rows = _rows(data["variables"])
+    possible = [row for row in rows if all(premise.evaluate(row) for premise in given)]
+    return all(map(formula.evaluate, possible)) and not all(map(formula.evaluate, rows))
+
+
+def _premises_again(oracle: str, data: Any) -> list[str]:
+    last = data["variables"][-1]
+    forms = ["{0}", "¬¬({0})", "({0}) ∨ {1}", "{1} → ({0})", "¬(¬({0}) ∧ ¬{1})", "(({0}) ∨ {1}) ∧ (({0}) ∨ ¬{1})"]
+    compound = [premise for premise in data["premises"] if len(premise) > 2]
+    joined = " ∧ ".join(f"({premise})" for premise in compound)
+    copies = [form.format(premise, last) for premise in compound for form in forms]
+    return [*copies, joined] if joined else copies
+
+
+def _inferences(oracle: str, data: Any) -> list[str]:
+    """Return alternatives and implications of two undecided literals that follow, but from no single premise."""
+    literals = [sign + name for name in data["variables"] for sign in ("", "¬")]
+    undecided_literals = [literal for literal in literals if not _follows(literal, data)]
+    made = [f"{a} {sign} {b}" for a, b in itertools.combinations(undecided_literals, 2) for sign in "∨→"]
+    singles = [{**data, "premises": [premise]} for premise in data["premises"]]
+    undecided = [text for text in made if not _either_is_decided(text, data)]
+    return [
+        text for text in undecided if _follows(text, data) and not any(_follows(text, single) for single in singles)
+    ]
+
+
+def _either_is_decided(text: str, data: Any) -> bool:
+    one, _, other = text.split()
+    return any(_follows(sign, data) for part in (one, other) for sign in (part, f"¬{part}".replace("¬¬", "")))
+
+
+def _roles(data: Any) -> list[tuple[str, str, str]]:
+    """Return everybody's name with the right and the wrong role."""
+    terms = data["knight_knave_terms"]
+    pair = (str(terms["a_knight"]), str(terms["a_knave"]))
+    told = zip(data["names"], data["solution"], strict=True)
+    return [(str(name), *(pair if truthful else pair[::-1])) for name, truthful in told]
+
+
+def _both_roles(oracle: str, data: Any) -> list[str]:
+    return [
+        f"{name} is {first}{link}{name} is {second}"
+        for name, right, wrong in _roles(data)
+        for first, second in ((right, wrong), (wrong, right))
+        for link in (", and ", ". ", "\n", " or ")
+    ]
+
+
+def _right_roles(oracle: str, data: Any) -> list[str]:
+    said = [f"{name} is {role}" for name, role, _ in _roles(data)]
+    return [oracle, " and ".join(said[::-1]), ".\n".join(said), ", ".join(said).upper()]
+
+
+def _some_roles(oracle: str, data: Any) -> list[str]:
+    (first, right_role, _), (second, other_role, wrong) = _roles(data)[:2]
+    half = f"{first} is {right_role}, and {second} is {wrong}."
+    return [half, half.lower(), f"{first} is {right_role}", f"{second} is {other_role} and that is all", "nobody"]
+
+
+# ------------------------------------------------------------------ words
+
+
+def _some_words(oracle: str, data: Any) -> list[str]:
+    words = data["sorted_words"]
+    return [",".join(words[::-1]), ", ".join(words[:-1]), ", ".join([*words[1:], words[0]]), words[0], "none"]
+
+
+def _other_words(oracle: str, data: Any) -> list[str]:
+    words = oracle.split()
+    return [" ".join(words[:-1]) or "?", " ".join([*words[:-1], "qwxz"]), "nothing"]
+
+
+def _long_json(oracle: str, data: Any) -> list[str]:
+    nested = ['{"":' * depth + "1" + "}" * depth for depth in (10, 14)]
+    return [*nested, json.dumps({"x": "\U0001f600" * 250}, ensure_ascii=False)]
+
+
+# ------------------------------------------------------------------ puzzles
+
+
+def _sweep(state: Mapping[str, list[str]]) -> str:
+    """Visit every square, there and back, with every colour: a plan that knows only the size of the field."""
+    rows, columns = (1 + max(int(float(place.split("_")[axis])) for place in state) for axis in (0, 1))
+    snake = [(r + 0.5, (c if r % 2 == 0 else columns - 1 - c) + 0.5) for r in range(rows) for c in range(columns)]
+    steps = []
+    for colour in ("red", "blue", "green"):
+        for path in (snake, snake[::-1]):
+            for here, there in zip(path, [*path[1:], path[-1]], strict=True):
+                agent = f"Agent[{here[0]}, {here[1]}]"
+                steps.append({agent: f"move(box_{colour}, target_{colour})"})
+                steps.append({agent: f"move(box_{colour}, square[{there[0]}, {there[1]}])"})
+    return json.dumps(steps)
+
+
+def _place(state: Mapping[str, list[str]], item: str) -> list[float]:
+    return list(map(float, next(key for key, items in state.items() if item in items).split("_")))
+
+
+def carry(data: Any, moved: str, axes: tuple[int, int] = (0, 1), colours: int = 9) -> str:
+    """Carry every box or target to its counterpart, along one axis and then the other, and match the two."""
+    state = data["initial_state"]
+    steps = []
+    for item in [item for items in state.values() for item in items if item.startswith("box_")][:colours]:
+        colour = item.removeprefix("box_")
+        goal = "target" if moved == "box" else "box"
+        here = _place(state, f"{moved}_{colour}")
+        there = _place(state, f"{goal}_{colour}")
+        for axis in axes:
+            while here[axis] != there[axis]:
+                agent = f"Agent[{here[0]}, {here[1]}]"
+                here[axis] += 1 if there[axis] > here[axis] else -1
+                steps.append({agent: f"move({moved}_{colour}, square[{here[0]}, {here[1]}])"})
+        steps.append({f"Agent[{here[0]}, {here[1]}]": f"move(box_{colour}, target_{colour})"})
+    return json.dumps(steps)
+
+
+def _aimless_plans(oracle: str, data: Any) -> list[str]:
+    state = data["initial_state"]
+    together = any(f"target_{item[4:]}" in items for items in state.values() for item in items)
+    carried = [] if together else [carry(data, "target", axes) for axes in ((0, 1), (1, 0))]
+    return [*carried, *([_sweep(state)] if len(state) > 6 else [])]
+
+
+def _plans(oracle: str, data: Any) -> list[str]:
+    plans = [carry(data, "box", axes) for axes in ((0, 1), (1, 0))]
+    return [*plans, json.dumps(json.loads(plans[0]), indent=2)]
+
+
+# ------------------------------------------------------------------ all of them
+
+CASES: Mapping[str, Case] = {
+    "acre": _choice("on", "off", "undetermined"),
+    "boxnet": Case(
+        nonsense=_aimless_plans,
+        right=_plans,
+        partial=lambda _, data: [*(carry(data, "box", colours=n) for n in (1, 2)), "[]", "[{}]", "move it", "5"],
+        floor=0.05,
+        count=40,
+    ),
+    "codeio": Case(
+        nonsense=_long_json,
+        right=_forms("{}", "\n{} "),
+        partial=lambda oracle, _: [re.sub(r"\d", "7", oracle), oracle + "\nok", "{}", "no idea"],
+        floor=0.3,
+        count=10,
+    ),
+    "coin_flip": Case(
+        nonsense=_texts("0", "0.0", "0/7", "-0", "0e5", "0,0"),
+        right=_probabilities,
+        partial=_texts("-0.5", "2", "50%", "about a half"),
+        params={"max_trials": 10},
+    ),
+    "complex_arithmetic": Case(
+        nonsense=_texts(
+            "nan",
+            "NaN",
+            "nan+nani",
+            "nani",
+            "(nan)",
+            " nan",
+            "-nan",
+            "1+nani",
+            "n a n",
+            "N an",
+            "1+na nj",
+            "( n an )",
+        ),
+        right=_complex_numbers("{:.0f}{:+.0f}i", "({:.0f} {:+.0f}j)"),
+        partial=_complex_numbers("1{:.0f}{:+.0f}i", "{:.0f}{:+.0f}7i", "{:.0f}", "{1:.0f}i", "1e999", "no"),
+    ),
+    "countdown": Case(
+        nonsense=_near_the_target,
+        **_expressions_of(None, "1 + 1"),
+        floor=0.05,
+        count=25,
+        params={"max_numbers": 4},
+    ),
+    "course_schedule": _choice("True", "False"),
+    "figlet_font": Case(
+        nonsense=_forms("{}Q", "{}qwxz", "{} and so on", "{}" + "!" * 30),
+        right=lambda word, _: [word, word.lower(), " ".join(word)],
+        partial=lambda word, _: ["#" + word[1:4], word[:-2], word[:5] + "#####", "?"],
+        floor=0.92,
+        count=5,
+        params={"static_word": "LIGHTHOUSES"},
+    ),
+    "game_of_life_halting": Case(
+        nonsense=lambda oracle, data: [*HALTING_NONSENSE(oracle, data), str(oracle != "True")],
+        right=_in_any_case("{}", " {} "),
+        partial=_texts(),
+    ),
+    "isomorphic_strings": _choice("True", "False"),
+    "knights_knaves": Case(_both_roles, _right_roles, _some_roles),
+    "letter_jumble": Case(
+        nonsense=_forms("{} and junk", "{}" + "\nqwxz " * 9, "{0} {0}"),
+        right=_in_any_case("{}", " {}"),
+        partial=_other_words,
+        floor=0.95,
+    ),
+    "mahjong_puzzle": _choice("Chi", "Peng", "Pass"),
+    "pool_matrix": Case(
+        nonsense=lambda oracle, _: [re.sub(r"\d+(\.\d+)?", lambda cell: f"{1.006 * float(cell[0]):.4f}", oracle)],
+        right=_forms("{}", "{}\n"),
+        partial=_texts("0 0", "none"),
+        floor=0.1,
+    ),
+    "prime_factorization": Case(
+        nonsense=_divisors,
+        right=lambda oracle, _: [oracle, oracle.replace(" ", ""), TIMES.join(oracle.split(TIMES)[::-1])],
+        partial=lambda _, data: [str(data["number"] + 1), *(f"{factor} {TIMES} {data['number']}" for factor in (2, 3))],
+        floor=0.01,
+    ),
+    "propositional_logic": Case(_premises_again, _inferences, _texts("A ∧ B", "Z"), count=600),
+    "puzzle24": Case(_near_24, **_expressions_of(24, "24"), floor=0.01, count=12),
+    "quantum_lock": Case(
+        nonsense=lambda oracle, data: [re.sub("([A-C])", form, oracle) for form in (r"x\1", r"q\1q")],
+        right=lambda oracle, _: [
+            oracle,
+            oracle.lower(),
+            *(oracle.replace(" → ", link) for link in ("", ", ", ", then ")),
+        ],
+        partial=lambda oracle, _: [oracle.rpartition(" → ")[0], f"{oracle} → A", "A → A → A", "CAB", "no"],
+        count=20,
+    ),
+    "ransom_note": _choice("True", "False"),
+    "rectangle_count": Case(
+        nonsense=lambda oracle, _: [str(int(oracle) + step) for step in (-2, -1, 1, 2)],
+        right=_forms("{}", " {} "),
+        partial=_texts("-9", "99", "many"),
+        floor=0.4,
+    ),
+    "rush_hour": Case(
+        nonsense=lambda _, data: [
+            f"Z+1 {_escape(data)}",
+            f"Z{_escape(data)}",
+            f"not {_escape(data)}",
+            f"{_escape(data)} B+0",
+            _far(data),
+        ],
+        right=lambda _, data: [
+            _escape(data),
+            _escape(data).replace(" ", ", "),
+            _escape(data).replace(" ", "\n"),
+            re.sub("([A-Z])", r"\1\1", _escape(data)),
+        ],
+        partial=_texts("A+1", "none", "Q-3"),
+        floor=0.01,
+        count=6,
+        params={"min_moves": 1, "max_moves": 8},
+    ),
+    "sokoban": Case(
+        nonsense=_forms("not {}", "{} and more", "{}x", "{}UDLR", "{0}{0}", "UUUUUUUUUUDDDDDDDDDD{0}"),
+        right=lambda oracle, _: [oracle, ", ".join(oracle), " ".join(oracle)],
+        partial=_texts("U", "LR", "none"),
+        count=6,
+        params={"max_w": 7, "max_h": 7},
+    ),
+    "spell_backward": Case(
+        nonsense=_forms("{}x", "{} is the word", "{}, qwxz", "{0}\n{0}"),
+        right=_in_any_case("{}"),
+        partial=lambda word, _: ["#" + word[1:], word[:-1] + "#", word[:-1], word[::-1], "no"],
+        floor=0.8,
+    ),
+    "syllogism": _choice("Yes", "No"),
+    "time_intervals": Case(
+        nonsense=_other_times,
+        right=lambda oracle, _: [oracle, f" {oracle} ", re.sub(r"^0(\d:)", r"\1", oracle)],
+        partial=_texts("soon", "-", ""),
+        floor=0.95,
+    ),
+    "word_sorting": Case(
+        nonsense=_forms("{0}, {0}", "{}" + ", a" * 12),
+        right=lambda oracle, _: [oracle, oracle.replace(" ", ""), oracle.replace(",", " ,\n")],
+        partial=_some_words,
+        floor=0.5,
+    ),
+}

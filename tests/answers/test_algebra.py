@@ -1,0 +1,419 @@
+"""Algebra in model text: right answers are those of sympy, and no text makes sympy answer the question."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasoning_env.answers.grammars import algebra
+from reasoning_env.answers.grammars.algebra import (
+    ABSOLUTE_VALUES,
+    FUNCTIONS,
+    MAX_CALLS,
+    MAX_POWER,
+    MAX_SYMBOL_NAME,
+    MAX_TREE_PARTS,
+    build,
+    is_antiderivative,
+    is_same_polynomial,
+)
+from reasoning_env.answers.grammars.expressions import ExpressionError, parse_expression
+
+X = sympy.Symbol("x")
+NO_FUNCTIONS = (
+    "Integral",
+    "integrate",
+    "diff",
+    "Derivative",
+    "expand",
+    "simplify",
+    "factor",
+    "Sum",
+    "Limit",
+    "Lambda",
+    "Eq",
+    "Function",
+    "Symbol",
+    "symbols",
+    "Wild",
+    "Dummy",
+    "sympify",
+    "S",
+    "N",
+    "Poly",
+    "O",
+    "Max",
+    "Piecewise",
+    "Mod",
+    "eval",
+    "exec",
+    "open",
+    "print",
+    "__import__",
+    "getattr",
+    "type",
+    "vars",
+    "f",
+    "C",
+    "x",
+    "factorial",
+)
+
+
+def read(text: str) -> sympy.Expr:
+    return build(parse_expression(text, MAX_TREE_PARTS), exact_decimals=True)
+
+
+def is_half_a_square(text: str) -> bool:
+    """Tell whether a text answers the question of the integral of x."""
+    return is_antiderivative(text, "x", "x")
+
+
+def is_the_product(text: str) -> bool:
+    """Tell whether a text answers the question of (x + 1) times (2*x + 3)."""
+    return is_same_polynomial(text, "2*x**2 + 5*x + 3")
+
+
+# ------------------------------------------------------------------ reading
+
+
+AS_SYMPY_READS = [
+    "x**2/2 + x/3 - 4",
+    "-x**2",
+    "2**x*x**2**3",
+    "(x + 1)*(x - 1)",
+    "pi*x + E**x + I*x",
+    "log(x, 10)",
+    "exp(x)*sin(x)/2 - exp(x)*cos(x)/2 + C",
+    "sqrt(1 - 9*x**2)/3",
+    "-(x - y)/(a1 + b_2)",
+    "Rational(1, 2)*Pow(x, 3)",
+]
+
+
+@pytest.mark.parametrize("text", AS_SYMPY_READS)
+def test_reads_like_sympy(text: str) -> None:
+    assert read(text) == sympy.parse_expr(text, local_dict={"C": sympy.Symbol("C")})
+
+
+def test_exact_decimals() -> None:
+    for text in ("0.1", "1e-3", ".5", "2.", "1e30"):
+        assert read(text) == sympy.Rational(text)
+
+
+NO_CALLS = [
+    *(f"{name}({arguments})" for name in NO_FUNCTIONS for arguments in ("x", "x, x")),
+    *(f"{name}(1, 2)" for name in sorted(FUNCTIONS | ABSOLUTE_VALUES - {"log"}) if name != "log"),
+    "Subs(x, x, 1)",
+    "Integral(x, (x, 0, 1))",
+    "S('Integral(x, x)')",
+    "expand((x + 1)*(2*x + 3))",
+    "log(x, 2, 3)",
+    "Rational(1)",
+    "Pow(x)",
+    "Pow(x, 2, 3)",
+]
+
+
+def test_elementary_functions_only() -> None:
+    for text in NO_CALLS:
+        with pytest.raises(ExpressionError):
+            read(text)
+
+
+@pytest.mark.parametrize("name", ["S", "N", "oo", "nan", "zoo", "Integral", "beta", "sin", "abs", "Symbol"])
+def test_names_of_sympy(name: str) -> None:
+    for text in (name, f"x + {name}", f"{name}*x", f"x**{name}"):
+        with pytest.raises(ExpressionError, match="not a variable"):
+            read(text)
+
+
+@pytest.mark.parametrize("name", ["S", "N", "CC", "oo"])
+def test_names_of_sympy_in_an_integral(name: str) -> None:
+    with pytest.raises(ExpressionError, match="not read as a variable"):
+        is_half_a_square(f"x**2/2 + {name}")
+
+
+def test_sympy_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sympy simplifies an answer that agrees at all points, but has constants that could hide a difference."""
+
+    def simplify(expression: object) -> object:
+        while True:
+            with contextlib.suppress(Exception):
+                sum(range(1000))
+
+    monkeypatch.setattr(algebra, "SYMPY_S", 0.05)
+    monkeypatch.setattr(sympy, "simplify", simplify)
+    with pytest.raises(ExpressionError, match="takes over"):
+        is_antiderivative("x**2/2 + 10**13", "x", "x")
+
+
+def test_readings_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[object] = []
+    monkeypatch.setattr(algebra, "_compare_slopes", lambda *trees: compared.append(trees))
+    assert [is_half_a_square(text) for text in ("((x**3 + 7))", "(x**3 + 7)", "x**3 + 7")] == [False] * 3
+    assert len(compared) == 1
+
+
+def test_limit_of_general_powers() -> None:
+    for power in ("(C + 2)**(1/{})", "sin(C)**C + {}", "x**x + {}"):
+        answer = " + ".join(power.format(number) for number in range(2, MAX_CALLS + 3))
+        with pytest.raises(ExpressionError, match="functions"):
+            is_half_a_square(answer)
+
+
+def test_number_of_names() -> None:
+    assert read("a" * MAX_SYMBOL_NAME).is_Symbol
+    with pytest.raises(ExpressionError, match="not a variable"):
+        read("a" * (MAX_SYMBOL_NAME + 1))
+
+
+def test_infinite_or_undefined() -> None:
+    for text in ("1/0", "0**-1", "0/0", "log(0)", "1/(0.1 + 0.2 - 0.3)", "Abs(1/0)", "x/(x - x)"):
+        with pytest.raises(ExpressionError, match="infinite"):
+            read(text)
+
+
+@pytest.mark.parametrize("base", ["x", "(x + 1)", "(2*x)", "pi", "sin(x)"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_powers_of_symbols(base: str, sign: str) -> None:
+    read(f"{base}**({sign}{MAX_POWER})")
+    with pytest.raises(ExpressionError, match="too large"):
+        read(f"{base}**({sign}{MAX_POWER + 1})")
+
+
+def test_powers_of_numbers() -> None:
+    for text in ("2**20**20", "9**9**9", "(9**99)**99", "(1/9)**9999", "9**-9999", "0.5**5000", "10**1e30"):
+        with pytest.raises(ExpressionError):
+            read(text)
+
+
+# ------------------------------------------------------------------ right and wrong
+
+
+ANTIDERIVATIVES = {
+    "x": [
+        "x**2/2 + C",
+        "C + 0.5*x*x - 7",
+        "x**2/2 + C1 + K - pi",
+        "Rational(1, 2)*x**2 + log(3, 2)",
+        "pow(x, 2)/2 + log(C, 10)",
+    ],
+    "x + 1": ["(x + 1)**2/2"],
+    "sin(x)*cos(x)": ["sin(x)**2/2", "-cos(2*x)/4"],
+    "1/x": ["log(x) + C"],
+    "1/(2*x)": ["log(3*x)/2 + C"],
+    "1/(x - 5)": ["log(x - 5)", "log(5 - x)"],
+    "sqrt(x)": ["2/3*x**(3/2)"],
+    "sqrt(x - 5)": ["2/3*(x - 5)**(3/2)"],
+    "sqrt(5 - x)": ["-2/3*(5 - x)**(3/2)"],
+    "exp(x)": ["E**x"],
+    "exp(20*x)": ["exp(20*x)/20"],
+    "tan(x)": ["-log(cos(x))"],
+    "atan(x)": ["x*atan(x) - log(x**2 + 1)/2"],
+    "acos(3*x)": ["x*acos(3*x) - sqrt(1 - 9*x**2)/3"],
+    "asin(3*x)": [
+        "x*asin(3*x) + sqrt((1 - 3*x)*(1 + 3*x))/3",
+        "x*asin(3*x) + (1 - (3*x)**2)**0.5/3",
+        "x*asin(3*x) + sqrt(-(9*x**2 - 1))/3",
+        "-(-x*asin(3*x) - sqrt(1 - 9*x**2)/3)",
+    ],
+    "asin(20*x)": ["x*asin(20*x) + sqrt(1 - 400*x**2)/20 + C"],
+    "1/sqrt(4 - x**2)": ["asin(x/2)"],
+    "log(x**2)": ["x*log(x**2) - 2*x"],
+    "3/sqrt(3*x - 8)": ["(3*x - 8)**(1/2)*2"],
+    "x**39": ["x**40/40 + 10**30"],
+}
+
+
+@pytest.mark.parametrize("integrand", ANTIDERIVATIVES)
+def test_is_antiderivative(integrand: str) -> None:
+    assert [answer for answer in ANTIDERIVATIVES[integrand] if not is_antiderivative(answer, integrand, "x")] == []
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_derivative_of_every_function(name: str) -> None:
+    derivative = sympy.diff(getattr(sympy, name)(X), X)
+    assert is_antiderivative(f"{name}(x)", str(derivative), "x")
+    assert is_antiderivative(f"{name}(x/5 + 0.1)*5", str(derivative.subs(X, X / 5 + sympy.Rational(1, 10))), "x")
+    assert not is_antiderivative(f"{name}(x)", str(derivative + X / 1000), "x")
+
+
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=5))
+@settings(max_examples=25)
+def test_forms_of_polynomial_integral(coefficients: list[int]) -> None:
+    polynomial = sum(coefficient * X**power for power, coefficient in enumerate(coefficients))
+    right = sympy.integrate(polynomial, X)
+    for form in (right, sympy.factor(right), sympy.horner(right), right + sympy.Symbol("C"), right.subs(X, X + 0)):
+        assert is_antiderivative(str(form), str(polynomial), "x")
+    assert not is_antiderivative(str(right + X), str(polynomial), "x")
+
+
+def test_number_of_functions() -> None:
+    within = "x**2/2" + " + 0*sin(x)" * MAX_CALLS
+    assert is_half_a_square(within)
+    with pytest.raises(ExpressionError, match="functions"):
+        is_half_a_square(within + " + 0*sin(x)")
+
+
+def test_imaginary_unit() -> None:
+    assert is_antiderivative("-I*I*x**2/2", "x", "x")
+    assert not is_antiderivative("-I*I*x**2/8", "x", "x")
+
+
+def test_size_of_complex_value() -> None:
+    assert is_antiderivative("Abs(3)*x", "3", "x")
+    assert not is_antiderivative("x**2/2 + Abs(1 + I*x)", "x", "x")
+
+
+def test_different_polynomials() -> None:
+    assert is_same_polynomial("2*x**2 + 3", "2*x**2 + 3")
+    assert not is_same_polynomial("2*x**2 + 4", "2*x**2 + 3")
+
+
+OTHERS = {
+    "x": [
+        "x**2",
+        "-x**2/2",
+        "x",
+        "0",
+        "C",
+        "y**2/2",
+        "C*x**2",
+        "x**2/2 + C*x",
+        "x**2/2 + 1e-9*x",
+        "Abs(x)*x/2",
+        "1e30*x",
+        "x**2/2 + 1e-9*x**3",
+        # Floating point would lose these terms in rounding.
+        "x**2/2 + 1e-25*sin(x)",
+        "1e30*x + x**2/2 - (1e30 - 1e-20)*x",
+        "x**2/2*1.00000000000000000000000001",
+        "x**2.0000000000000000000000001/2",
+        # The slope is right near zero alone, or at some points alone.
+        "x**2/2 + x + abs(x - 3)",
+        "x**2/2 + x + abs(x - 50)",
+        "x**2/2 + x + sqrt((x - 600000)**2)",
+        "x**2/2 + ((x-0.3718)*(x-0.7351)*(x-1.6183)*(x-2.9137)*(x+0.4142)*(x+1.2361)*(x+2.6458))**2",
+        # The term is small only for some constants, or behind a function.
+        "x**2/2 + x*exp(-1000*C**2)",
+        "x**2/2 + x*(C - 0.5772)*(C + 97.5772)",
+        "x**2/2 + exp(-200 - x**2)",
+        "x**2/2 + x*exp(-500)",
+        "x**2/2 + x*(1 - tanh(200))",
+        "x**2/2 + x*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)",
+    ],
+    "1": ["x + 1e-30*x"],
+    "x**2": ["0.3333333*x**3"],
+    "sin(x)": ["sin(x)", "cos(x)"],
+    "1/x**2": ["log(x)"],
+}
+
+
+@pytest.mark.parametrize("integrand", OTHERS)
+def test_is_not_antiderivative(integrand: str) -> None:
+    assert [answer for answer in OTHERS[integrand] if is_antiderivative(answer, integrand, "x")] == []
+
+
+SAME = ["2*x**2 + 5*x + 3", "3 + 5*x + x**2*2", "(2*x*x + 5*x + 3)", "2*Pow(x, 2) + 5*x + 3"]
+NOT_SAME = [
+    "(x + 1)*(2*x + 3)",
+    "2*x*(x + 1) + 3*(x + 1)",
+    "((x + 1)**-1)**-1*(2*x + 3)",
+    "1/(1/(x + 1)/(2*x + 3))",
+    "exp(log(x + 1) + log(2*x + 3))",
+    "sqrt((x + 1)**2)*(2*x + 3)",
+    "Pow((x + 1)*(2*x + 3), 1)",
+    "(-x - 1)*(-2*x - 3)",
+    "2*(x + 1)*(x + 1.5)",
+    "2.0*x**2 + 5.0*x + 3.0",
+    "2*x**2 + 5*x + 3 + 1e-30",
+    "2*x**2 + 5*x + 3 + 0.0*y + 1e-30*x",
+    "2*x**2 + 5*x + 2",
+    "2*y**2 + 5*y + 3",
+    "0",
+    "Mul(2*x**2 + 5*x + 3)",
+    "(2*x**2 + 5*x + 3)-(2*x**2 + 5*x + 3)",
+]
+
+
+def test_product_is_not_expanded() -> None:
+    assert list(filter(is_the_product, [*SAME, *NOT_SAME])) == SAME
+
+
+# ------------------------------------------------------------------ any text
+
+CHECKS: dict[str, Callable[[str], bool]] = {
+    "polynomial": is_the_product,
+    "antiderivative": is_half_a_square,
+    "beside the answer": lambda text: is_half_a_square(f"x**2/2 + 1e-300*({text})"),
+}
+"""The last check adds to a right answer a term that is too small to change the value."""
+
+AWKWARD = {
+    "powers": ["x**(1 + 1/10**200/10**200)", "x**(1e30*1e30)", "3**(1e-200*1e-200)", "x**x**x**x**x", "0**I", "0**x"],
+    "powers of powers": [*(f"{a}(((2*{x})**200)**200)**200" for a in ("", "1/") for x in ("x", "pi")), "I**I**I"],
+    "towers": ["exp(exp(exp(1e3)))", "1/exp(exp(exp(1e3)))", "exp(99999999999*log(2))", "E**(99999999999*log(2))"],
+    "large angles": ["cos(exp(1e30))", "tan(exp(1e30 + 200))", "atan(cot(" + "9" * 200 + "))", "acos(cos(2e300))"],
+    "angles of angles": ["asin(sin(exp(exp(100))))", "asin(sin(exp(exp(1000))))", "asin(cos(1e30/200))"],
+    "hyperbolas": ["exp(sinh(1e30 + 0.5))", "exp(sinh(10 - 1e30))", "sin(cosh(1e30))", "acosh(-5)", "atanh(1)"],
+    "nests": [f"{name}(" * 90 + "2" + ")" * 90 for name in ("sin", "sqrt", "log")],
+    "infinities": ["sin(Abs(1/(0.1 + 0.2 - 0.3)))", "log(x, 0)", "log(0, x)", "log(1, 1)", "Rational(0, 0)", "1/0"],
+    "complex": ["Abs(Abs(I**I)**I)", "(-1)**0.5**x", "E**(I*pi)", "asin(2)", "asec(2)", "asec(0.5)"],
+    "long sums": ["+".join(f"a{n}" for n in range(2400)), "+".join(f"x**{n}*y{n}" for n in range(200))],
+    "long products": ["*".join(f"a{n}" for n in range(2400))],
+}
+
+
+def ask(check: Callable[[str], bool], text: str) -> None:
+    with contextlib.suppress(ExpressionError):
+        assert check(text) in (True, False)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_awkward_text(check: str, kind: str) -> None:
+    for text in AWKWARD[kind]:
+        ask(CHECKS[check], text)
+
+
+LEAVES = st.sampled_from(["x", "y", "C", "pi", "E", "I", "0", "1", "2", "10", "200", "0.5", "1e-30", "1e30", "S"])
+NAMES = st.sampled_from([*sorted(FUNCTIONS | ABSOLUTE_VALUES), "f", "Integral"])
+PAIRS = st.sampled_from(["log({}, {})", "Pow({}, {})", *(f"({{}}){sign}({{}})" for sign in ("+", "-", "*", "/", "**"))])
+
+
+def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    called = st.builds("{}({})".format, NAMES, inner)
+    paired = st.builds(str.format, PAIRS, inner, inner)
+    return called | paired | inner.map("-({})".format)
+
+
+EXPRESSIONS = st.recursive(LEAVES, _grow, max_leaves=6)
+NEAR = st.text(alphabet="xC0123456789.e+-*/(), EIpisnlogqrt_", max_size=40)
+
+
+@pytest.mark.parametrize("check", ["polynomial", "antiderivative"])
+@given(text=EXPRESSIONS | NEAR | st.text(max_size=100))
+@settings(max_examples=200, derandomize=True)
+def test_any_text(check: str, text: str) -> None:
+    ask(CHECKS[check], text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "integrand", "right"),
+    [
+        ("x**2/2 + C", "x", True),
+        ("abs(x**2/2 + C)", "x", False),
+        ("abs(x**2/2)", "x", True),
+        ("log(abs(x)) + C", "1/x", True),
+        ("log(C*x)", "1/x", True),
+        ("exp(x) + C + K", "exp(x)", True),
+    ],
+)
+def test_constants_below_zero(answer: str, integrand: str, right: bool) -> None:
+    assert is_antiderivative(answer, integrand, "x") is right

@@ -1,0 +1,189 @@
+"""Nonsense that verifiers of the library pay for is not paid, and honest answers keep the library's score."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+import reasoning_gym
+
+from reasoning_env.answers.partial_credit import FORM_SCORE
+from reasoning_env.answers.scoring import Scorer
+from reasoning_env.tasks import TASKS, find_task
+from reasoning_env.tasks.serving import find_flaw
+
+from .correction_cases import CASES, Answers, carry
+
+SEED = 70_000
+each_task = pytest.mark.parametrize("task", sorted(CASES))
+
+
+@cache
+def _dataset(task: str) -> Any:
+    case = CASES[task]
+    return reasoning_gym.create_dataset(task, seed=SEED, size=case.count, **case.params)
+
+
+@cache
+def _entries(task: str) -> list[Any]:
+    dataset = _dataset(task)
+    entries = [dataset[number] for number in range(CASES[task].count)]
+    return (
+        entries
+        if task != "propositional_logic"
+        else [entry for entry in entries if not find_flaw(find_task(task), entry)]
+    )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An answer to an entry: its strict score, the plain one, the library's, and the score of its value."""
+
+    answer: str
+    strict: float
+    plain: float
+    library: float
+    of_value: float | None
+
+
+@cache
+def _scores(task: str, kind: str) -> list[Scored]:
+    """Return the scored answers of a kind to every entry."""
+    make: Answers = getattr(CASES[task], kind)
+    return [
+        _score(task, _dataset(task), entry, answer)
+        for entry in _entries(task)
+        for answer in make(str(entry["answer"]), entry["metadata"])
+    ]
+
+
+def _scorer(task: str, dataset: Any, entry: Any, *, strict: bool) -> Scorer:
+    rules = find_task(task).answer
+    return Scorer(rules, dataset, pickle.dumps(entry), strict=strict, lenient=strict, with_tags=False)
+
+
+def _score(task: str, dataset: Any, entry: Any, answer: str) -> Scored:
+    judge = _scorer(task, dataset, entry, strict=True)
+    plain = _scorer(task, dataset, entry, strict=False)
+    library = _library_score(dataset, answer, entry)
+    return Scored(answer, _or_zero(judge, answer), _or_zero(plain, answer), library, _value_score(judge, answer))
+
+
+def _value_score(judge: Scorer, answer: str) -> float | None:
+    """Return the best score of an answer's values before it is measured against guesses; None for no value."""
+    notations = [notation for _, notation in judge.values(answer) if notation is not None]
+    return max(map(judge.value_score, notations), default=None)
+
+
+def _or_zero(judge: Scorer, answer: str) -> float:
+    try:
+        return judge.score(answer)
+    except Exception:  # verifiers raise anything
+        return 0.0
+
+
+def _library_score(dataset: Any, answer: str, entry: Any) -> float:
+    """Return the library's score; an answer on which its verifier raises earns 0, as in an evaluation."""
+    try:
+        return float(dataset.score_answer(answer, copy.deepcopy(entry)))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return 0.0
+
+
+@each_task
+def test_nonsense_earns_the_floor(task: str) -> None:
+    floor = max(FORM_SCORE, CASES[task].floor)
+    assert [scored for scored in _scores(task, "nonsense") if scored.strict > floor] == []
+
+
+@each_task
+def test_plain_scores_pay_nonsense(task: str) -> None:
+    scores = _scores(task, "nonsense")
+    assert len([scored for scored in scores if scored.library > scored.strict]) >= 10
+    assert [scored for scored in scores if scored.plain != pytest.approx(scored.library)] == []
+
+
+@each_task
+def test_right_answers_stay_right(task: str) -> None:
+    right = _scores(task, "right")
+    assert len(right) >= 9
+    assert min(scored.library for scored in right) >= 0.5
+    assert [scored for scored in right if scored.strict < 1.0] == []
+
+
+@each_task
+def test_wrong_values_keep_partial_credit(task: str) -> None:
+    """The right answer within more text is none of them."""
+    most = find_task(task).answer.most_partial
+    values = [scored for scored in _scores(task, "partial") if scored.of_value not in (None, 0.1, 1.0)]
+    assert [scored for scored in values if scored.of_value != pytest.approx(min(most, scored.library))] == []
+
+
+def test_impossible_moves_of_boxes() -> None:
+    """A box that is matched already, and a box that jumps over squares."""
+    dataset = _dataset("boxnet")
+    for entry in _entries("boxnet")[:5]:
+        plan = json.loads(carry(entry["metadata"], "box"))
+        boxes = json.dumps(entry["metadata"]["initial_state"]).count("box_")
+        jump = {
+            agent: re.sub(r"(target_\w+|square.*])\)", "square[9.5, 9.5])", move) for agent, move in plan[0].items()
+        }
+        for steps in ([*plan, plan[-1]], [jump, *plan]):
+            assert dataset.score_answer(json.dumps(steps), copy.deepcopy(entry)) == 1.0
+            scored = _score("boxnet", dataset, entry, json.dumps(steps))
+            assert scored.of_value == pytest.approx(max(0.05, 1.0 - 1.0 / boxes))
+
+
+def test_premises_without_conclusion() -> None:
+    """An honest answer can only join such premises, as models did in published results."""
+    dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
+    hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]
+    scores = [
+        _score("propositional_logic", dataset, entry, answer)
+        for entry in hollow
+        for answer in (_joined(entry["metadata"]["premises"]), entry["metadata"]["variables"][0])
+    ]
+    assert {1.0, 0.25} <= {scored.library for scored in scores}
+    assert [scored for scored in scores if scored.of_value != scored.library] == []
+
+
+def _is_hollow(metadata: Any) -> bool:
+    """Tell whether each premise is a variable or its negation."""
+    return all(len(premise) <= 2 for premise in metadata["premises"])
+
+
+def _joined(premises: list[str]) -> str:
+    return " ∧ ".join(f"({premise})" for premise in premises)
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [("0.375", 1.0), ("3/8", 1.0), ("0.37", 2 / 3), ("0.374", 2 / 3), ("0.3", 1 / 3), ("0.3859", 1 / 4), ("0.9", 0.0)],
+)
+def test_digits_of_probability(answer: str, score: float) -> None:
+    dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
+    metadata = {**dataset[0]["metadata"], "rational": {"numerator": 3, "denominator": 8}}
+    entry = {**dataset[0], "answer": "0.375", "metadata": metadata}
+    assert _value_score(_scorer("coin_flip", dataset, entry, strict=True), answer) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"), [("1:00:00", 1.0), ("1:01:00", 5 / 6), ("1:03:00", 0.5), ("0:57:00", 0.5), ("1:06:00", 0.0)]
+)
+def test_nearness_of_duration(answer: str, score: float) -> None:
+    dataset = reasoning_gym.create_dataset("time_intervals", seed=SEED, size=1)
+    metadata = {**dataset[0]["metadata"], "task_type": "time"}
+    entry = {**dataset[0], "answer": "1:00:00", "metadata": metadata}
+    assert _value_score(_scorer("time_intervals", dataset, entry, strict=True), answer) == pytest.approx(
+        score, abs=0.02
+    )
+
+
+def test_every_correction_has_case() -> None:
+    assert {task.name for task in TASKS.values() if task.answer.correction} - CASES.keys() == {"survo"}

@@ -1,0 +1,90 @@
+"""Reading takes linear time, for every type and hostile text."""
+
+from __future__ import annotations
+
+from functools import cache
+from time import process_time
+
+import pytest
+
+from reasoning_env.answers.scoring import Scorer
+
+from .form_scores import TASKS, Answered, answered_problems, scorer
+
+
+@cache
+def _problems() -> list[tuple[str, Answered]]:
+    """Return a problem of each task."""
+    return [(task, problem) for task in TASKS for problem in answered_problems(task, 91_000, 1)]
+
+
+def _read(reader: Scorer, said: str) -> None:
+    for _ in reader.values(said):
+        pass
+
+
+MOST_S = 1.0
+"""Processor time for a text of 10,000 characters: linear work takes 0.02 s, quadratic work seconds."""
+PIECES = [
+    "1",
+    "1 ",
+    "[",
+    "[[1],",
+    "1,",
+    "a = ",
+    "\\frac{1}",
+    "{",
+    "1\n",
+    "'",
+    "\\\\",
+    "| ",
+    " ",
+    "\n",
+    "a,",
+    ";",
+    "1*",
+    "=1",
+    "\\ ",
+    "A: 1,",
+    "x = 1 or ",
+    "-",
+    "->",
+    "1,111",
+    "1/",
+    "days ",
+    ". ",
+    "\\begin{array}{",
+    "*",
+    "**a",
+    "answer_",
+    "(1)",
+    "\\text{",
+    "\\boxed{1}",
+    "<b>",
+    "Answer: ",
+    "> 1\n",
+    "1. a\n",
+    "✅",
+    "Ann is a saint, ",
+    "=",
+    "`",
+    "$",
+    "a and ",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_linear_time(piece: str) -> None:
+    long = piece * (10_000 // len(piece))
+    for task, problem in _problems():
+        reader = scorer(task, problem)
+        for said in (long, f"[{long}]", f"answer = {long}.", f"{long}x"):
+            begun = process_time()
+            _read(reader, said)
+            assert process_time() - begun < MOST_S, task
+
+
+def test_deep_list() -> None:
+    deep = "[" * 900 + "]" * 900
+    for task, problem in _problems():
+        _read(scorer(task, problem), deep)

@@ -1,0 +1,157 @@
+"""Each guard against texts that would break, overload or cheat the library's own verifier, and the guard's bounds.
+
+`benchmarks/guard_fuzz.py` shows that honest and wrong answers get the library's score.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+import pytest
+import reasoning_gym
+
+from reasoning_env.answers.scoring import Scorer
+from reasoning_env.tasks import TASKS
+from tests.workers.hostile import burdens
+
+SEED = 4242
+GUARDS = sorted(task.name for task in TASKS.values() if task.answer.guard is not None)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of the library's generators touch files."""
+    monkeypatch.chdir(tmp_path)
+
+
+@cache
+def _problem(task: str) -> tuple[Any, bytes]:
+    """Return a dataset, and its first entry as bytes, since verifiers may write into the entry."""
+    params = {"max_moves": 8} if task == "rush_hour" else {}
+    dataset = reasoning_gym.create_dataset(task, seed=SEED, size=1, **params)
+    return dataset, pickle.dumps(dataset[0])
+
+
+def score(task: str, said: str, *, strict: bool = False, **changes: Any) -> float:
+    dataset, entry = _problem(task)
+    changed = pickle.dumps({**pickle.loads(entry), **changes})
+    return Scorer(TASKS[task].answer, dataset, changed, strict=strict, lenient=strict, with_tags=False).score(said)
+
+
+def library_score(task: str, said: str, **changes: Any) -> float:
+    dataset, entry = _problem(task)
+    return float(dataset.score_answer(said, {**pickle.loads(entry), **changes}))
+
+
+@contextlib.contextmanager
+def library_errors_only() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+        if isinstance(error, MemoryError) or not any(name.startswith("reasoning_gym.") for name in modules):
+            raise
+
+
+# ------------------------------------------------------------------ overload and code
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["plain", "strict"])
+@pytest.mark.parametrize("task", GUARDS)
+def test_hostile_text_in_time(task: str, strict: bool) -> None:
+    """The library's verifier would hang, or exhaust the memory or the stack."""
+    entry = pickle.loads(_problem(task)[1])
+    for text in burdens(task, entry["metadata"], str(entry["answer"])):
+        with library_errors_only():
+            assert 0.0 <= score(task, text, strict=strict) <= 1.0
+
+
+SNIPPETS = [
+    "__import__('os').mkdir('made')",
+    "open('made', 'w')",
+    "exec(\"open('made', 'w')\")",
+    "print(open('made', 'w'))",
+    "[open('made', 'w') for _ in [1]]",
+    "(lambda: open('made', 'w'))()",
+    "().__class__.__base__.__subclasses__()",
+    "f\"{open('made', 'w')}\"",
+    "x if open('made', 'w') else x",
+]
+
+
+@pytest.mark.parametrize("task", GUARDS)
+def test_no_text_is_run(task: str, tmp_path: Path) -> None:
+    oracle = pickle.loads(_problem(task)[1])["answer"] or "x"
+    for snippet in SNIPPETS:
+        for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
+            for strict in (False, True):
+                with library_errors_only():
+                    score(task, form.format(oracle, snippet), strict=strict)
+    assert not (tmp_path / "made").exists()
+
+
+# ------------------------------------------------------------------ bounds that change no score
+
+
+@pytest.mark.parametrize(
+    ("task", "answers"),
+    [
+        ("rubiks_cube", [f"{move}{n} D {move}{n}" for move in ("R", "U'", "L'") for n in (*range(10), 40, 41)]),
+        ("coin_flip", ["0.5", "1/2", "5E-01", "1,000/2,000", " 0.25 ", "1.000e+00", "3/8", "0.", ".5", "-1"]),
+        ("propositional_logic", ["P\u2227", "(P \u2227", "\u2228Q", "\u00ac", "()", "\u2227", "P)", "(P"]),
+        ("boxnet", ["[]", "[{}]", "{}", '""']),
+    ],
+)  # fmt: skip
+def test_ordinary_answers(task: str, answers: list[str]) -> None:
+    assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
+
+
+@pytest.mark.parametrize("answer", ["[1]", "null", "1", '{"a": 1}', "[[]]", '[{"a": 1}]', "nonsense", ""])
+def test_plan_of_another_shape(answer: str) -> None:
+    assert score("boxnet", answer) == 0.0
+
+
+LONG_LIST = "[" + "1, " * 2500 + "1]"
+LONG_OBJECT = '{"a": [' + "1, " * 2500 + "1]}"
+NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said in ('{"a": 1}', '{"a": [2]}')]
+
+
+@pytest.mark.parametrize(
+    ("oracle", "answers"),
+    [
+        (LONG_LIST, [LONG_LIST, f" {LONG_LIST}\n", LONG_LIST * 2, f"The output is {LONG_LIST}", f"{LONG_LIST}."]),
+        (LONG_OBJECT, [LONG_OBJECT, f" {LONG_OBJECT}\n", f" it is {LONG_OBJECT.replace(', ', ',')}\n\n"]),
+        ('{"a": 1}', NEAR_OBJECTS),
+    ],
+    ids=["long list", "long object", "many words"],
+)  # fmt: skip
+def test_long_outputs(oracle: str, answers: list[str]) -> None:
+    scores = [score("codeio", answer, answer=oracle) for answer in answers]
+    assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
+
+
+def test_number_of_cube_moves() -> None:
+    _, entry = _problem("rubiks_cube")
+    solution = pickle.loads(entry)["metadata"]["example_correct_answer"]
+    padding = 2000 - len(solution.split())
+    assert score("rubiks_cube", f"{solution} {'R4 ' * padding}") == 1.0
+    assert score("rubiks_cube", f"{solution} {'R4 ' * (padding + 1)}") == 0.01
+
+
+@pytest.mark.parametrize(
+    ("task", "oracle", "as_a_list"),
+    [("binary_matrix", "0 1\n1 2", "[[0, 1], [1, 2]]"), ("string_insertion", "ABCD", "['A', 'B', 'C', 'D']")],
+)
+def test_right_answer_as_list(task: str, oracle: str, as_a_list: str) -> None:
+    assert [score(task, said, answer=oracle) for said in (oracle, as_a_list, oracle[1:])] == [1.0, 0.1, 0.0]
+
+
+def test_formula_of_many_variables() -> None:
+    assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
+    assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0

@@ -1,0 +1,196 @@
+"""Formulas: read as the library reads them, and compared with truth tables that are made here in another way."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from reasoning_gym.logic.propositional_logic import Expression
+
+from reasoning_env.answers.grammars.logic import (
+    AND,
+    IFF,
+    IMPLIES,
+    MAX_CHARACTERS,
+    NOT,
+    OR,
+    Formula,
+    are_contradictory,
+    concludes,
+    follows_from_classes,
+    parse_formula,
+    share_of_guesses,
+    variables,
+)
+
+NAMES = "PQRS"
+BINARY: Mapping[str, Callable[[bool, bool], bool]] = {
+    AND: lambda left, right: left and right,
+    OR: lambda left, right: left or right,
+    IMPLIES: lambda left, right: not left or right,
+    IFF: lambda left, right: left == right,
+}
+BLANKS = st.sampled_from(["", " ", "  "])
+
+
+def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    joined = st.tuples(inner, BLANKS, st.sampled_from(sorted(BINARY)), BLANKS, inner).map("".join)
+    return joined | inner.map(lambda text: f"({text})") | inner.map(lambda text: f"{NOT}({text})")
+
+
+LITERALS = st.sampled_from([*NAMES, *(NOT + name for name in NAMES)])
+FORMULAS = st.recursive(LITERALS, _grow, max_leaves=6)
+ASSIGNMENTS = [dict(zip(NAMES, values, strict=True)) for values in itertools.product([False, True], repeat=len(NAMES))]
+
+
+def _truth(formula: Formula, values: Mapping[str, bool]) -> bool:
+    if isinstance(formula, str):
+        return values[formula]
+    operator, *operands = formula
+    truths = [_truth(operand, values) for operand in operands]
+    return not truths[0] if operator == NOT else BINARY[str(operator)](*truths)
+
+
+def _library_truth(text: str, values: Mapping[str, bool]) -> bool:
+    tree: Any = Expression.from_string(text)
+    return bool(tree.evaluate(values))
+
+
+@given(FORMULAS)
+def test_formula_like_library(text: str) -> None:
+    formula = parse_formula(text)
+    assert all(_truth(formula, values) == _library_truth(text, values) for values in ASSIGNMENTS)
+    assert variables(formula) == {character for character in text if character in NAMES}
+
+
+PREMISES = st.lists(FORMULAS, min_size=1, max_size=3)
+
+
+@given(PREMISES)
+def test_contradictory_premises(premises: list[str]) -> None:
+    fulfilled = any(all(_library_truth(text, values) for text in premises) for values in ASSIGNMENTS)
+    assert are_contradictory(premises) is not fulfilled
+
+
+def _follows(text: str, premises: list[str]) -> bool:
+    possible = [values for values in ASSIGNMENTS if all(_library_truth(premise, values) for premise in premises)]
+    return all(_library_truth(text, values) for values in possible)
+
+
+@given(FORMULAS, PREMISES)
+def test_conclusion_needs_several_premises(text: str, premises: list[str]) -> None:
+    if concludes(text, premises):
+        assert _follows(text, premises)
+        assert not any(_follows(text, [premise]) for premise in premises)
+
+
+@given(LITERALS, LITERALS, PREMISES)
+def test_equivalent_conclusions(one: str, other: str, premises: list[str]) -> None:
+    alternative = f"{one} {OR} {other}"
+    undecided = not _follows(one, premises) and not _follows(other, premises)
+    for text in (one, alternative) if undecided else (one,):
+        beyond = _follows(text, premises) and not any(_follows(text, [premise]) for premise in premises)
+        assert concludes(text, premises) is beyond
+    equivalents = (f"{NOT}({one}) {IMPLIES} {other}", f"{NOT}({NOT}({one}) {AND} {NOT}({other}))")
+    assert {concludes(text, premises) for text in equivalents} == {concludes(alternative, premises)}
+
+
+@given(st.lists(FORMULAS, min_size=2, max_size=3))
+def test_joined_premises(premises: list[str]) -> None:
+    assume(not are_contradictory(premises))
+    first, *_, last = whole = [f"({premise})" for premise in premises]
+    joined = f" {AND} ".join(whole)
+    for text in (joined, f"{first} {IFF} {last}", f"{NOT}({first} {IMPLIES} {NOT}{last})", f"{joined} {OR} T"):
+        assert not concludes(text, premises)
+
+
+@pytest.mark.parametrize(
+    ("answer", "premises", "expected"),
+    [
+        ("Q", ["P", f"P{IMPLIES}Q"], True),
+        (f"P{AND}Q", ["P", f"P{IMPLIES}Q"], True),
+        (f"P{IMPLIES}R", [f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
+        (f"(P{IMPLIES}R){AND}(P{IMPLIES}Q)", [f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
+        (f"P{OR}Q", ["P", f"P{IMPLIES}Q"], False),
+        (f"P{IMPLIES}(Q{OR}R)", [f"P{IMPLIES}Q", "S"], False),
+        (f"(P{IMPLIES}Q){OR}R", [f"P{IMPLIES}Q", "S"], False),
+        (f"(P{AND}S){OR}(Q{AND}S)", [f"P{OR}Q", "S"], False),
+        (f"P{IFF}(P{AND}(Q{OR}R){AND}(Q{OR}S))", [f"Q{OR}R", f"Q{OR}S"], False),
+        (f"((Q{OR}R){IMPLIES}P){IMPLIES}((Q{OR}S){AND}P)", [f"Q{OR}R", f"Q{OR}S"], False),
+        (f"P{IFF}{NOT}Q", [f"{NOT}P{IFF}Q", "P"], False),
+        (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
+    ],
+)
+def test_concludes(answer: str, premises: list[str], expected: bool) -> None:
+    assert concludes(answer, premises) is expected
+
+
+@pytest.mark.parametrize(
+    ("premises", "conclusion", "follows", "follows_if_empty"),
+    [
+        (["All A are B", "All B are C"], "All A are C", True, True),
+        (["All A are B", "No B are C"], "No A are C", True, True),
+        (["Some A are B", "All B are C"], "Some A are C", True, True),
+        (["Some A are not B", "All C are B"], "Some A are not C", True, True),
+        (["All A are B", "All B are C"], "Some A are C", True, False),
+        (["All A are B", "Some B are C"], "Some A are C", False, False),
+        (["All A are B"], "All B are A", False, False),
+    ],
+)
+def test_follows_from_classes(premises: list[str], conclusion: str, follows: bool, follows_if_empty: bool) -> None:
+    assert follows_from_classes(premises, conclusion, may_be_empty=False) is follows
+    assert follows_from_classes(premises, conclusion, may_be_empty=True) is follows_if_empty
+
+
+@pytest.mark.parametrize(("premises", "share"), [(["P", "Q"], 0.0), (["P", f"P{IMPLIES}Q"], 4 / 8)])
+def test_share_of_guesses(premises: list[str], share: float) -> None:
+    assert share_of_guesses(premises, ["P", "Q"]) == share
+
+
+NO_FORMULAS = ("", " ", "()", "(", ")", "P)", f"P{AND}", f"{OR}Q", NOT, f"P{AND}{OR}Q", "(P)(Q)")
+
+
+def test_not_a_formula() -> None:
+    for text in NO_FORMULAS:
+        with pytest.raises(ValueError, match="formula"):
+            parse_formula(text)
+
+
+def test_text_between_operators() -> None:
+    texts = ("P", f"{NOT}(P{AND}foo)", f"<a>{OR}Q", f"P\n{AND} Q")
+    assert [variables(parse_formula(text)) for text in texts] == [{"P"}, {"P", "foo"}, {"<a>", "Q"}, {"P", "Q"}]
+
+
+@pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
+def test_names_side_by_side(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        assert not variables(parse_formula(text)) <= {"P", "Q"}
+
+
+LONGEST = ["(" * 300, "(" * 150 + ")" * 150, "(" * 149 + "PQ" + ")" * 149, NOT * 299 + "P"]
+LONGEST += [f"P{AND}" * 149 + "P", f"P{IMPLIES}" * 149 + "P", f"(P{OR}" * 74 + "P" + ")" * 74, AND * 300]
+LONGEST += [f"{NOT}(" * 99 + "P" + ")" * 99, f"{NOT}(P{AND}" * 59 + "P" + ")" * 59]
+NEAR = st.text(alphabet=f"PQR() {AND}{OR}{NOT}{IMPLIES}{IFF}", max_size=60)
+
+
+@given(st.text(max_size=200) | NEAR)
+def test_any_text(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        concludes(text, [f"P{AND}Q", "R"])
+
+
+def test_longest_texts() -> None:
+    assert max(map(len, LONGEST)) <= MAX_CHARACTERS
+    for text in LONGEST:
+        with contextlib.suppress(ValueError):
+            concludes(text, [f"P{AND}Q", "R"])
+
+
+@pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
+def test_assignments_at_the_ends(premises: list[str]) -> None:
+    assert not are_contradictory(premises)

@@ -1,0 +1,175 @@
+"""The score of an answer: that of its best form, in [0, 1], with partial credit above guessing."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reasoning_env.answers import numbers, types
+from reasoning_env.answers.rules import AnswerRules
+from reasoning_env.answers.scoring import Judged, Scorer
+
+ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
+
+
+class FakeDataset:
+    """A dataset with the verifier of a test."""
+
+    config = None
+
+    def __init__(self, score: Callable[[str], float]) -> None:
+        self.score_answer = lambda answer, entry: score(answer)
+
+
+def scored(answer: str, score: Callable[[str], float], **options: Any) -> float:
+    dataset: Any = FakeDataset(score)
+    settings = {"strict": True, "with_tags": False, **options}
+    return Scorer(AnswerRules(), dataset, pickle.dumps(ENTRY), **settings).score(answer)
+
+
+def test_credit_starts_at_copy() -> None:
+    scores = {"a b c d": 0.6, "d c b": 0.8}
+    assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.49)
+
+
+@pytest.mark.parametrize("score", [0.0, 0.05, 0.1, 1.0])
+def test_scores_that_stay(score: float) -> None:
+    assert scored("d c b", lambda answer: 0.6 if answer == "a b c d" else score) == score
+
+
+def test_plain_scores_stay() -> None:
+    assert scored("d c b", lambda answer: 0.6, strict=False) == 0.6
+
+
+def test_right_answer_is_no_guess() -> None:
+    scores = {"a b c d": 1.0, "d c b": 0.8}
+    assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
+
+
+def test_failure_on_guess() -> None:
+    def score(answer: str) -> float:
+        if answer != "d c b":
+            raise SystemExit
+        return 0.8
+
+    assert scored("d c b", score) == pytest.approx(0.784)
+
+
+def test_best_form_counts() -> None:
+    assert scored("**d**", lambda answer: len(answer) / 10, lenient=True, strict=False) == 0.5
+
+
+def test_lenient_reads_plainly() -> None:
+    assert scored("**d**", lambda answer: float(answer == "d"), lenient=True) == 1.0
+    assert scored("**d**", lambda answer: float(answer == "d")) == 0.0
+
+
+@pytest.mark.parametrize(("right", "score"), [("d c b a", 1.0), ("d c b a.", 0.0)])
+def test_full_stop_of_right_answers(right: str, score: float) -> None:
+    """An answer keeps its full stop where the right answer ends in one."""
+    dataset: Any = FakeDataset(lambda answer: float(answer == "x"))
+    entry = pickle.dumps({**ENTRY, "answer": right})
+    scorer = Scorer(AnswerRules(), dataset, entry, strict=True, lenient=True, with_tags=False)
+    assert scorer.score("x.") == score
+
+
+def test_tagged_form() -> None:
+    assert scored("d", lambda answer: float(answer.startswith("<answer>")), with_tags=True) == 1.0
+
+
+def test_failure_on_one_form() -> None:
+    assert scored("`5`", lambda answer: float(answer) / 10, lenient=True) == pytest.approx(0.49)
+
+
+def test_right_answer_is_scored_once() -> None:
+    asked = []
+
+    def score(answer: str) -> float:
+        asked.append(answer)
+        return 1.0
+
+    scored("`d`", score, lenient=True)
+    assert asked == ["`d`"]
+
+
+def test_failure_on_every_form() -> None:
+    with pytest.raises(ValueError, match="five"):
+        scored("five", float, lenient=True)
+
+
+@pytest.mark.parametrize(("value", "score"), [(7.0, 1.0), (-1.0, 0.0)])
+def test_score_range(value: float, score: float) -> None:
+    assert scored("d", lambda answer: value) == score
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_score_is_finite(value: float) -> None:
+    with pytest.raises(ValueError, match="returned"):
+        scored("d", lambda answer: value)
+
+
+def test_exhausted_memory() -> None:
+    def score(answer: str) -> float:
+        if answer == "d":
+            return 1.0
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        scored("`d`", score, lenient=True)
+
+
+# ------------------------------------------------------------------ tasks with a type of answers
+
+
+def judged(answer: str, right: str, paid: Callable[[str], float], **rules: Any) -> Judged:
+    """Return the strict score of an answer by a verifier that pays what `paid` says."""
+    dataset: Any = FakeDataset(paid)
+    entry = pickle.dumps({"question": "What is it?", "answer": right, "metadata": {}})
+    return Scorer(AnswerRules(**rules), dataset, entry, strict=True, lenient=True, with_tags=False).judge(answer)
+
+
+def test_right_value_needs_no_verifier() -> None:
+    def refuse(answer: str) -> float:
+        raise AssertionError(answer)
+
+    assert judged("$\\boxed{5.0}$", "5", refuse, type=numbers.number).value == 1.0
+
+
+def test_frames_of_the_best_value() -> None:
+    assert judged("**Answer:** `5`", "5", lambda answer: 0.0, type=numbers.number).frames == ("label", "code")
+
+
+def test_wrong_value_keeps_partial_credit() -> None:
+    assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number).value == pytest.approx(0.49)
+
+
+def test_wrong_value_is_never_right() -> None:
+    assert judged("6", "5", lambda answer: 1.0, type=numbers.number).value == 0.0
+
+
+def test_many_right_values() -> None:
+    assert judged("6", "5", lambda answer: 1.0, type=numbers.number, many_right=True).value == 1.0
+
+
+@pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is 5", "5?", "It is 5, not 6."])
+def test_text_that_is_no_value(answer: str) -> None:
+    assert judged(answer, "5", lambda said: 0.9, type=numbers.number).value == 0.1
+
+
+def test_right_answer_within_another() -> None:
+    assert judged("abcd", "abc", lambda answer: 0.75, type=types.text()).value == 0.1
+
+
+def test_most_partial_credit() -> None:
+    assert judged("6", "5", lambda answer: 0.5, type=numbers.number, most_partial=0.01).value == 0.01
+
+
+def test_plain_scores_read_notations() -> None:
+    dataset: Any = FakeDataset(lambda answer: float(answer == "5"))
+    entry = pickle.dumps({"question": "What is it?", "answer": "5", "metadata": {}})
+    scorer = Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, lenient=True, with_tags=False)
+    assert scorer.score("**5.0**") == 1.0

@@ -1,0 +1,134 @@
+"""Answers that take no reasoning: parts of the question, and its board with the blanks filled."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.answers.shortcuts import (
+    choice,
+    copies,
+    filled_boards,
+    fragments,
+    has_one_blank,
+    last_grid,
+    layouts,
+    turned_fills,
+)
+
+QUESTION = """Add one to each cell. (Answer "yes" or "no", as in [1, 2].)
+1. Begin here
+Numbers: [7, 9]
+The board at 10:15:
+1 2
+3 4"""
+
+
+def test_copies() -> None:
+    found = copies(QUESTION)
+    assert found["the last line"] == "3 4"
+    assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
+    assert found["the line after the last colon"] == "1 2"
+    assert found["the last list"] == "[7, 9]"
+    assert found["the last quotation"] == "no"
+
+
+def test_fragments() -> None:
+    found = fragments(QUESTION)
+    assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
+    assert (found["the first option"], found["the last option"]) == ("yes", "no")
+    assert found["the first listed line"] == "Begin here"
+    assert found["the count of lines"] == "6"
+
+
+def test_names_of_fragments() -> None:
+    assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
+        "the first number": "12",
+        "the last number": "1",
+        "the largest number": "12",
+        "the most frequent number": "3",
+        "the count of numbers": "5",
+        "the first word": "Is",
+        "the last word": "X",
+        "the most frequent word": "more",
+        "the count of words": "11",
+        "the count of lines": "2",
+        "the count of characters": "33",
+        "the first option": "3",
+        "the last option": "X",
+        "the count of #": "1",
+        "the count of 1": "3",
+        "the count of X": "2",
+        "the first listed line": "1X",
+    }
+
+
+def test_names_of_fills() -> None:
+    fills = {"what is legal", "the last that is legal"}
+    assert {*filled_boards(SUDOKU)} == {
+        f"blanks filled with {fill}" for fill in {"1", "what the row lacks", "the most frequent cell", *fills}
+    }
+    assert {*turned_fills(SUDOKU)} == {
+        f"blanks filled with {fill}, from {start}" for fill in fills for start in ("the end", "the right", "below")
+    }
+
+
+def test_layout_with_constants() -> None:
+    numbers = ("0", "1", "2", "5", "12", "nan")
+    assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
+
+
+SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
+
+
+def test_filled_boards() -> None:
+    boards = filled_boards(SUDOKU)
+    assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
+    assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
+    assert boards["blanks filled with what is legal"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
+    assert boards["blanks filled with the last that is legal"].splitlines()[1] == "2 3 1 4"
+    turned = turned_fills(SUDOKU)
+    assert turned["blanks filled with what is legal, from the end"].splitlines()[3] == "2 4 3 1"
+    assert turned["blanks filled with what is legal, from the right"].splitlines()[2] == "3 2 4 1"
+    assert turned["blanks filled with the last that is legal, from below"].splitlines()[3] == "2 4 3 1"
+
+
+def test_choice_of_an_answer() -> None:
+    question = "Fill it:\n\n1 0\n_ 1\n"
+    assert has_one_blank(question)
+    assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
+    assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
+    assert not has_one_blank(SUDOKU)
+
+
+def test_board_with_signs() -> None:
+    board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
+    assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
+    boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.")
+    assert boards["blanks filled with what is legal"].splitlines()[2] == "2 1 4 3"
+
+
+@pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
+def test_question_without_board(question: str) -> None:
+    assert filled_boards(question) == turned_fills(question) == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
+)
+def test_layout_of_numbers(answer: str, zeros: str | None) -> None:
+    assert layouts(answer).get("0 for every number") == zeros
+
+
+@given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
+def test_any_question(question: str) -> None:
+    for found in (copies(question), fragments(question), filled_boards(question), turned_fills(question)):
+        assert all(found.values())
+
+
+@pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
+def test_long_question(piece: str) -> None:
+    """Quadratic work would run into the time limit of the tests."""
+    question = piece * (60_000 // len(piece))
+    assert len(copies(question)) + len(fragments(question)) + len(filled_boards(question)) + len(last_grid(question))
