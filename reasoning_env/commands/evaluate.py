@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,33 +50,37 @@ PROGRESS_S = 30.0
 class HostedSettings(ReasoningSettings):
     """Settings of the core, and those of a training that apply to evaluations too."""
 
-    max_token_length: int = Field(default=2048, ge=16, description="Tokens of prompt and completion at most.")
-    max_eval_workers: int = Field(default=16, ge=1, description="Problems under way at a time.")
-    data_dir_to_save_evals: str | None = Field(default=None, description="Folder of evaluations. None: `evals/`.")
-    worker_timeout: float = Field(default=600.0, description="Seconds for a completion; -1 for no limit.")
-    startup_timeout_s: float | None = Field(
-        default=None, gt=0.0, le=86_400.0, description="Seconds to wait for a server that is gone. None: 30."
-    )
-    chat_template: str | None = Field(
-        default=None, description="`plain` for base models: text completions. None: chat completions, if there are any."
-    )
-    chat_template_kwargs: TemplateOptions = Field(
-        default_factory=dict, description="Options of the chat template: `{enable_thinking: false}`."
-    )
+    max_token_length: Annotated[int, Field(ge=16)] = 2048
+    """Tokens of prompt and completion at most."""
+    max_eval_workers: Annotated[int, Field(ge=1)] = 16
+    """Problems under way at a time."""
+    data_dir_to_save_evals: str | None = None
+    """Folder of evaluations. None: `evals/`."""
+    worker_timeout: float = 600.0
+    """Seconds for a completion; -1 for no limit."""
+    startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
+    """Seconds to wait for a server that is gone. None: 30."""
+    chat_template: str | None = None
+    """`plain` for base models: text completions. None: chat completions, if there are any."""
+    chat_template_kwargs: TemplateOptions = Field(default_factory=dict)
+    """Options of the chat template: `{enable_thinking: false}`."""
 
 
 class ServerSettings(BaseModel):
     """The server with the model."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
 
-    base_url: str = Field(default=DEFAULT_URL, description="Address of the server.")
-    model_name: str | None = Field(default=None, description="Name of the model at the server.")
-    api_key: str = Field(default="", description="Key of the server; `$NAME` reads a variable.")
-    server_type: Literal["auto", "chat"] = Field(
-        default="auto", description="`chat`: chat completions only. `auto`: text, for a server that has none."
-    )
-    timeout: int = Field(default=1200, ge=1, description="Seconds for one request.")
+    base_url: str = DEFAULT_URL
+    """Address of the server."""
+    model_name: str | None = None
+    """Name of the model at the server."""
+    api_key: str = ""
+    """Key of the server; `$NAME` reads a variable."""
+    server_type: Literal["auto", "chat"] = "auto"
+    """`chat`: chat completions only. `auto`: text, for a server that has none."""
+    timeout: Annotated[int, Field(ge=1)] = 1200
+    """Seconds for one request."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..judging.server import Judge, JudgeServer
 from ..records import Problem
 from ..runtime.signals import Interrupted, run_until_signal
 from ..session import Session
-from ..settings import ReasoningSettings, default_text, make_settings, range_text
+from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
@@ -116,7 +116,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     for name, field in JudgeLimits.model_fields.items():
         facts = f"{range_text(field)}; default: {default_text(field)}"
         limits.add_argument(
-            _option(name), type=type(field.default), default=field.default, help=f"{field.description} ({facts})"
+            _option(name), type=type(field.default), default=field.default, help=f"{meaning(field)} ({facts})"
         )
     options = parser.parse_args(argv)
     check_score_options(parser, options)
