@@ -12,7 +12,7 @@ from aiohttp import web
 from ..runtime.turns import in_background
 from .limits import JudgeLimits
 from .messages import TooManyValuesError, read_request
-from .replies import refusal
+from .replies import Refused
 
 T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
@@ -67,14 +67,14 @@ class BodyReader:
             except TooLargeError:
                 raise self._too_large() from None
             except ValueError as error:
-                raise refusal(400, f"the body is not {packed}: {error}") from None
+                raise Refused(400, f"the body is not {packed}: {error}") from None
             self._hold(request, len(body))
         elif packed not in ("gzip", "deflate", "identity"):
-            raise refusal(415, "Content-Encoding must be gzip, deflate or identity")
+            raise Refused(415, "Content-Encoding must be gzip, deflate or identity")
         record = await self.parse(body, kind)
         for name, value in msgspec.structs.asdict(record).items():
             if isinstance(value, list) and len(value) > self._limits.max_texts:
-                raise refusal(413, f"{name!r} has {len(value)} texts, more than max_texts, {self._limits.max_texts}")
+                raise Refused(413, f"{name!r} has {len(value)} texts, more than max_texts, {self._limits.max_texts}")
         return record
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
@@ -85,13 +85,13 @@ class BodyReader:
                 return read_request(body, kind, max_values)
             return await in_background(read_request, body, kind, max_values)
         except TooManyValuesError:
-            raise refusal(
+            raise Refused(
                 413,
                 f"the body has more than {max_values} JSON values, as many as max_texts, "
                 f"{self._limits.max_texts}, allows",
             ) from None
         except ValueError as error:
-            raise refusal(400, f"the body is not the JSON of a request: {error}") from None
+            raise Refused(400, f"the body is not the JSON of a request: {error}") from None
 
     async def _read_bytes(self, request: web.Request) -> bytes | bytearray:
         """Return the bytes of the body. Raises the reply 400, 408, 413 or 503."""
@@ -107,19 +107,19 @@ class BodyReader:
                     if len(body) > max_bytes:
                         raise self._too_large()
         except TimeoutError:
-            raise refusal(408, f"the body took more than body_timeout_s, {self._limits.body_timeout_s:g} s") from None
+            raise Refused(408, f"the body took more than body_timeout_s, {self._limits.body_timeout_s:g} s") from None
         except (web.RequestPayloadError, ConnectionError):
-            raise refusal(400, "the body is not whole") from None
+            raise Refused(400, "the body is not whole") from None
         return body
 
-    def _too_large(self) -> web.HTTPException:
-        return refusal(413, f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes")
+    def _too_large(self) -> Refused:
+        return Refused(413, f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes")
 
     def _hold(self, request: web.Request, size: int) -> None:
         """Count bytes of a body until the request ends. Raises the reply 503 when there is no room."""
         if size > self._free_bytes:
             line = f"the bodies of other requests take too much of max_held_mb, {self._limits.max_held_mb} megabytes"
-            raise refusal(503, line, retry_after_s=1)
+            raise Refused(503, line, retry_after_s=1)
         self._free_bytes -= size
         request[HELD_BYTES] = request.get(HELD_BYTES, 0) + size
 

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import logging
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 
-def refusal(
-    status: int, reason: str, *, retry_after_s: int | None = None, kind: str | None = None
-) -> web.HTTPException:
-    """Return an error reply with the reason as one line, to be raised."""
-    exceptions: dict[int, type[web.HTTPException]] = {
-        400: web.HTTPBadRequest,
-        401: web.HTTPUnauthorized,
-        408: web.HTTPRequestTimeout,
-        415: web.HTTPUnsupportedMediaType,
-        422: web.HTTPUnprocessableEntity,
-        429: web.HTTPTooManyRequests,
-        500: web.HTTPInternalServerError,
-        503: web.HTTPServiceUnavailable,
-    }
-    fields = {"error": " ".join(reason.splitlines())}
-    if kind is not None:
-        fields["kind"] = kind
-    headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
-    text = json.dumps(fields)
-    if status == 413:  # its class needs sizes, and writes them into the text
-        return web.HTTPRequestEntityTooLarge(0, text=text, content_type="application/json", headers=headers)
-    return exceptions[status](text=text, content_type="application/json", headers=headers)
+class Refused(Exception):
+    """A request gets no verdicts. The reply tells why, in one line of JSON, and in how many seconds to ask again."""
+
+    def __init__(self, status: int, reason: str, *, retry_after_s: int | None = None, kind: str | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = " ".join(reason.splitlines())
+        self.kind = kind
+        self._headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+
+    def reply(self) -> web.Response:
+        """Return the reply to the client."""
+        fields = {"error": self.reason} if self.kind is None else {"error": self.reason, "kind": self.kind}
+        return web.json_response(fields, status=self.status, headers=self._headers)
 
 
 class _Connection(web.RequestHandler):
@@ -75,8 +66,6 @@ class JsonErrorsRunner(web.AppRunner):
             try:
                 return await server.request_handler(request)
             except web.HTTPException as error:  # an unknown `Expect` is refused before the middleware
-                if error.content_type == "application/json":
-                    raise
                 return web.json_response({"error": error.reason}, status=error.status)
 
         return _Connections(

@@ -39,7 +39,7 @@ from .client import NOT_GENERATED_KIND, check_token
 from .limits import JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .openrlhf import completions_behind
-from .replies import JsonErrorsRunner, http_logger, refusal
+from .replies import JsonErrorsRunner, Refused, http_logger
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class JudgeServer:
         body = await self._bodies.read(request, ScoreRequest)
         subject = body.ref if body.row is None else body.row
         if subject is None:
-            raise refusal(400, "give `ref`, the reference of a problem, or `row`")
+            raise Refused(400, "give `ref`, the reference of a problem, or `row`")
         with self._place():
             return await _reply_with_verdicts(await self._verdicts(subject, body.texts))
 
@@ -134,7 +134,7 @@ class JudgeServer:
         body = await self._bodies.read(request, GetRewardRequest)
         queries, prompts = body.query, body.prompts
         if not len(queries) == len(prompts) == len(body.labels):
-            raise refusal(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(body.labels)} labels")
+            raise Refused(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(body.labels)} labels")
         subjects = await self._subjects(body.labels)
         if sum(map(len, queries)) + sum(map(len, prompts)) <= SHORT_BODY:
             found = completions_behind(prompts, queries)
@@ -152,7 +152,7 @@ class JudgeServer:
                     queries[number][:80],
                     prompts[number][-80:],
                 )
-            raise refusal(422, reason)
+            raise Refused(422, reason)
         with self._place():
             judged = await self._judge_each(subjects, completions)
         scores = [verdict.score for verdict in judged]
@@ -161,7 +161,7 @@ class JudgeServer:
 
     async def _health(self, request: web.Request) -> web.Response:
         if self._judge.fault is not None:
-            raise refusal(503, self._judge.fault, retry_after_s=5)
+            raise Refused(503, self._judge.fault, retry_after_s=5)
         return web.json_response({"status": "ok"})
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -177,7 +177,7 @@ class JudgeServer:
             return list(labels)
         rows = await self._bodies.parse(f"[{','.join(texts)}]".encode(), list[Row])
         if len(rows) != len(texts):
-            raise refusal(400, "a label that begins with { must be one row in JSON")
+            raise Refused(400, "a label that begins with { must be one row in JSON")
         found = iter(rows)
         return [next(found) if isinstance(label, str) and label.startswith("{") else label for label in labels]
 
@@ -185,7 +185,7 @@ class JudgeServer:
     def _place(self) -> Iterator[None]:
         """Count a whole request as waiting. Raises the reply 429 when too many wait."""
         if self._waiting >= self._limits.max_waiting:
-            raise refusal(429, f"{self._limits.max_waiting} requests wait already", retry_after_s=1)
+            raise Refused(429, f"{self._limits.max_waiting} requests wait already", retry_after_s=1)
         self._waiting += 1
         try:
             yield
@@ -217,20 +217,20 @@ class JudgeServer:
             try:
                 verdicts = await self._judge.judge(subject, texts)
             except ConfigError as error:
-                raise refusal(400, str(error)) from error
+                raise Refused(400, str(error)) from error
             except InvalidReferenceError as error:
-                raise refusal(422, str(error)) from error
+                raise Refused(422, str(error)) from error
             except GeneratorFaultError as error:
                 self._counts["faults_total"] += 1
-                raise refusal(500, str(error), retry_after_s=5) from error
+                raise Refused(500, str(error), retry_after_s=5) from error
             except GenerationError as error:
-                raise refusal(422, str(error), kind=NOT_GENERATED_KIND) from error
+                raise Refused(422, str(error), kind=NOT_GENERATED_KIND) from error
             except (ScoringError, WorkerError) as error:
                 self._counts["faults_total"] += 1
                 pause_s = next(retry_pauses, None)
                 if pause_s is None:
                     logger.warning("a request gets no verdict, and the client is told to retry: %s", error)
-                    raise refusal(503, str(error), retry_after_s=5) from error
+                    raise Refused(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:
                 self._counts["verdicts_total"] += len(verdicts)
@@ -243,12 +243,13 @@ class JudgeServer:
         """Check a request's token; answer every error with one line of JSON."""
         try:
             if request.path != "/health" and not self._is_known(request):
-                raise refusal(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
+                raise Refused(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
             return await handler(request)
-        except web.HTTPException as error:
+        except Refused as error:
             self._counts[f"replies_{error.status}_total"] += 1
-            if error.content_type == "application/json":
-                raise
+            return error.reply()
+        except web.HTTPException as error:  # an unknown route or method
+            self._counts[f"replies_{error.status}_total"] += 1
             return web.json_response({"error": error.reason}, status=error.status)
         except Exception:  # the client must get a status that is no score
             logger.exception("a request failed")
