@@ -55,7 +55,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
 
 
 def left_out_of_training(session: Session[Problem]) -> set[str]:
-    """Return the tasks of modules that training leaves out; `library_facts` tells of those of reasoning-gym."""
+    """Return the tasks of modules that training leaves out; declarations tell of those of reasoning-gym."""
     library = session.library
     return {task.name for task in library.tasks if task.name in library.releases and task.left_out}
 

@@ -3,8 +3,7 @@
 Runs the programs of the library's data on a few inputs: in order; then backwards, under another hash seed and without
 the instructions of newer processors; then backwards and under other hash seeds with other Pythons (`--python`, once for
 each). Prints the digests of the programs whose input or output differed, or that give another output for the input that
-is shown, for `reasoning_env/verifiers/unstable_programs.py`. Programs that other rules of `verifiers/flaws.py` reject
-are left out.
+is shown, for UNSTABLE_PROGRAMS of `reasoning_env/tasks/code.py`. Programs that another rule rejects are left out.
 """
 
 from __future__ import annotations
