@@ -273,6 +273,8 @@ class Verdict:
     reason: Reason
     answer: str | None = None
     scoring_s: float = 0.0
+    frames: tuple[str, ...] = ()
+    """Names of the frames around the answer, which came off before its value was read, from outside."""
     parts: Mapping[str, float] | None = None
     error: str | None = None
 

@@ -207,7 +207,7 @@ LONG_BLANK = re.compile(r"\s{60,}")
 UNFRAMED = re.compile(r"(?!return )[A-Za-z0-9 ]*")
 """Text without any frame, for speed: most answers are words or numbers."""
 AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
-FULL_STOP = "full stop"
+FULL_STOP = "full_stop"
 PLAIN_SIGNS = "signs"
 """The name of what `plain` changes, beside the names of frames."""
 LANGUAGES = (
@@ -300,7 +300,7 @@ FRAMES: tuple[AnswerFrame, ...] = (
         held=_inner_of_braces,
     ),
     _frame(
-        "LaTeX command",
+        "latex_command",
         rf"(?s)(?:\\{{1,2}}(?:{LATEX_COMMANDS})\s?|boxed)\{{(?P<inner>.*)\}}",
         rf"(?s)\{{\s?\\(?:{SWITCHES})\s(?P<inner>.*)\}}",
         rf"(?s)\\(?:{SWITCHES})(?![A-Za-z{{])\s*(?P<inner>.*)",
@@ -368,9 +368,11 @@ FRAMES: tuple[AnswerFrame, ...] = (
         held=_fraction,
     ),
     _frame(FULL_STOP, r"(?s)(?P<inner>.*[^.])[.\u3002]"),
-    _frame("list marks", r"(?s)(?P<inner>.*\n.*)", held=_without_numbers),
-    _frame("list marks", r"(?s)(?P<inner>.*\n.*)", held=_without_bullets),
-    _frame("list marks", r"(?s)(?P<inner>> .*\n.*)", held=_without_quotation),
+    _frame("list_marks", r"(?s)(?P<inner>.*\n.*)", held=_without_numbers),
+    _frame("list_marks", r"(?s)(?P<inner>.*\n.*)", held=_without_bullets),
+    _frame("list_marks", r"(?s)(?P<inner>> .*\n.*)", held=_without_quotation),
     _frame("brackets", r"(?:\[|(?P<brace>\{))(?![^\n]*\d\s\d)(?P<inner>[^\[\]{}(),;:\"'\n]+)(?(brace)\}|\])"),
 )
 """All frames. The first that fits comes off."""
+FRAME_NAMES = frozenset({PLAIN_SIGNS, *(frame.name for frame in FRAMES)})
+"""The names that a verdict may have of frames."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from .entries import Dataset, Entry
@@ -51,9 +51,14 @@ class Scorer:
     strict: bool
     with_tags: bool
     lenient: bool = False
+    frames: tuple[str, ...] = field(default=(), init=False)
 
     def score(self, answer: str) -> float:
-        return self.judge(answer).value
+        """Return the score of an answer; `frames` tells what came off. Raises what `judge` raises."""
+        self.frames = ()
+        judged = self.judge(answer)
+        self.frames = judged.frames
+        return judged.value
 
     def judge(self, answer: str) -> Judged:
         """Return the highest score of an answer's forms. A form earns nothing if the verifier raises.

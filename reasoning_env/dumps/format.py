@@ -149,6 +149,8 @@ def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str,
         "verifier_score": None if verdict is None else verdict.score,
         "tokens": rollout.completion_tokens,
     }
+    if verdict is not None and verdict.frames:
+        members["frames"] = list(verdict.frames)
     if rollout.thinking:
         members["thinking"] = rollout.thinking
     return members
@@ -211,8 +213,9 @@ class DumpedRollout:
 
     `conversation` holds messages with `role` and `content`; the completion is the last. `thinking` is the thinking that
     a server returned apart from the completion. `score` is the reward that was sent, `verifier_score` the score before
-    the length penalty, both in [0, 1]. `tokens` is the number of tokens of the completion. Only evaluations have
-    `seconds`, and `library_score` by the library's own rules.
+    the length penalty, both in [0, 1]. `frames` names what came off the answer before its value was read. `tokens` is
+    the number of tokens of the completion. Only evaluations have `seconds`, and `library_score` by the library's own
+    rules.
     """
 
     conversation: Annotated[tuple[_Message, ...], Field(min_length=1)] = field(repr=False)
@@ -225,6 +228,7 @@ class DumpedRollout:
     tokens: Count | None = None
     seconds: Number | None = None
     thinking: str = ""
+    frames: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return a line with the beginning of the answer."""

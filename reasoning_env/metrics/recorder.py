@@ -32,6 +32,7 @@ class _Sums:
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.frames: Counter[str] = Counter()
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
 
     def add(self, group: Group, outcome: GroupOutcome) -> None:
@@ -39,6 +40,9 @@ class _Sums:
         for name, values in _values(group):
             self.tallies[name].add(*values)
         self.reasons.update(map(outcome_of, group.rollouts))
+        for rollout in group.rollouts:
+            if rollout.verdict is not None:
+                self.frames.update(set(rollout.verdict.frames))
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; empty without groups."""
@@ -49,6 +53,7 @@ class _Sums:
             rollouts = self.reasons.total()
             metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
             metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
+            metrics |= {f"answers/frame/{name}": count / rollouts for name, count in sorted(self.frames.items())}
         return metrics
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,7 +59,10 @@ class Generated:
 
 
 class Answers(Protocol):
-    """The scorer of one problem."""
+    """The scorer of one problem. `frames` names the frames that came off the last answer before its value."""
+
+    @property
+    def frames(self) -> Sequence[str]: ...
 
     def score(self, answer: str) -> float:
         """Return the score of an answer, in [0, 1]. Raises any error; the answer then earns 0 with a reason."""
@@ -69,6 +72,7 @@ class Answers(Protocol):
 class DetailedAnswers(ABC):
     """A scorer whose numbers besides the score, and whose errors, go to the caller with the verdict."""
 
+    frames: Sequence[str] = ()
     parts: Mapping[str, float]
     """Further numbers of the last score, by name."""
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..answers.frames import FRAME_NAMES, MAX_FRAMES
 from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
@@ -254,12 +255,28 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
         and _is_number(scoring_s, 1e6)  # more than any deadline
         and (reason == Reason.SCORED or (reason == Reason.VERIFIER_ERROR and score == 0.0))
         and _are_parts(said.get("parts"))
+        and _are_frames(said.get("frames", []))
         and isinstance(said.get("error", ""), str)
     )
     if not genuine:
         raise ProtocolFault(f"a verdict that cannot be one: {str(said)[:500]}")
     return Verdict(
-        float(score), Reason(reason), answer, float(scoring_s), parts=said.get("parts"), error=said.get("error")
+        float(score),
+        Reason(reason),
+        answer,
+        float(scoring_s),
+        frames=tuple(said.get("frames", ())),
+        parts=said.get("parts"),
+        error=said.get("error"),
+    )
+
+
+def _are_frames(value: object) -> bool:
+    """Tell whether a value is a list of a few names of frames."""
+    return (
+        isinstance(value, list)
+        and len(value) <= 2 * MAX_FRAMES + 1
+        and all(isinstance(name, str) and name in FRAME_NAMES for name in value)
     )
 
 

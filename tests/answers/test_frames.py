@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.answers.frames import FRAMES, PLAIN_SIGNS, steps
+from reasoning_env.answers.frames import FRAME_NAMES, PLAIN_SIGNS, steps
 from reasoning_env.answers.plain import plain
 
 EXAMPLES = [
@@ -13,9 +13,9 @@ EXAMPLES = [
     ("mathematics", r"\[ 16 \]", "16"),
     ("mathematics", r"$\boxed{$16$}$", "16"),
     ("mathematics", "\\begin{equation}16\\end{equation}", "16"),
-    ("LaTeX command", r"\boxed{{1, 2}}", "{1, 2}"),
-    ("LaTeX command", r"{\bf 16}", "16"),
-    ("LaTeX command", r"\textcolor{red}{16}", "16"),
+    ("latex_command", r"\boxed{{1, 2}}", "{1, 2}"),
+    ("latex_command", r"{\bf 16}", "16"),
+    ("latex_command", r"\textcolor{red}{16}", "16"),
     ("emphasis", "**16**", "16"),
     ("emphasis", "_16_", "16"),
     ("quotes", '"16"', "16"),
@@ -40,10 +40,10 @@ EXAMPLES = [
     ("call", "np.array([1, 2])", "[1, 2]"),
     ("call", "int(16)", "16"),
     ("call", "Fraction(3, 4)", "3/4"),
-    ("full stop", "16.", "16"),
-    ("list marks", "1. up\n2. down", "up\ndown"),
-    ("list marks", "- up\n- down", "up\ndown"),
-    ("list marks", "> 1 2\n> 3 4", "1 2\n3 4"),
+    ("full_stop", "16.", "16"),
+    ("list_marks", "1. up\n2. down", "up\ndown"),
+    ("list_marks", "- up\n- down", "up\ndown"),
+    ("list_marks", "> 1 2\n> 3 4", "1 2\n3 4"),
     ("brackets", "[16]", "16"),
 ]
 
@@ -55,7 +55,7 @@ def test_frame_comes_off(name: str, framed: str, held: str) -> None:
 
 
 def test_every_frame_has_example() -> None:
-    assert {frame.name for frame in FRAMES} == {name for name, _, _ in EXAMPLES}
+    assert {name for name, _, _ in EXAMPLES} | {PLAIN_SIGNS} == FRAME_NAMES
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_text_that_says_something(said: str) -> None:
 def test_frames_come_off_from_outside() -> None:
     last = list(steps('**Answer:** "$\\boxed{16}$".', ends_in_full_stop=False))[-1]
     assert last.text == "16"
-    assert last.frames == ("label", "full stop", "quotes", "mathematics", "LaTeX command")
+    assert last.frames == ("label", "full_stop", "quotes", "mathematics", "latex_command")
 
 
 def test_number_of_frames() -> None:

@@ -79,6 +79,14 @@ def test_thinking_beside_conversation() -> None:
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
 
 
+def test_frames_of_an_answer() -> None:
+    group = make_group()
+    verdict = replace(group.rollouts[0].verdict, frames=("label", "code"))
+    line = encode_group(replace(group, rollouts=(replace(group.rollouts[0], verdict=verdict),)))
+    assert _document(line)["rollouts"][0]["frames"] == ["label", "code"]
+    assert read_group(line).rollouts[0].frames == ("label", "code")
+
+
 def test_values_outside_json() -> None:
     params = {"low": float("-inf"), "ops": ("+", "-"), "set": frozenset({1}), "table": {(1, 2): 3}, "number": 1 + 2j}
     group = make_group(metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')

@@ -67,13 +67,14 @@ async def test_offline_run_without_account(make_env: MakeEnv, collect: Collect, 
 
 
 NOT_HERE = {
+    "answers/frame/NAME",
     "delivery/delivered",
     "delivery/waiting",
     "eval/library_score",
     "problems/flawed/CAUSE",
     "problems/repeated/TASK",
 }
-"""Names that only `serve`, an evaluation with a preset, and problems that are drawn again or repeated give."""
+"""Names that only `serve`, an evaluation with a preset, framed answers, and problems drawn again or repeated give."""
 ATROPOS = re.compile(r"(train/(completion_lengths|items_)|train_perf/|server/|_)").match
 """Names that Atropos and wandb give."""
 

@@ -105,6 +105,13 @@ def test_shares_sum_to_one(groups: list[Group]) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
+def test_shares_of_frames() -> None:
+    framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
+    report = recorded(make_group([framed, RIGHT, RIGHT, WRONG])).report()
+    frames = {name: share for name, share in report.items() if name.startswith("answers/")}
+    assert frames == {"answers/frame/label": 0.25, "answers/frame/code": 0.25}
+
+
 def test_dropped_counts_go_on() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
     for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):

@@ -305,6 +305,17 @@ def test_genuine_verdict_is_taken_over() -> None:
     assert read_verdict(Frame(GENUINE, b""), 0, "answer") == Verdict(0.5, Reason.SCORED, "answer", 0.1)
 
 
+def test_frames_of_an_answer() -> None:
+    reply = Frame({**GENUINE, "frames": ["label", "code"]}, b"")
+    assert read_verdict(reply, 0, "answer").frames == ("label", "code")
+
+
+@pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 18, [1], {"label": 1}])
+def test_forged_frames(frames: object) -> None:
+    with pytest.raises(ProtocolFault):
+        read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
+
+
 FORGED_REPLIES = {
     "not json": FRAME.pack(4, 0) + b"evil",
     "not an object": FRAME.pack(2, 0) + b"[]",
