@@ -357,7 +357,8 @@ async def test_judge_takes_other_thinking(make_session: MakeSession) -> None:
 
 async def test_library_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkout = write_small_library(tmp_path) / "reasoning-gym"
-    (checkout / "reasoning_gym" / "factory.py").write_text("DATASETS = None")
+    factory = checkout / "reasoning_gym" / "factory.py"
+    factory.write_text(f"{factory.read_text()}CURRICULA = {{'exact': None}}\n")
     async with Session(ReasoningSettings(num_generators=1, num_verifiers=1), checkout=checkout):
         pass
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]

@@ -175,7 +175,6 @@ class ProblemStream(Generic[T]):
         self._sampler = sampler
         self._depth = depth
         self._deadline_s = deadline_s
-        self._quarantine_after = quarantine_after
         self._prepare = prepare
         self._done = done
         saved = state or {}
@@ -185,15 +184,7 @@ class ProblemStream(Generic[T]):
         self._in_flight: dict[int, _InFlight] = {}
         self._turn = asyncio.Lock()
         self._closed = False
-        self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
-        self._quarantined: list[str] = list(saved.get("quarantined", ()))
-        for task in self._quarantined:
-            sampler.quarantine(task)
-        self._ceilings: dict[str, float] = dict(saved.get("ceilings", {}))
-        for task, level in self._ceilings.items():
-            sampler.exclude_levels(task, level)
-        self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
-        self._failures = 0
+        self._exclusions = Exclusions(sampler, quarantine_after, saved)
         self._flawed: Counter[str] = Counter()
         self._clamped: Counter[str] = Counter()
         self._repeats = RepeatCounter()
@@ -256,18 +247,16 @@ class ProblemStream(Generic[T]):
         return {
             "next_index": self._first_undrawn(),
             "positions": [*in_flight, *drawn],
-            "failures_in_a_row": dict(self._failures_in_a_row),
-            "quarantined": list(self._quarantined),
-            "ceilings": dict(self._ceilings),
+            **self._exclusions.state(),
         }
 
     @property
     def stats(self) -> StreamStats:
         return StreamStats(
             ready=sum(position.ready.done() for position in self._ahead),
-            failures=self._failures,
+            failures=self._exclusions.failures,
             flawed=dict(self._flawed),
-            quarantined=tuple(self._quarantined),
+            quarantined=tuple(self._exclusions.quarantined),
             repeated=self._repeats.repeated,
             clamped=self._clamped.total(),
         )
@@ -314,9 +303,9 @@ class ProblemStream(Generic[T]):
                 self._flawed.update(problem.flawed)
                 self._count_clamped(spec, problem)
                 prepared = await self._prepare(problem)
-                self._record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
+                self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
                 if not isinstance(prepared, Rejection):
-                    self._failures_in_a_row.pop(spec.task, None)
+                    self._exclusions.record_success(spec.task)
                     return _Ready(problem, prepared)
                 self._flawed[prepared] += 1
                 rejected += 1
@@ -325,7 +314,8 @@ class ProblemStream(Generic[T]):
                 position.spec = self._sampler.redraw(spec)
                 position.question_hash = None
             except GenerationError as error:
-                self._record_failure(spec, error)
+                logger.debug("position %d is drawn again: %s", spec.index, error)
+                self._exclusions.record_failure(spec.task, error)
                 rejected = 0
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
                 position.question_hash = None
@@ -350,36 +340,6 @@ class ProblemStream(Generic[T]):
                 nearest_level(spec.level),
                 problem.level,
             )
-
-    def _record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Exclude a level if most of its problems do not fit. The lowest level stays."""
-        task = problem.task
-        level = problem.level
-        if not level:
-            return
-        counts = self._fits[task, level]
-        counts[fits] += 1
-        mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
-        if mostly_unfit and level < self._ceilings.get(task, math.inf):
-            self._ceilings[task] = level
-            self._sampler.exclude_levels(task, level)
-            logger.warning(
-                "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
-                "the limit of tokens (max_token_length) or into max_answer_bytes",
-                level,
-                task,
-            )
-
-    def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
-        task = spec.task
-        limit = self._quarantine_after
-        self._failures += 1
-        self._failures_in_a_row[task] += 1
-        logger.debug("position %d is drawn again: %s", spec.index, error)
-        if self._failures_in_a_row[task] >= limit and task not in self._quarantined:
-            self._quarantined.append(task)
-            self._sampler.quarantine(task)
-            logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
 
 
 def _packed(position: _Position[T]) -> list[Any]:
