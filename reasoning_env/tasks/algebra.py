@@ -8,7 +8,7 @@ from fractions import Fraction
 from ..answers import expressions, guards, numbers
 from ..answers.entries import Dataset, Entry
 from ..answers.rules import AnswerRules
-from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
+from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
 
 
 def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
@@ -100,7 +100,7 @@ POLYNOMIAL_MULTIPLICATION = Task(
     ),
 )
 
-SIMPLE_EQUATIONS = Task("simple_equations", "algebra", answer=AnswerRules(numbers.number))
+SIMPLE_EQUATIONS = Task("simple_equations", "algebra", answer=A_NUMBER)
 
 NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
 
@@ -119,7 +119,7 @@ SIMPLE_GEOMETRY = Task(
         FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
     ),
     rejected=(wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 

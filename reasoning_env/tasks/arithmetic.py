@@ -10,7 +10,7 @@ from ..answers.entries import Dataset, Entry
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
 from ..answers.rules import AnswerRules
 from ..answers.shortcuts import SHOWN_NUMBER
-from .declaration import Corrected, FieldLevels, Task, easy, wrong
+from .declaration import A_NUMBER, Corrected, FieldLevels, Task, easy, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
@@ -31,7 +31,7 @@ BASIC_ARITHMETIC = Task(
     few_questions=True,
     questions=(None, 1900, None, None, None, None),
     rejected=(wrong("one of its divisions has a remainder, which the library drops", _is_cut_division),),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 BITWISE_ARITHMETIC = Task(
@@ -39,11 +39,7 @@ BITWISE_ARITHMETIC = Task(
 )
 
 CHAIN_SUM = Task(
-    "chain_sum",
-    "arithmetic",
-    few_questions=True,
-    questions=(None, 200, None, None, None, None),
-    answer=AnswerRules(numbers.number),
+    "chain_sum", "arithmetic", few_questions=True, questions=(None, 200, None, None, None, None), answer=A_NUMBER
 )
 
 COIN_FLIP = Task(
@@ -58,11 +54,9 @@ COIN_FLIP = Task(
     answer=AnswerRules(numbers.probability, guard=guards.score_coin_flip, correction=corrections.correct_coin_flip),
 )
 
-COUNT_BITS = Task(
-    "count_bits", "arithmetic", questions=(None, 970, None, None, None, None), answer=AnswerRules(numbers.number)
-)
+COUNT_BITS = Task("count_bits", "arithmetic", questions=(None, 970, None, None, None, None), answer=A_NUMBER)
 
-COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True, answer=AnswerRules(numbers.number))
+COUNT_PRIMES = Task("count_primes", "algorithmic", scores_without_params=True, answer=A_NUMBER)
 
 
 def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
@@ -78,11 +72,9 @@ def _round_once(entry: Entry, dataset: Dataset) -> Corrected:
     return f"{rounded:f}", {}
 
 
-DECIMAL_ARITHMETIC = Task(
-    "decimal_arithmetic", "arithmetic", right_answer=_round_once, answer=AnswerRules(numbers.number)
-)
+DECIMAL_ARITHMETIC = Task("decimal_arithmetic", "arithmetic", right_answer=_round_once, answer=A_NUMBER)
 
-DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic", answer=AnswerRules(numbers.number))
+DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic", answer=A_NUMBER)
 
 DICE = Task("dice", "arithmetic", few_questions=True, answer=AnswerRules(numbers.fraction))
 
@@ -94,16 +86,10 @@ GCD = Task(
     few_questions=True,
     levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     frequent_answer=True,
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
-LCM = Task(
-    "lcm",
-    "arithmetic",
-    few_questions=True,
-    questions=(5100, 5100, None, None, None, None),
-    answer=AnswerRules(numbers.number),
-)
+LCM = Task("lcm", "arithmetic", few_questions=True, questions=(5100, 5100, None, None, None, None), answer=A_NUMBER)
 
 NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(numbers.numbers))
 
@@ -146,7 +132,7 @@ NUMBER_SEQUENCE = Task(
         wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
         easy("its answer is one of its numbers", _repeats_a_number),
     ),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 NUMBER_SORTING = Task(
@@ -183,9 +169,5 @@ PRIME_FACTORIZATION = Task(
 )
 
 PRODUCTS = Task(
-    "products",
-    "arithmetic",
-    few_questions=True,
-    questions=(None, 100, None, None, None, None),
-    answer=AnswerRules(numbers.number),
+    "products", "arithmetic", few_questions=True, questions=(None, 100, None, None, None, None), answer=A_NUMBER
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ..answers import boards, corrections, guards, numbers, types, values
+from ..answers import boards, corrections, guards, numbers, values
 from ..answers.entries import Dataset, Entry
 from ..answers.rules import AnswerRules
 from ..answers.shortcuts import last_grid
-from .declaration import Clarification, FieldLevels, Replacement, Task, easy, replacing
+from .declaration import A_BOARD, A_NUMBER, A_TEXT, Clarification, FieldLevels, Replacement, Task, easy, replacing
 
 ARC_1D = Task(
     "arc_1d",
@@ -21,15 +21,11 @@ ARC_1D = Task(
             "in longer rows the library searches for ever for a tenth colour, of nine",
         ),
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 ARC_AGI = Task(
-    "arc_agi",
-    "arc",
-    questions=(None, None),
-    built_from=("use_train", "use_eval", "board_format_opts"),
-    answer=AnswerRules(boards.board),
+    "arc_agi", "arc", questions=(None, None), built_from=("use_train", "use_eval", "board_format_opts"), answer=A_BOARD
 )
 
 BINARY_MATRIX = Task(
@@ -55,7 +51,7 @@ COLOR_CUBE_ROTATION = Task(
     "color_cube_rotation",
     "cognition",
     clarification=Clarification("the axis of a half turn", HALF_TURN, _clarify_half_turn),
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 GAME_OF_LIFE = Task(
@@ -84,7 +80,7 @@ GAME_OF_LIFE_HALTING = Task(
     options=2,
     gives_away="only boards that go on have two live cells side by side",
     pays_for="any text counts as True",
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 
@@ -108,7 +104,7 @@ LARGEST_ISLAND = Task(
         ),
     ),
     rejected=(easy("the count of land gives the answer", _counts_land),),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 MIRRORS = {"Horizontally": "so that the last row comes first", "Vertically": "so that the last column comes first"}
@@ -129,7 +125,7 @@ MANIPULATE_MATRIX = Task(
         f"{MIRRORS['Horizontally']} / {MIRRORS['Vertically']} / clockwise",
         _name_directions,
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 GRID_STEPS = "Each step goes up, down, left or right."
@@ -149,7 +145,7 @@ MAZE = Task(
         GRID_STEPS,
         replacing("number of steps to reach the goal?", f"number of steps to reach the goal? {GRID_STEPS}"),
     ),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 MODULO_GRID = Task(
@@ -164,7 +160,7 @@ MODULO_GRID = Task(
     ),
     options=2,
     gives_away="three patterns of four are their own mirror images",
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
@@ -185,7 +181,7 @@ POOL_MATRIX = Task(
     answer=AnswerRules(boards.pooled, most_partial=0.1),
 )
 
-REARC = Task("rearc", "arc", questions=(None, None, None), answer=AnswerRules(boards.board))
+REARC = Task("rearc", "arc", questions=(None, None, None), answer=A_BOARD)
 
 MARKS_OF_A_RECTANGLE = 80
 """Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
@@ -216,7 +212,7 @@ ROTATE_MATRIX = Task(
             "one, two and three quarter turns must be equally frequent",
         ),
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 SPREAD_FAST = "many rotten oranges spread as fast on a large grid as on a small one"
@@ -230,7 +226,7 @@ ROTTEN_ORANGES = Task(
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),
     frequent_answer=True,
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 SPIRAL_MATRIX = Task(

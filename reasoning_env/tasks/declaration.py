@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ..answers import boards, numbers, types
 from ..answers.entries import Dataset, Entry
 from ..answers.rules import AnswerRules
 from ..answers.shortcuts import choice
@@ -21,6 +22,10 @@ confidence of 99 % (`tools/pools.py`)."""
 QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the different questions of a task were counted."""
 
+A_BOARD = AnswerRules(boards.board)
+A_NUMBER = AnswerRules(numbers.number)
+A_TEXT = AnswerRules(types.text())
+"""The rules of answers that many tasks share."""
 TRUE_OR_FALSE = ("true", "false")
 BOTH_OPTIONS = "naming both options contains the right one"
 

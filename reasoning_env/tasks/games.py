@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from ..answers import boards, corrections, expressions, guards, moves, types, values
 from ..answers.entries import Dataset, Entry
 from ..answers.rules import AnswerRules
-from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, replacing, wrong
+from .declaration import (
+    A_BOARD,
+    A_TEXT,
+    Clarification,
+    Corrected,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+    wrong,
+)
 
 BOXNET = Task(
     "boxnet",
@@ -48,7 +59,7 @@ FUTOSHIKI = Task(
     questions=(None, None),
     levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),),
     faster=Replacement("games.futoshiki", "1e17d801b9695f35", "futoshiki.install"),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 JUGS = Task(
@@ -185,7 +196,7 @@ MAHJONG_PUZZLE = Task(
     right_answer=_apply_last_card,
     options=3,
     even_options=("peng", "chi", "pass"),
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 MINI_SUDOKU = Task(
@@ -201,7 +212,7 @@ MINI_SUDOKU = Task(
             drawn=True,
         ),
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 N_QUEENS = Task(
@@ -305,7 +316,7 @@ SUDOKU = Task(
             ("min_empty", "max_empty"), (27, 30, 40, 50, 55), "a simple rule fills 20 blanks, and 60 take up to 1 s"
         ),
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 SURVO = Task(
@@ -388,5 +399,5 @@ TSUMEGO = Task(
     questions=(None, 3300, None),
     rejected=(wrong("another move captures stones, or its own does not", _has_other_captures),),
     gives_away="the answer is where most stones stand together",
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )

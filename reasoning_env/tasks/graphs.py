@@ -8,7 +8,7 @@ from typing import Any
 from ..answers import types, values
 from ..answers.entries import Entry
 from ..answers.rules import AnswerRules
-from .declaration import BOTH_OPTIONS, TRUE_OR_FALSE, Clarification, FieldLevels, Task, easy, replacing
+from .declaration import A_TEXT, BOTH_OPTIONS, TRUE_OR_FALSE, Clarification, FieldLevels, Task, easy, replacing
 
 
 def _need_each_other(entry: Entry) -> bool:
@@ -34,7 +34,7 @@ COURSE_SCHEDULE = Task(
     options=2,
     even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 

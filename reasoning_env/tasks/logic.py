@@ -10,7 +10,18 @@ from ..answers.entries import Entry
 from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
 from ..answers.rules import AnswerRules
 from ..seeds import hash_int
-from .declaration import BOTH_OPTIONS, Clarification, FieldLevels, Replacement, Task, easy, replacing, wrong
+from .declaration import (
+    A_NUMBER,
+    A_TEXT,
+    BOTH_OPTIONS,
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    replacing,
+    wrong,
+)
 
 ACRE = Task(
     "acre",
@@ -19,7 +30,7 @@ ACRE = Task(
     built_for_each_seed=True,
     options=3,
     even_options=("on", "off", "undetermined"),
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 
@@ -42,7 +53,7 @@ CIRCUIT_LOGIC = Task(
     ),
     rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
     options=2,
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 EVERY_STEP = "all would move at once, or none"
@@ -150,7 +161,7 @@ SELF_REFERENCE = Task(
     questions=(2000,),
     levels=None,  # its generator takes a difficulty, and makes the same problems at all ten
     frequent_answer=True,
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier tells most answers"
@@ -197,7 +208,7 @@ SYLLOGISM = Task(
     even_options=("yes", "no"),
     gives_away="the conclusion has the first premise's quantifier or not: that tells two answers in three",
     pays_for=BOTH_OPTIONS,
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 ZEBRA_PUZZLES = Task(
@@ -214,5 +225,5 @@ ZEBRA_PUZZLES = Task(
     ),
     faster=Replacement("logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", "zebra_puzzles.install"),
     options=4,
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )

@@ -12,7 +12,7 @@ from ..answers import corrections, numbers, types
 from ..answers.entries import Dataset, Entry
 from ..answers.rules import AnswerRules
 from ..answers.shortcuts import SHOWN_NUMBER
-from .declaration import Clarification, Corrected, FieldLevels, Task, easy, wrong
+from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels, Task, easy, wrong
 
 
 def _names_one_number_twice(entry: Entry) -> bool:
@@ -55,7 +55,7 @@ AIW = Task(
     clarification=Clarification(
         "who the man is whose brother's sisters are counted", "{James}, a brother of {Mary},", _name_brother
     ),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 
@@ -163,7 +163,7 @@ FAMILY_RELATIONSHIPS = Task(
     ),
     rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
     right_answer=_name_relation,
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 STORY_NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -230,7 +230,7 @@ GSM_SYMBOLIC = Task(
         "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times",
         _tell_story_clearly,
     ),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 ARMS = "Count the arms of a starfish as legs."
@@ -252,7 +252,7 @@ LEG_COUNTING = Task(
         ),
     ),
     clarification=Clarification("whether a starfish has legs", ARMS, _count_arms),
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 

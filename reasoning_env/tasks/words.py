@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter
 
-from ..answers import boards, corrections, guards, numbers, types, values
+from ..answers import corrections, guards, types, values
 from ..answers.entries import Dataset, Entry
 from ..answers.rules import AnswerRules
 from .declaration import (
+    A_BOARD,
+    A_NUMBER,
+    A_TEXT,
     BOTH_OPTIONS,
     TRUE_OR_FALSE,
     Clarification,
@@ -24,7 +27,7 @@ from .declaration import (
 
 AB = Task("ab", "algorithmic", few_questions=True, answer=AnswerRules(types.sequence("[AB]#|#[AB]")))
 
-BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True, answer=AnswerRules(numbers.number))
+BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True, answer=A_NUMBER)
 
 
 def _has_accents(entry: Entry) -> bool:
@@ -46,7 +49,7 @@ CAESAR_CIPHER = Task(
     questions=(8400, 2500, 1800, 1300, 1300, 990),
     levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     rejected=(wrong("a letter with an accent is enciphered like another letter", _has_accents),),
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 CRYPTARITHM = Task(
@@ -170,7 +173,7 @@ ISOMORPHIC_STRINGS = Task(
     options=2,
     even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 CAPITALS = "Count capital and small letters alike."
@@ -189,7 +192,7 @@ LETTER_COUNTING = Task(
     clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
     frequent_answer=True,
     scores_without_params=True,
-    answer=AnswerRules(numbers.number),
+    answer=A_NUMBER,
 )
 
 LONGEST_WORD = 17
@@ -254,7 +257,7 @@ RANSOM_NOTE = Task(
     options=2,
     even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
-    answer=AnswerRules(types.text()),
+    answer=A_TEXT,
 )
 
 
@@ -323,7 +326,7 @@ STRING_SPLITTING = Task(
         ONE_CONVERSION,
         replacing("restart the process from rule 1.", f"restart the process from rule 1. {ONE_CONVERSION}"),
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
@@ -340,7 +343,7 @@ STRING_SYNTHESIS = Task(
             "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
         ),
     ),
-    answer=AnswerRules(boards.board),
+    answer=A_BOARD,
 )
 
 
