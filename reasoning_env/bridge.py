@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from .errors import ClosedError, ConfigError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
 from .problems.plan import made_with
-from .prompts.completions import Completion, read_completions
+from .prompts.messages import Completion, read_completions
 from .records import Problem, Subject, Verdict
 from .rewards import check_subject, check_whole_problem, read_verdicts
 from .runtime.loop_thread import LoopThread

@@ -41,12 +41,11 @@ from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metric
 from .problems import giving_up
 from .problems.own_tasks import check_own_tasks
 from .problems.plan import SelectedTasks, TaskPlan, make_sampler, plan_tasks
-from .problems.remaking import Remaker
+from .problems.references import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
 from .problems.stream import ProblemStream
-from .prompts.completions import Completion, read_completions
-from .prompts.messages import build_messages, system_prompt
+from .prompts.messages import Completion, build_messages, read_completions, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
 from .records import (
     DropReason,

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env.problems import giving_up
-from reasoning_env.problems.remaking import Remaker
+from reasoning_env.problems.references import Remaker
 from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import DropReason, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.pool import PoolSettings

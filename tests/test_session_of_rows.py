@@ -18,7 +18,7 @@ from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
 from reasoning_env.sources.score_function import ScoreFunction
-from reasoning_env.workers import cpu_time
+from reasoning_env.workers import worker as worker_module
 
 FUNCTION = "tests.score_functions:score"
 ROW = {"answer": "right"}
@@ -97,7 +97,7 @@ async def test_each_completion_has_its_own_row(session: Session[Problem]) -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
 async def test_sleeping_function(session: Session[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no processor time, and is told apart from a machine that gives none."""
-    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
+    monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
 

@@ -3,7 +3,7 @@
 The front door imports the names that are exported here.
 """
 
-from ..runtime.signals import run_until_signal
+from ..runtime.concurrency import run_until_signal
 from ..storage.checkpoints import CheckpointStore
 from .cli import commands
 from .config import (

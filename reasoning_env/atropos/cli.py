@@ -21,8 +21,8 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import HostedSettings, evaluate_command
-from ..commands.log import redact, start_log, usable_as_secrets
 from ..commands.options import OptionParser, option_parser, program, read_selection
+from ..commands.running import redact, start_log, usable_as_secrets
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..data.training import Selection, write_kept
 from ..errors import ReasoningEnvError, ServerError

@@ -19,8 +19,7 @@ from typing import Any
 
 from ..metrics.stats import DeliveryStats
 from ..runtime.concurrency import cancel_all
-from ..runtime.outage_log import OutageLog
-from ..runtime.retries import pauses
+from ..runtime.retries import OutageLog, pauses
 from ..runtime.turns import BACKGROUND
 from .run_api import RunApiFault, RunApiSession
 from .wire import encode_body, join_bodies

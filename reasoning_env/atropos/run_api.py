@@ -33,8 +33,7 @@ from typing import Any
 import aiohttp
 
 from ..errors import ServerError
-from ..runtime.outage_log import OutageLog
-from ..runtime.retries import pauses
+from ..runtime.retries import OutageLog, pauses
 
 logger = logging.getLogger(__name__)
 

@@ -27,17 +27,15 @@ from ..inference.addresses import PATIENCE_S, check_url, read_key, wait_for_addr
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
-from ..runtime.concurrency import cancel_all
-from ..runtime.signals import Interrupted
+from ..runtime.concurrency import Interrupted, cancel_all
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings, TemplateOptions, make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
-from .log import redact, start_log, usable_as_secrets
 from .options import OptionParser, UnknownOptionError, option_parser
-from .running import run_on_thread, run_to_end
+from .running import redact, run_on_thread, run_to_end, start_log, usable_as_secrets
 from .settings import read_page
 
 logger = logging.getLogger(__name__)

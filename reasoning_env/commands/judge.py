@@ -23,7 +23,7 @@ from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
 from ..records import Problem
-from ..runtime.signals import Interrupted, run_until_signal
+from ..runtime.concurrency import Interrupted, run_until_signal
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction

@@ -1,16 +1,16 @@
-"""Run a command's work: to its end or to a signal, over many items, with a progress bar."""
+"""Run a command's work: to its end or to a signal, over many items, with a progress bar and a log without keys."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ..runtime.concurrency import map_concurrently
-from ..runtime.signals import run_until_signal
-from ..runtime.terminal import progress_bar
+from ..runtime.concurrency import map_concurrently, run_until_signal
+from ..runtime.terminal import StderrHandler, progress_bar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,3 +62,47 @@ async def map_with_progress(
     """
     with progress_bar(title, len(items)) as advance:
         return await map_concurrently(work, items, at_once=at_once, on_done=advance)
+
+
+def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:
+    """Send all logs to stderr; of other packages' logs only lines that a user can act on.
+
+    `verbose` adds records with a `detail`, and the name of the logger to each line.
+    """
+    handler = StderrHandler()
+    who = " %(name)s" if verbose else ""
+    handler.setFormatter(RedactingFormatter(f"%(asctime)s %(levelname)s{who}: %(message)s", secrets))
+    handler.addFilter(lambda record: verbose or not getattr(record, "detail", False))
+    if quiet:
+        handler.setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # Python's warnings come from Atropos and its dependencies, for developers.
+    logging.captureWarnings(True)
+    for name in ("httpx", "httpx2", "openai"):  # a line for each request
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # Lines for each try to reach the hub, and warnings for developers. A lasting failure is an error of ours.
+    for name in ("huggingface_hub", "py.warnings"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def usable_as_secrets(texts: Iterable[str | None]) -> list[str]:
+    """Return the texts that may be keys. Shorter texts are no keys: `x` means no key, and is part of too many words."""
+    return sorted({text for text in texts if text and len(text) >= 4})
+
+
+def redact(text: str, secrets: Sequence[str]) -> str:
+    """Return the text without the secrets: a server may repeat a key in its error."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
+        text = text.replace(secret, "<key>")
+    return text
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats a log line, then takes the secrets out of it, tracebacks included."""
+
+    def __init__(self, pattern: str, secrets: Sequence[str]) -> None:
+        super().__init__(pattern)
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record), self._secrets)

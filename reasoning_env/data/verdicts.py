@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from ..problems.references import Reference, maker
-from ..prompts.completions import read_completions
+from ..prompts.messages import read_completions
 from ..prompts.thinking import TAGS, Thinking, named_thinking
 from ..records import Row, Verdict
 from ..runtime.concurrency import cancel_all

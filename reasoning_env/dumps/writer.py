@@ -24,8 +24,7 @@ from sys import getsizeof
 
 from ..metrics.stats import DumpStats
 from ..records import Group
-from ..runtime.outage_log import OutageLog
-from ..runtime.retries import pauses
+from ..runtime.retries import OutageLog, pauses
 from ..storage.files import NumberedFiles
 from .format import FAILED, PASSED, encode_group
 

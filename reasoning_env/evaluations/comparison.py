@@ -15,7 +15,7 @@ from statistics import fmean
 
 from ..dumps.reader import DumpedGroup, DumpFormatError, stream_groups
 from ..errors import ConfigError
-from ..metrics.intervals import bootstrap_interval, sign_test
+from ..metrics.outcomes import bootstrap_interval, sign_test
 from ..problems.references import without_release
 from ..runtime.terminal import Table
 from ..runtime.text import counted, visible

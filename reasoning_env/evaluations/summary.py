@@ -18,8 +18,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.reader import DumpedGroup
-from ..metrics.intervals import Interval, bootstrap_interval, interval_of_means, pass_at_k
-from ..metrics.outcomes import Tally
+from ..metrics.outcomes import Interval, Tally, bootstrap_interval, interval_of_means, pass_at_k
 from ..storage.reading import Count, Name, Number
 
 Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]

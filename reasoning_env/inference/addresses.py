@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from ..errors import ConfigError, ServerError
-from ..runtime.outage_log import OutageLog
-from ..runtime.retries import pauses
+from ..runtime.retries import OutageLog, pauses
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from ..errors import ServerError
 from ..records import Rollout, Timeouts
-from ..runtime.outage_log import OutageLog
-from ..runtime.retries import pauses
+from ..runtime.retries import OutageLog, pauses
 from .failures import History, Retry, decide, explain_failure
 
 

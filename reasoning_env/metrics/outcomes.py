@@ -1,9 +1,13 @@
-"""Outcomes of completions and groups, and sums of values: shared by training, evaluations and reports."""
+"""Outcomes of completions and groups, and statistics of scores: sums, confidence intervals, pass@k, sign test."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import NormalDist, fmean, stdev
+from typing import NamedTuple
 
 from ..records import Group, Reason, Rollout, Verdict
 
@@ -92,3 +96,72 @@ def outcome_of_group(group: Group) -> GroupOutcome:
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
         return GroupOutcome.ALL_RIGHT
     return GroupOutcome.ALL_EQUAL if any(group.scores) else GroupOutcome.ALL_WRONG
+
+
+class Interval(NamedTuple):
+    """A 95 % confidence interval."""
+
+    low: float
+    high: float
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, bounds: tuple[float, float] = (0.0, 1.0), many: int = 1000
+) -> Interval:
+    """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
+
+    The same values give the same interval, in any order. Equal values would resample to an interval without width. They
+    get an exact bound instead: the largest share of other values that a sample of this size misses with a chance of
+    2.5 % is placed at an end of `bounds`. From `many` values on, the interval is the normal distribution's:
+    equal to the bootstrap's, and fast.
+    """
+    count = len(values)
+    tail = 0.025  # on each side
+    if min(values) == max(values):
+        unseen = 1.0 - tail ** (1.0 / count)
+        return Interval(*(values[0] + unseen * (bound - values[0]) for bound in bounds))
+    if count >= many:
+        half = NormalDist().inv_cdf(1.0 - tail) * stdev(values) / math.sqrt(count)
+        return Interval(max(bounds[0], fmean(values) - half), min(bounds[1], fmean(values) + half))
+    import numpy as np  # the import takes 0.1 s of processor time, which only intervals need
+
+    sample = np.sort(np.asarray(values, dtype=float))
+    means = sample[np.random.default_rng(0).integers(count, size=(2000, count))].mean(axis=1)
+    low, high = np.quantile(means, [tail, 1.0 - tail])
+    return Interval(float(low), float(high))
+
+
+def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
+    """Return the 95 % interval of the mean of some means in [0, 1], given the interval of each mean.
+
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval is never
+    narrower than the means' own intervals imply.
+    """
+    if len(means) == 1:
+        return Interval(*intervals[0])
+    low = high = mean = sum(means) / len(means)
+    if min(means) < max(means) or mean in (0.0, 1.0):  # other equal means are equal by chance
+        low, high = bootstrap_interval(means)
+    below = math.hypot(*(value - ends[0] for value, ends in zip(means, intervals, strict=True))) / len(means)
+    above = math.hypot(*(ends[1] - value for value, ends in zip(means, intervals, strict=True))) / len(means)
+    return Interval(max(0.0, min(low, mean - below)), min(1.0, max(high, mean + above)))
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Return unbiased pass@k from `correct` right completions of `n` (Chen et al. 2021).
+
+    Raises ValueError unless 1 <= k <= n and 0 <= correct <= n.
+    """
+    if not (1 <= k <= n and 0 <= correct <= n):
+        raise ValueError(f"pass@{k} cannot be told from {correct} right of {n}")
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p of the exact sign test: how often a fair coin deviates at least as much."""
+    tosses = wins + losses
+    ways = tail = 1
+    for tails in range(min(wins, losses)):
+        ways = ways * (tosses - tails) // (tails + 1)
+        tail += ways
+    return min(1.0, float(2 * tail / 2**tosses))

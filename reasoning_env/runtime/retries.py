@@ -1,8 +1,11 @@
-"""The one policy of retries: pauses that double, up to a limit."""
+"""Try again: the one policy of pauses, which double up to a limit, and the log of an outage meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
@@ -19,3 +22,45 @@ def pauses() -> Iterator[float]:
     while True:
         yield pause_s
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+class OutageLog:
+    """Logs one outage, such as an absent server or a full disk, that several callers notice.
+
+    Its beginning is logged once, a reminder from time to time, and its end once.
+    """
+
+    REPEAT_S = 60.0
+    """Seconds between two warnings of an outage."""
+    NOTABLE_S = 5.0
+    """Seconds that an outage must last to be logged within REPEAT_S of another: outages may come and go quickly."""
+
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._since: float | None = None
+        self._announced = False
+        self._said = -math.inf
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds that the outage has lasted; 0 without an outage."""
+        return 0.0 if self._since is None else self._clock() - self._since
+
+    def note(self, message: str) -> None:
+        """Notice the outage: warn when it begins, and after each further minute."""
+        now = self._clock()
+        if self._since is None:
+            self._since = now
+            self._announced = False
+        lasted = now - self._since
+        if now - self._said >= self.REPEAT_S or (not self._announced and lasted >= self.NOTABLE_S):
+            self._logger.warning("%s%s", message, f" (for {lasted:.0f} s now)" if self._announced else "")
+            self._announced = True
+            self._said = now
+
+    def over(self, message: str) -> None:
+        """End the outage; log the end if the beginning was logged."""
+        if self._since is not None and self._announced:
+            self._logger.info("%s after %.1f s", message, self._clock() - self._since)
+        self._since = None

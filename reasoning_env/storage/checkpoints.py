@@ -29,7 +29,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ..errors import ConfigError, ReasoningEnvError
-from ..runtime.outage_log import OutageLog
+from ..runtime.retries import OutageLog
 from .files import changed_settings, replace_file
 from .reading import Count, describe, read_json, require_regular
 

@@ -29,9 +29,8 @@ from ..records import LibraryInfo, TaskInfo
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction
-from .cpu_time import WORKER_STALL_S
 from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
-from .worker import Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
+from .worker import WORKER_STALL_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 logger = logging.getLogger(__name__)
 

@@ -34,13 +34,11 @@ from ..metrics.stats import PoolStats
 from ..problems.references import Reference
 from ..records import LibraryInfo, Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
-from ..runtime.outage_log import OutageLog
-from ..runtime.retries import pauses
-from .cpu_time import WORKER_STALL_S, Starved, receive_in_cpu_time
+from ..runtime.retries import OutageLog, pauses
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import BatchScorer
-from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
+from .worker import MAX_KILLS, WORKER_STALL_S, DeadlineExceeded, Slot, Starved, Worker, WorkerDied, receive_in_cpu_time
 
 __all__ = ["PoolSettings", "WorkerPool"]
 

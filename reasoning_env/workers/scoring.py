@@ -1,7 +1,7 @@
 """Score the answers of a group on a verifier worker: deadlines, the group's budget, second tries.
 
 An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's budget of
-processor time is not scored at all. `cpu_time.py` measures.
+processor time is not scored at all. `worker.py` measures.
 """
 
 from __future__ import annotations
@@ -17,9 +17,18 @@ from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..settings import ReasoningSettings
-from .cpu_time import Asleep, Starved, Stopwatch, receive_in_cpu_time
 from .protocol import Frame, ProtocolFault, WorkerEnd
-from .worker import MAX_KILLS, DeadlineExceeded, Slot, Worker, WorkerDied
+from .worker import (
+    MAX_KILLS,
+    Asleep,
+    DeadlineExceeded,
+    Slot,
+    Starved,
+    Stopwatch,
+    Worker,
+    WorkerDied,
+    receive_in_cpu_time,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from reasoning_env.metrics.intervals import (
+from reasoning_env.metrics.outcomes import (
     Interval,
     bootstrap_interval,
     interval_of_means,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.runtime.outage_log import OutageLog
+from reasoning_env.runtime.retries import OutageLog
 
 OUT, OVER = "the disk is full", "there is space again"
 

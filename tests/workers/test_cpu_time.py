@@ -12,7 +12,7 @@ import pytest
 
 from reasoning_env.errors import GenerationError, ScoringError, WorkerError
 from reasoning_env.records import Reason
-from reasoning_env.workers import cpu_time, fork_server, scoring
+from reasoning_env.workers import fork_server, scoring, worker
 from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S, until
@@ -35,7 +35,7 @@ async def test_waiting_costs_no_processor_time(pool: WorkerPool) -> None:
 
 
 async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
+    monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     generator = pool.worker_pids[0]
     os.kill(generator, signal.SIGSTOP)
     await pool.generate(spec("ok"), PATIENCE_S, cpu_s=5.0)
@@ -48,7 +48,7 @@ async def test_slow_machine_is_no_mistake(pool: WorkerPool) -> None:
 
 
 async def test_stopped_verifier_is_replaced(pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
+    monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     problem = await make(pool, seed=3)
     marker = tmp_path / "marker"
     scored = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
@@ -68,7 +68,7 @@ async def test_many_answers_are_sent_in_parts(pool: WorkerPool, monkeypatch: pyt
 
 
 async def test_stopped_for_good_is_no_score(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_time, "WORKER_STALL_S", 0.3)
+    monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     async with running_pool(fake_library) as pool:
         problem = await make(pool)
         stopping = asyncio.create_task(_stop(pool, slice(1, 2)))

@@ -26,7 +26,7 @@ from ...inference.text import ANSWER_END
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
-from ...runtime.outage_log import OutageLog
+from ...runtime.retries import OutageLog
 from ...runtime.turns import DECODER, in_background
 from .chat import OpenAIChat
 from .replies import TokenRequests

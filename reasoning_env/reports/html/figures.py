@@ -15,8 +15,7 @@ from typing import TypedDict
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.comparison import ProblemScore
 from ...evaluations.summary import SummaryRow, TaskTally, pass_at_interval, summarise
-from ...metrics.intervals import bootstrap_interval
-from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
+from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally, bootstrap_interval
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
 
