@@ -35,7 +35,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from reasoning_env.answers import preload_algebra
-from reasoning_env.answers.entries import Guard
+from reasoning_env.answers.rules import Guard
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.tasks import TASKS
 from reasoning_env.workers.sandbox import code_paths

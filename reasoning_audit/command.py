@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reasoning_env.commands.options import CommandParser, add_config_option, program
-from reasoning_env.commands.problem_options import split_names
-from reasoning_env.commands.score_options import add_score_options, check_score_options
+from reasoning_env.commands.shared_options import add_score_options, check_score_options, split_names
 from reasoning_env.commands.values import share
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.html.page import check_page, write_page

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from reasoning_env.answers.shortcuts import last_grid
 from reasoning_env.errors import GenerationError, ScoringError
-from reasoning_env.problems.own_tasks import BUSY_MACHINE_S
+from reasoning_env.problems.plan import BUSY_MACHINE_S
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
 from reasoning_env.workers.pool import PoolSettings, WorkerPool

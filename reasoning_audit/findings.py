@@ -13,8 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reasoning_env.answers.partial_credit import FORM_SCORE
-from reasoning_env.answers.shortcuts import LAYOUTS
+from reasoning_env.answers.shortcuts import FORM_SCORE, LAYOUTS
 from reasoning_env.records import Problem, Reason
 from reasoning_env.storage.reading import Name, Number, Share
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reasoning_env.commands.options import program
 from reasoning_env.commands.running import run_to_end
-from reasoning_env.commands.score_options import score_function, score_words
+from reasoning_env.commands.shared_options import score_function, score_words
 from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict

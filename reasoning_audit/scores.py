@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
-from reasoning_env.answers.partial_credit import FORM_SCORE
+from reasoning_env.answers.shortcuts import FORM_SCORE
 from reasoning_env.errors import GenerationError, ScoringError
-from reasoning_env.problems.own_tasks import BUSY_MACHINE_S
-from reasoning_env.problems.sampling import evaluation_spec
+from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.plan import BUSY_MACHINE_S
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 

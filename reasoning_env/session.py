@@ -39,8 +39,7 @@ from .evaluations.problem_set import EvaluationSet
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
-from .problems.own_tasks import check_own_tasks
-from .problems.plan import SelectedTasks, TaskPlan, make_sampler, plan_tasks
+from .problems.plan import SelectedTasks, TaskPlan, check_own_tasks, make_sampler, plan_tasks
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks

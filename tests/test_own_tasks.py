@@ -15,7 +15,7 @@ from reasoning_audit.command import audit_command
 from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
 from reasoning_env.evaluations.plan import identify
 from reasoning_env.integrations import verl
-from reasoning_env.problems.own_tasks import check_own_tasks
+from reasoning_env.problems.plan import check_own_tasks
 from reasoning_env.records import Sampling
 from reasoning_env.workers.fork_server import ForkServer
 from reasoning_env.workers.protocol import Frame

@@ -11,10 +11,10 @@ import json
 import re
 from fractions import Fraction
 
-from .entries import Dataset, Entry
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly
 from .guards import parse_arithmetic
+from .rules import Dataset, Entry
 
 NEAR = 0.1
 """The relative error, as a share of the right number, from which an answer earns nothing."""

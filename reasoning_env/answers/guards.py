@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .entries import Dataset, Entry
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression, parse_list
+from .rules import Dataset, Entry
 
 MAX_ARITHMETIC_PARTS = 200
 MAX_LOGIC_NAMES = 10

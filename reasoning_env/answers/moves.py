@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from .entries import Dataset, Entry
+from .rules import Dataset, Entry
 
 MAX_RUSH_STEPS = 6
 """The width of a Rush Hour board: no car moves further."""

@@ -1,13 +1,28 @@
-"""What a task declares of its answers: their type, and what is done with a value of it."""
+"""What a task declares of its answers: their type, and what is done with a value of it, on the library's own types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from .entries import Correction, Guard
 from .types import AnswerType
+
+Entry = Mapping[str, Any]
+
+
+class Dataset(Protocol):
+    """The part of a dataset of the library that guards use."""
+
+    config: Any
+
+    def score_answer(self, answer: str, entry: Entry) -> float: ...
+
+
+Guard = Callable[[str, Entry, Dataset], float]
+"""Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
+Correction = Callable[[str, Entry, Dataset, float], float]
+"""Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""
 
 
 @dataclass(frozen=True)

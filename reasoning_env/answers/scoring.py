@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .entries import Dataset, Entry
 from .frames import PLAIN_SIGNS, Step, steps
-from .partial_credit import FORM_SCORE, above_guessing, guesses
-from .rules import AnswerRules
+from .rules import AnswerRules, Dataset, Entry
+from .shortcuts import FORM_SCORE, above_guessing, guesses
 from .types import Asked
 from .values import is_value
 

@@ -1,7 +1,8 @@
 """Make answers that take no reasoning: parts of the question, counts, boards with filled blanks.
 
 The audit reports the scores of such answers. Problems that such an answer solves are not served. Partial credit starts
-at the score of the best such answer. All functions work on the text of the question alone, in linear time.
+at what the best such answer earns on the same problem. The answers are made from the text of the question, in linear
+time.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .rules import Entry
 
 SHOWN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 QUESTION_WORD = re.compile(r"[^\W\d_]+")
@@ -232,3 +236,30 @@ def _first(items: Sequence[str]) -> str:
 
 def _last(items: Sequence[str]) -> str:
     return items[-1] if items else ""
+
+
+FORM_SCORE = 0.1
+"""The most that verifiers pay for the form of an answer, or for a right answer in another form. Such scores stay."""
+
+
+MOST_PARTIAL = 0.98
+"""Partial credit is below this score, so that from 0.99 on an answer is right."""
+
+
+def above_guessing(score: float, guess: float) -> float:
+    """Return a partial score as a share of the way from the best guess's score to 1, scaled to MOST_PARTIAL.
+
+    It is at least FORM_SCORE, and keeps the order of scores.
+    """
+    return max(FORM_SCORE, MOST_PARTIAL * (score - guess) / (1.0 - guess))
+
+
+def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
+    """Return answers to an entry that take no reasoning; `own` makes those of its task from the entry's metadata."""
+    question = str(entry["question"])
+    found = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
+    if entry.get("answer") is not None:
+        found.update(layouts(str(entry["answer"])).values())
+    if own is not None:
+        found.update(own(entry["metadata"]))
+    return found

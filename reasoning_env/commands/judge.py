@@ -29,7 +29,7 @@ from ..settings import ReasoningSettings, default_text, make_settings, meaning, 
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
-from .score_options import add_score_options, check_score_options, score_function
+from .shared_options import add_score_options, check_score_options, score_function
 
 logger = logging.getLogger(__name__)
 

@@ -38,8 +38,8 @@ from ..settings import ReasoningSettings
 from ..storage.files import KeyedFile
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
-from .problem_options import split_names
 from .running import run_to_end
+from .shared_options import split_names
 from .tasks import read_chat_format
 from .values import at_least_one, mapping, seed, shard, share
 

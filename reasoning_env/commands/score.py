@@ -17,7 +17,8 @@ from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
-from .problem_options import (
+from .running import run_to_end
+from .shared_options import (
     add_problem_options,
     check_params,
     describe_problem,
@@ -25,7 +26,6 @@ from .problem_options import (
     show_messages,
     warn_without_levels,
 )
-from .running import run_to_end
 
 
 def score_command(argv: Sequence[str], folder: Path) -> int:

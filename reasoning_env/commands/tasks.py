@@ -24,7 +24,8 @@ from ..session import Session
 from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task
 from .options import CommandParser, add_config_option, file_settings, program
-from .problem_options import (
+from .running import map_with_progress, run_to_end
+from .shared_options import (
     add_problem_options,
     check_params,
     describe_problem,
@@ -33,7 +34,6 @@ from .problem_options import (
     split_names,
     warn_without_levels,
 )
-from .running import map_with_progress, run_to_end
 from .values import NUMBER_OF_SEEDS, mapping
 
 QUESTION_CHARACTERS = 72

@@ -13,10 +13,10 @@ from typing import Any
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES, MAX_REPEATS
 from ..problems.references import hash_words, without_release
-from ..problems.sampling import evaluation_spec
 from ..problems.stream import generate_with_retries
-from ..records import Pool, Problem, ProblemSpec
+from ..records import Pool, Problem, ProblemRequest, ProblemSpec, Split
 from ..runtime.concurrency import cancel_all
+from ..seeds import eval_seed
 from ..tasks import COMPOSITE, TASKS
 
 logger = logging.getLogger(__name__)
@@ -184,6 +184,15 @@ class EvaluationSet:
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
         return spec.with_request(level=self._level)
+
+
+def evaluation_spec(
+    task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, Any] | None = None
+) -> ProblemSpec:
+    """Return the spec of an evaluation sample. Its seed does not depend on the selection of tasks."""
+    key = task if attempt == 0 else f"{task}#{attempt}"
+    request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
+    return ProblemSpec(request, Split.EVAL, sample, attempt)
 
 
 def set_fingerprint(references: Iterable[str]) -> str:

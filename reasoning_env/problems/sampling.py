@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from ..errors import GenerationError
 from ..metrics.stats import TaskReport
 from ..records import ProblemRequest, ProblemSpec, Split
-from ..seeds import eval_seed, hash_fraction, train_seed
+from ..seeds import hash_fraction, train_seed
 from .estimator import LEVEL_STEP, Estimate, SignalEstimator
 
 T = TypeVar("T")
@@ -137,15 +137,6 @@ def pick(weights: Mapping[T, float], number: float) -> T:
     """Return a key, drawn in proportion to its weight by a number in [0, 1)."""
     limits = list(accumulate(weights.values()))
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
-
-
-def evaluation_spec(
-    task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, Any] | None = None
-) -> ProblemSpec:
-    """Return the spec of an evaluation sample. Its seed does not depend on the selection of tasks."""
-    key = task if attempt == 0 else f"{task}#{attempt}"
-    request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
-    return ProblemSpec(request, Split.EVAL, sample, attempt)
 
 
 def nearest_level(level: float) -> float:

@@ -1,4 +1,4 @@
-"""Every setting of the core (`core.py`), and what a user writes for settings (`given.py`, `yaml_text.py`)."""
+"""Every setting of the core (`core.py`), and what a user writes for settings (`given.py`)."""
 
 from .core import (
     NATIVE_SYSTEM_PROMPT,
@@ -11,8 +11,16 @@ from .core import (
     fingerprint,
     read_settings,
 )
-from .given import check_whole_number, default_text, make_settings, meaning, range_text
-from .yaml_text import DuplicateKeyError, load_yaml, parse_mapping
+from .given import (
+    DuplicateKeyError,
+    check_whole_number,
+    default_text,
+    load_yaml,
+    make_settings,
+    meaning,
+    parse_mapping,
+    range_text,
+)
 
 __all__ = [
     "NATIVE_SYSTEM_PROMPT",

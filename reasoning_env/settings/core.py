@@ -30,8 +30,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
-from .given import make_settings, read_none, settings_error
-from .yaml_text import parse_mapping, parse_options
+from .given import make_settings, parse_mapping, parse_options, read_none, settings_error
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \

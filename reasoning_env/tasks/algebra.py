@@ -6,8 +6,7 @@ import re
 from fractions import Fraction
 
 from ..answers import expressions, guards, numbers
-from ..answers.entries import Dataset, Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
 
 

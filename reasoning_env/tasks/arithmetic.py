@@ -6,9 +6,8 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from ..answers import corrections, guards, numbers
-from ..answers.entries import Dataset, Entry
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
 from .declaration import A_NUMBER, Corrected, FieldLevels, Task, easy, wrong
 

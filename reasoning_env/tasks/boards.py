@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from ..answers import boards, corrections, guards, numbers, values
-from ..answers.entries import Dataset, Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import last_grid
 from .declaration import A_BOARD, A_NUMBER, A_TEXT, Clarification, FieldLevels, Replacement, Task, easy, replacing
 

@@ -6,8 +6,7 @@ import hashlib
 import re
 
 from ..answers import corrections, guards, types, values
-from ..answers.entries import Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Entry
 from .declaration import FailureRule, FieldLevels, Task, wrong
 
 BF = Task(

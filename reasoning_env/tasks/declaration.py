@@ -12,8 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from ..answers import boards, numbers, types
-from ..answers.entries import Dataset, Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import choice
 
 MANY_QUESTIONS = 10_000

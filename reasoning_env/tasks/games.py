@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from ..answers import boards, corrections, expressions, guards, moves, types, values
-from ..answers.entries import Dataset, Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import (
     A_BOARD,
     A_TEXT,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..answers import types, values
-from ..answers.entries import Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Entry
 from .declaration import A_TEXT, BOTH_OPTIONS, TRUE_OR_FALSE, Clarification, FieldLevels, Task, easy, replacing
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..answers import corrections, expressions, guards, numbers, types
-from ..answers.entries import Entry
 from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Entry
 from ..seeds import hash_int
 from .declaration import (
     A_NUMBER,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from ..answers.entries import Dataset, Entry
+from ..answers.rules import Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, has_one_blank, turned_fills
 from ..seeds import hash_int
 from .declaration import Cause, Task

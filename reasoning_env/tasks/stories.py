@@ -9,8 +9,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from ..answers import corrections, numbers, types
-from ..answers.entries import Dataset, Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
 from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels, Task, easy, wrong
 

@@ -8,8 +8,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 
 from ..answers import corrections, guards, types, values
-from ..answers.entries import Dataset, Entry
-from ..answers.rules import AnswerRules
+from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import (
     A_BOARD,
     A_NUMBER,

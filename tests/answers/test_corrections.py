@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.answers.partial_credit import FORM_SCORE
 from reasoning_env.answers.scoring import Scorer
+from reasoning_env.answers.shortcuts import FORM_SCORE
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.tasks.serving import find_flaw
 

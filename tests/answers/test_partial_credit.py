@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.answers.partial_credit import FORM_SCORE, above_guessing, guesses
 from reasoning_env.answers.scoring import Scorer
-from reasoning_env.answers.shortcuts import filled_boards, quotations
+from reasoning_env.answers.shortcuts import FORM_SCORE, above_guessing, filled_boards, guesses, quotations
 from reasoning_env.tasks import find_task
 from reasoning_env.tasks.graphs import single_button_plans
 from reasoning_env.tasks.logic import same_roles

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.commands.problem_options import describe_problem, show_answer
 from reasoning_env.commands.score import score_command
+from reasoning_env.commands.shared_options import describe_problem, show_answer
 from reasoning_env.errors import ConfigError, GenerationError
 from tests.records import make_problem
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ClosedError, WorkerError
 from reasoning_env.evaluations.plan import choose_eval_tasks
-from reasoning_env.evaluations.problem_set import EvaluationSet, set_fingerprint
+from reasoning_env.evaluations.problem_set import EvaluationSet, evaluation_spec, set_fingerprint
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import Problem, ProblemSpec, Split
 from tests.fake_workers import FakeWorkers, fails_where
@@ -273,3 +273,25 @@ async def test_lower_number_keeps_a_repeated_question() -> None:
         await asyncio.sleep(0)
     late.set()
     assert [problem.question for problem in await generating] == ["the same", "another 1"]
+
+
+@given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
+def test_split_of_an_evaluation_spec(task: str, sample: int, attempt: int, run_seed: int) -> None:
+    spec = evaluation_spec(task, sample, attempt, run_seed=run_seed)
+    assert (spec.task, spec.index, spec.attempt, spec.split, spec.params) == (task, sample, attempt, Split.EVAL, {})
+    assert spec.seed >= 2**31
+
+
+def test_evaluation_seed_ignores_params() -> None:
+    plain, with_params = (evaluation_spec("maze", 3, 0, run_seed=1, params=params) for params in (None, {"a": 1}))
+    assert with_params.seed == plain.seed
+
+
+def test_evaluation_attempts_differ() -> None:
+    seeds = {
+        evaluation_spec(task, sample, attempt, run_seed=123).seed
+        for task in TASKS
+        for sample in range(20)
+        for attempt in range(3)
+    }
+    assert len(seeds) == len(TASKS) * 20 * 3

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.problems.estimator import SignalEstimator
-from reasoning_env.problems.sampling import TaskSampler, evaluation_spec, pick
+from reasoning_env.problems.sampling import TaskSampler, pick
 from reasoning_env.records import ProblemSpec, Split
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
@@ -238,28 +238,6 @@ def test_pick_any_number(weights: dict[str, float], number: float) -> None:
 def test_pick_follows_weights() -> None:
     picked = Counter(pick({"a": 1.0, "b": 3.0}, number / 100) for number in range(100))
     assert picked == {"a": 25, "b": 75}
-
-
-@given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
-def test_split_of_an_evaluation_spec(task: str, sample: int, attempt: int, run_seed: int) -> None:
-    spec = evaluation_spec(task, sample, attempt, run_seed=run_seed)
-    assert (spec.task, spec.index, spec.attempt, spec.split, spec.params) == (task, sample, attempt, Split.EVAL, {})
-    assert spec.seed >= 2**31
-
-
-def test_evaluation_seed_ignores_params() -> None:
-    plain, with_params = (evaluation_spec("maze", 3, 0, run_seed=1, params=params) for params in (None, {"a": 1}))
-    assert with_params.seed == plain.seed
-
-
-def test_evaluation_attempts_differ() -> None:
-    seeds = {
-        evaluation_spec(task, sample, attempt, run_seed=123).seed
-        for task in TASKS
-        for sample in range(20)
-        for attempt in range(3)
-    }
-    assert len(seeds) == len(TASKS) * 20 * 3
 
 
 def test_random_levels_end_below_excluded() -> None:
