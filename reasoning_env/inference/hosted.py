@@ -20,10 +20,10 @@ from .chat import ChatRequests, PlainChat
 from .failures import (
     MAX_REQUEST_FAILURES,
     Failure,
+    PatientRequests,
     describe_failure,
     explain_failure,
 )
-from .outages import PatientRequests
 from .probes import explain_probe, find_context_length, path_remedy
 from .text import PlainText, TextRequests
 

@@ -20,8 +20,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, rollout_from_choice
-from ...inference.failures import MAX_REQUEST_FAILURES, address
-from ...inference.outages import PatientRequests
+from ...inference.failures import MAX_REQUEST_FAILURES, PatientRequests, address
 from ...inference.text import ANSWER_END
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
