@@ -20,6 +20,7 @@ from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, 
 from reasoning_env.rewards import score_texts
 from reasoning_env.settings import ReasoningSettings
 from tests.records import make_library, make_problem
+from tests.waiting import until
 
 RAISED = {"gone": ServerError, "refused": RefusedError}
 
@@ -211,6 +212,7 @@ async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
     evaluation = await open_evaluation(tmp_path, session, model)
     running = asyncio.create_task(evaluation.run())
     await asyncio.wait_for(model.stuck.wait(), 60)
+    await until(lambda: evaluation.progress().startswith("1 of 4 problems"))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
