@@ -65,7 +65,7 @@ def pooled(said: str, asked: Asked) -> str | None:
     if expected is None:
         return None
     layout = replace(expected, cell=CELL)  # 8.00 is a cell, also where all right means are whole numbers
-    cells = _cells(said, layout)
+    cells = _cells(said, layout) or _cells(said, expected)
     if cells is None:
         return None
     exact = [Fraction(str(cell)) for row in asked.metadata["solution"] for cell in row]

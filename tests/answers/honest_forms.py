@@ -311,7 +311,8 @@ def _text_unit(answer: str, question: str) -> str | None:
 def _degrees(unit: str) -> Form:
     def form(answer: str, question: str) -> str | None:
         number = answer.removesuffix("\N{DEGREE SIGN}")
-        return number + unit if "degree" in question and re.fullmatch(r"[\d.]+", number) else None
+        is_angle = "degree" in question and "radius of" not in question
+        return number + unit if is_angle and re.fullmatch(r"[\d.]+", number) else None
 
     return form
 
