@@ -110,8 +110,6 @@ def _names_canary(code: CodeType) -> bool:
 class BareAnswers:
     """Scores each answer by a bare verifier of its own, since a verifier may write into the entry."""
 
-    frames = ()
-
     def __init__(self, make: Callable[[], Callable[[str], object]]) -> None:
         self._make = make
         make()  # here, an entry that cannot be read is an infrastructure error; later, it would be the answer's

@@ -1,4 +1,4 @@
-"""Judged answers to a problem: frames come off, the whole text must be a value of the task's type, the value is judged.
+"""Score answers to a problem: frames come off, the whole text must be a value of the task's type, the value is judged.
 
 Full marks: the value is the right answer, or the task has many right answers and the guarded verifier pays the value.
 Another value keeps the partial credit of the task. Text that is no value earns at most the score of a form.
@@ -110,6 +110,13 @@ class Scorer:
             if self.rules.is_json and PLAIN_SIGNS not in step.frames and is_value(step.text):
                 return  # what looks like a frame is the value's own
 
+    def reads_expected_answer(self) -> bool:
+        """Tell whether the expected answer is a value of the task's type."""
+        try:
+            return self.rules.type is None or self.rules.type(self._asked.right, self._asked) is not None
+        except (LookupError, ValueError):  # the metadata, or a number, of another language
+            return False
+
     def _steps(self, answer: str) -> Iterator[Step]:
         if not self.lenient:
             return iter([Step(answer, ())])
@@ -130,9 +137,10 @@ class Scorer:
     def _earned(self, form: _Form) -> float:
         """Return the score of a text. Raises any error of the library's verifier."""
         if not self.strict:
-            as_written = self._verified(form.text)
-            is_other = self.lenient and form.notation not in (None, form.text)
-            return max(as_written, self._verified(str(form.notation))) if is_other and as_written < 1.0 else as_written
+            score = self._verified(form.text)
+            if self.lenient and form.notation is not None and score < 1.0:
+                score = max(score, self._verified(form.notation))
+            return score
         if form.notation is None:
             return min(FORM_SCORE, self._verified(form.text))
         score = self.value_score(form.notation)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,10 +59,10 @@ class Generated:
 
 
 class Answers(Protocol):
-    """The scorer of one problem. `frames` names the frames that came off the last answer before its value."""
+    """The scorer of one problem.
 
-    @property
-    def frames(self) -> Sequence[str]: ...
+    It may have `frames`: the names of the frames that came off the last answer before its value was read.
+    """
 
     def score(self, answer: str) -> float:
         """Return the score of an answer, in [0, 1]. Raises any error; the answer then earns 0 with a reason."""
@@ -72,7 +72,6 @@ class Answers(Protocol):
 class DetailedAnswers(ABC):
     """A scorer whose numbers besides the score, and whose errors, go to the caller with the verdict."""
 
-    frames: Sequence[str] = ()
     parts: Mapping[str, float]
     """Further numbers of the last score, by name."""
 

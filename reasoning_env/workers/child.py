@@ -114,7 +114,7 @@ def _score_answer(scorer: Answers, answer: str) -> dict[str, object]:
     tells_details = isinstance(scorer, DetailedAnswers)
     try:
         score = scorer.score(answer)
-        details["frames"] = list(scorer.frames)
+        details["frames"] = list(getattr(scorer, "frames", ()))
         if isinstance(scorer, DetailedAnswers):
             details["parts"] = scorer.parts
     except MemoryError:
