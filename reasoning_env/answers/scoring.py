@@ -130,7 +130,7 @@ class Scorer:
 
     def _read(self, text: str) -> str | None:
         """Return the verifier's notation of the value that a text is; None for no value."""
-        if self.rules.type is None or text == self._asked.right:
+        if self.rules.type is None or (self._asked.right and text == self._asked.right):
             return text
         return self.rules.type(text, self._asked)
 
@@ -151,7 +151,7 @@ class Scorer:
     def value_score(self, notation: str) -> float:
         """Return the score of a value before its partial credit is measured against guesses."""
         right = self._asked.right
-        if notation == right and self.rules.type is not None:
+        if right and notation == right and self.rules.type is not None:
             return 1.0
         score = self._verified(notation)
         if self.rules.correction is not None:

@@ -125,7 +125,7 @@ def test_exhausted_memory() -> None:
 # ------------------------------------------------------------------ tasks with a type of answers
 
 
-def judged(answer: str, right: str, paid: Callable[[str], float], **rules: Any) -> Judged:
+def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules: Any) -> Judged:
     """Return the strict score of an answer by a verifier that pays what `paid` says."""
     dataset: Any = FakeDataset(paid)
     entry = pickle.dumps({"question": "What is it?", "answer": right, "metadata": {}})
@@ -162,6 +162,11 @@ def test_text_that_is_no_value(answer: str) -> None:
 
 def test_right_answer_within_another() -> None:
     assert judged("abcd", "abc", lambda answer: 0.75, type=types.text()).value == 0.1
+
+
+@pytest.mark.parametrize("right", ["", None])
+def test_empty_answer_without_expected_answer(right: str | None) -> None:
+    assert judged("", right, lambda answer: 0.0, type=types.text(), many_right=True).value == 0.0
 
 
 def test_most_partial_credit() -> None:
