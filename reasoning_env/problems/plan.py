@@ -44,7 +44,7 @@ class TaskPlan:
         return f"<plan of {len(self.tasks)} of {len(self.available)} tasks: {reprlib.repr(self.tasks)}>"
 
     @property
-    def all_params(self) -> dict[str, Mapping[str, Any]]:
+    def all_params(self) -> dict[str, Mapping[str, object]]:
         """Parameters of generation by task: the user's, and the members of a composite."""
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
@@ -145,7 +145,7 @@ def _log_without_levels(settings: ReasoningSettings, tasks: Sequence[str], libra
     logger.log(severity, "%s does not change these tasks, which have no levels: %s", asked, ", ".join(without))
 
 
-async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Pool) -> None:
+async def _check_params(params: Mapping[str, Mapping[str, object]], settings: ReasoningSettings, checker: Pool) -> None:
     """Raise ConfigError for parameters of a composite, and for parameters that no reference or the library takes."""
     if params.get(COMPOSITE):
         raise ConfigError(
@@ -190,8 +190,8 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
 
 
 def composite_params(
-    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, Mapping[str, Any]]:
+    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, object]] | None = None
+) -> dict[str, Mapping[str, object]]:
     """Return the parameters of a composite among the tasks: the only task without usable defaults.
 
     Members are the other tasks of reasoning-gym or, without such tasks, all its available tasks, each with its own

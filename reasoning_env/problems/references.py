@@ -62,7 +62,7 @@ def maker(release: str) -> str:
     return release if "@" in release else f"reasoning-gym {release}"
 
 
-def _read_params(text: str) -> dict[str, Any]:
+def _read_params(text: str) -> dict[str, object]:
     """Return the parameters of a reference. Raises ValueError."""
     too_deep = f"parameters are nested at most {MAX_PARAMS_DEPTH} levels deep"
     try:
@@ -71,7 +71,7 @@ def _read_params(text: str) -> dict[str, Any]:
         raise ValueError(too_deep) from None
     if not isinstance(params, dict):
         raise ValueError("parameters are a JSON object")
-    level: list[Any] = [params]
+    level: list[object] = [params]
     for _ in range(MAX_PARAMS_DEPTH):
         containers = [value for value in level if isinstance(value, dict | list)]
         level = [item for value in containers for item in (value.values() if isinstance(value, dict) else value)]

@@ -342,7 +342,7 @@ class ProblemStream(Generic[T]):
             )
 
 
-def _packed(position: _Position[T]) -> list[Any]:
+def _packed(position: _Position[T]) -> list[object]:
     """Return a drawn position in the form of the state."""
     spec = position.spec
     assert spec is not None, "the position was drawn"

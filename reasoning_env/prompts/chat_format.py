@@ -134,7 +134,7 @@ class ChatFormat:
         return self.decode(tokens, skip_special_tokens=True) if len(tokens) else ""
 
 
-def _decodes_like_backend(tokenizer: Any) -> bool:
+def _decodes_like_backend(tokenizer: object) -> bool:
     """Tell whether a tokenizer of transformers decodes exactly as its backend does.
 
     Then the backend's `decode_batch` is called, which releases the interpreter's lock. The tokenizer's own `decode`

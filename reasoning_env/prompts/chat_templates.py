@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
 from pathlib import Path
-from typing import Any
 
 from ..errors import ConfigError
 from .messages import ChatLayout, Messages, Tokenizer
@@ -52,7 +51,9 @@ class ProbedTemplate:
     thinking_formats: tuple[ThinkingFormat, ...]
 
 
-def probe_template(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> ProbedTemplate:
+def probe_template(
+    tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]
+) -> ProbedTemplate:
     """Probe a tokenizer's chat template.
 
     `name` stands for the tokenizer in messages. `template` is the path of a Jinja file, or `plain`, in place of the
@@ -71,7 +72,7 @@ def probe_template(tokenizer: Tokenizer, name: str, template: str | None, option
 # ---------------------------------------------------------------------------- the template
 
 
-def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> ChatLayout:
+def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, object]) -> ChatLayout:
     """Return the layout of a template that takes messages as they are."""
     if template is None:
         own = getattr(tokenizer, "chat_template", None)

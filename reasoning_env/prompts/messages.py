@@ -75,8 +75,8 @@ class ChatLayout:
         """Return the text of tokens, special tokens included; SentencePiece's marks become blanks and newlines."""
         return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
 
-    def _arrange(self, messages: Messages) -> list[dict[str, Any]]:
-        arranged: list[dict[str, Any]] = [dict(message) for message in messages]
+    def _arrange(self, messages: Messages) -> list[dict[str, object]]:
+        arranged: list[dict[str, object]] = [dict(message) for message in messages]
         if self.system_in_question and len(arranged) > 1 and arranged[0]["role"] == "system":
             system = arranged.pop(0)["content"]
             arranged[0]["content"] = f"{system}\n\n{arranged[0]['content']}"

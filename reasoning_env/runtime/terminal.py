@@ -71,12 +71,12 @@ class Table:
     def _keys(self) -> list[str]:
         return ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, object]]:
         """Return each row as a mapping. Keys are the headings in lower case, words joined by underscores."""
         return [dict(zip(self._keys(), row, strict=True)) for row in self.rows]
 
 
-def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
+def print_json(document: Mapping[str, object] | Sequence[object]) -> None:
     """Print a document as strict JSON, as each command does for `--json`."""
     print(json.dumps(document, indent=1, allow_nan=False))
 

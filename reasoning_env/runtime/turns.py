@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
 """For decoding tokens, which leaves the interpreter free. Replies that wait behind BACKGROUND's work take memory."""
 
 
-async def in_background(work: Callable[..., R], *arguments: Any, executor: ThreadPoolExecutor = BACKGROUND) -> R:
+async def in_background(work: Callable[..., R], *arguments: object, executor: ThreadPoolExecutor = BACKGROUND) -> R:
     """Do `work` on a thread beside the event loop and return its result."""
     return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)
 

@@ -281,7 +281,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
     return settings or make_settings(ReasoningSettings, fields)
 
 
-def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, Any]:
+def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, object]:
     """Return the settings that decide one of the parts, those of a subclass too; values are as JSON reads them back."""
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(decides(field, part) for part in parts)]

@@ -125,7 +125,7 @@ def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
             return mistake["msg"]
 
 
-def _alternatives(field: FieldInfo) -> tuple[Any, ...]:
+def _alternatives(field: FieldInfo) -> tuple[object, ...]:
     """Return the types that a setting takes: `int` and `NoneType` for `int | None`."""
     is_union = get_origin(field.annotation) in (Union, UnionType)
     return get_args(field.annotation) if is_union else (field.annotation,)
@@ -144,7 +144,7 @@ def _choices(field: FieldInfo) -> list[str]:
 
 def default_text(field: FieldInfo) -> str:
     """Return the default in words; long texts and empty values are described."""
-    value: Any = field.get_default(call_default_factory=True, validated_data={})
+    value: object = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(value, Enum):
         value = value.value
     if value is None:

@@ -40,7 +40,7 @@ LATEST = "latest.json"
 LOCK = "lock"
 
 
-CheckState = Callable[[Mapping[str, Any]], object]
+CheckState = Callable[[Mapping[str, object]], object]
 """Raises ValueError for a state from which no run can go on."""
 
 
@@ -79,7 +79,7 @@ _RECORD = TypeAdapter(_FileContent)
 _ENVIRONMENT = TypeAdapter(_EnvironmentState)
 
 
-def _accept(state: Mapping[str, Any]) -> None:
+def _accept(state: Mapping[str, object]) -> None:
     """Accept any state."""
 
 
@@ -106,7 +106,7 @@ def read_checkpoint(path: Path, check_state: CheckState = _accept) -> Checkpoint
     return Checkpoint(path, record.step, record.state)
 
 
-def write_checkpoint(path: Path, step: int, state: Mapping[str, Any]) -> None:
+def write_checkpoint(path: Path, step: int, state: Mapping[str, object]) -> None:
     """Write a state whole or not at all.
 
     Raises:
@@ -231,7 +231,7 @@ class CheckpointStore:
         resumed, self._resumed = self._resumed, None
         return resumed
 
-    def save(self, step: int, state: Mapping[str, Any], *, latest: bool = False) -> None:
+    def save(self, step: int, state: Mapping[str, object], *, latest: bool = False) -> None:
         """Have a thread save a state under its step, or only as the latest. The state must not change meanwhile."""
         if self._writer is not None:
             self._requested += 1

@@ -317,7 +317,7 @@ def header_path(rows: Path) -> Path:
     return rows.with_name(f"{rows.name}.header")
 
 
-def read_made_with(rows: Path) -> dict[str, Any]:
+def read_made_with(rows: Path) -> dict[str, object]:
     """Return the settings that made a file of rows; empty without a header."""
     with suppress(OSError, ValueError):
         header = read_json(header_path(rows))

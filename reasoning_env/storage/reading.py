@@ -36,7 +36,7 @@ KINDS = {
 }
 
 
-def _check_depth(value: Any) -> Any:
+def _check_depth(value: object) -> object:
     if not isinstance(value, (dict, list)):
         return value
     level = [value]
@@ -123,7 +123,7 @@ def read_json(path: Path) -> Any:
     return parse_json(content)
 
 
-def parse_json(content: bytes) -> Any:
+def parse_json(content: bytes) -> object:
     """Return a JSON value. Raises ValueError for content that is not JSON in UTF-8, or that is nested too deeply."""
     # Not pydantic's own JSON parser: lone surrogates, which a model's text may contain, are errors for that parser.
     try:

@@ -6,7 +6,6 @@ import datetime
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 NOON = datetime.datetime(2025, 1, 1, 12, tzinfo=datetime.UTC)
 """The time of the standing clock, as local time in every time zone."""
@@ -42,7 +41,7 @@ def standing_clock() -> Iterator[None]:
     def gmtime(at: float | None = None) -> time.struct_time:
         return real_gmtime(seconds if at is None else at)
 
-    still: dict[Any, dict[str, Any]] = {
+    still: dict[object, dict[str, object]] = {
         time: {
             "time": lambda: seconds,
             "time_ns": lambda: int(seconds) * 10**9,
@@ -65,7 +64,7 @@ def standing_clock() -> Iterator[None]:
         _put(real)
 
 
-def _put(values: dict[Any, dict[str, Any]]) -> None:
+def _put(values: dict[object, dict[str, object]]) -> None:
     for module, names in values.items():
         for name, value in names.items():
             setattr(module, name, value)

@@ -248,7 +248,7 @@ class DifficultyMap:
         return tuple(attributes.values())
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
+def _default(field: dataclasses.Field[object]) -> object:
     """Return the default value of a config's field; None if the field has no default."""
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
@@ -325,7 +325,7 @@ def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
     return None
 
 
-def _expected_type(annotation: object, value: Any) -> str | None:
+def _expected_type(annotation: object, value: object) -> str | None:
     """Return in words the values that a type takes; None if `value` is one, or the type is not known here."""
     outer = get_origin(annotation)
     inner = get_args(annotation)

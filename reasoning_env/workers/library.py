@@ -385,7 +385,7 @@ def _metadata_json(metadata: object) -> str:
         return json.dumps(_plain(metadata))
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Return the nearest value that strict JSON can hold: keys become text, other objects their repr."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}

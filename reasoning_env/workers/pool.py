@@ -349,7 +349,7 @@ class WorkerPool:
             return
         running = asyncio.ensure_future(job.run(slot))
 
-        def limit_the_rest(_: asyncio.Future[Any]) -> None:
+        def limit_the_rest(_: asyncio.Future[object]) -> None:
             if not running.done():  # the caller is gone
                 running.get_loop().call_later(REPLACEMENT_S, running.cancel)
 
@@ -532,7 +532,7 @@ def _failed(spec: ProblemSpec, how: str) -> GenerationError:
     return GenerationError(f"{spec.task}, seed {spec.seed}: generation {how}")
 
 
-def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+def _fail(future: asyncio.Future[object], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         # A cancelled caller never retrieves the exception; asyncio must not report it as forgotten.
