@@ -220,7 +220,7 @@ class ReasoningGymEnv(BaseEnv):
         for name, value in self._checkpoint_data.items():
             setattr(self, name, value)
 
-    def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
+    def save_checkpoint(self, step: int, data: dict[str, object] | None = None) -> None:
         """Save the state that decides the next problem and the next metric; a thread writes the file.
 
         `data` is saved with the state; its items become attributes when the state is loaded. JSON must hold `data`.
@@ -298,7 +298,7 @@ class ReasoningGymEnv(BaseEnv):
             self.max_token_len = info["max_token_len"]
         atropos.check_batch_size(self.config)
 
-    async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]:
+    async def create_rollout_table(self, wandb_metrics: dict[str, object]) -> dict[str, object]:
         """Add the table of kept rollouts to the metrics, if wandb is used."""
         if self.config.use_wandb:
             wandb_metrics |= atropos.rollout_table(self.rollouts_for_wandb)

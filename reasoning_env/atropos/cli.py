@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
@@ -225,11 +224,11 @@ def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:
     }
 
 
-def settings_schema(env_cls: EnvironmentClass) -> dict[str, Any]:
+def settings_schema(env_cls: EnvironmentClass) -> dict[str, object]:
     """Return the JSON Schema of a file for `--config`."""
     defaults, servers = env_cls.config_init()
-    sections: dict[str, Any] = {}
-    definitions: dict[str, Any] = {}
+    sections: dict[str, object] = {}
+    definitions: dict[str, object] = {}
     for section, config_cls, ranges in (
         ("env", type(defaults), BASE_RANGES),
         ("openai", server_class(servers), SERVER_RANGES),

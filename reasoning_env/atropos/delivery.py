@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from ..metrics.stats import DeliveryStats
 from ..runtime.concurrency import cancel_all
@@ -71,7 +70,7 @@ class DeliveryQueue:
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
 
-    def put(self, group: Mapping[str, Any]) -> asyncio.Future[None]:
+    def put(self, group: Mapping[str, object]) -> asyncio.Future[None]:
         """Put a group into the queue; returns a future of its delivery, refusal or drop, which never raises.
 
         The group stays in the queue if the caller is cancelled.

@@ -30,7 +30,7 @@ class RolloutItem:
 class GroupWriter(Protocol):
     """The file of the groups that are sent."""
 
-    def write(self, obj: Mapping[str, Any]) -> None: ...
+    def write(self, obj: Mapping[str, object]) -> None: ...
     def close(self) -> None: ...
 
 
@@ -47,16 +47,16 @@ class Environment(Protocol):
 
     # Workers: tasks that collect a group each
     max_num_workers: int
-    workers: set[asyncio.Task[Any]]
+    workers: set[asyncio.Task[object]]
     running_items: dict[UUID, dict[str, Any]]
     """For each worker a dict, in which `item` is a RolloutItem."""
     backlog: list[RolloutItem]
     """Items of cancelled workers, which are collected again before new ones."""
-    eval_runner: asyncio.Task[Any] | None
-    eval_workers: set[asyncio.Task[Any]]
+    eval_runner: asyncio.Task[object] | None
+    eval_workers: set[asyncio.Task[object]]
 
     # The loop of `serve`
-    status_dict: Mapping[str, Any]
+    status_dict: Mapping[str, object]
     """What run-api said last."""
     last_loop_time: float | None
     mainloop_timings: list[float]
@@ -67,8 +67,8 @@ class Environment(Protocol):
     # Metrics of the interval
     items_sent_this_step: int
     completion_lengths: list[int]
-    rollouts_for_wandb: list[Any]
-    task_successful: list[Any]
+    rollouts_for_wandb: list[object]
+    task_successful: list[object]
     wandb_prepend: str | None
 
     async def setup(self) -> None: ...
@@ -83,12 +83,12 @@ class Environment(Protocol):
     async def postprocess_histories(self, trajectories: ScoredDataGroup) -> ScoredDataGroup: ...
     async def evaluate(self) -> None: ...
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None: ...
-    async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]: ...
+    async def create_rollout_table(self, wandb_metrics: dict[str, object]) -> dict[str, object]: ...
     async def add_rollouts_for_wandb(self, scored_data: ScoredDataGroup, item: RolloutItem | None = None) -> None: ...
     async def _send_scored_data_to_api(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
     ) -> Collection[asyncio.Future[None]] | None: ...
-    def perf_stats(self, metrics_dict: dict[str, Any]) -> dict[str, Any]: ...
+    def perf_stats(self, metrics_dict: dict[str, object]) -> dict[str, object]: ...
 
 
 class EnvironmentClass(Protocol):

@@ -108,6 +108,6 @@ def _build_servers(
     return servers
 
 
-def _section(section: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _section(section: str, options: Mapping[str, object]) -> dict[str, object]:
     prefix = f"{section}."
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}

@@ -299,7 +299,7 @@ class RunApiSession:
                 return reply
 
     async def _try_once(
-        self, method: str, path: str, keys: Sequence[str], body: Any = None, *, answers: Container[int | None] = ()
+        self, method: str, path: str, keys: Sequence[str], body: object = None, *, answers: Container[int | None] = ()
     ) -> dict[str, Any]:
         """Make a request, and log if run-api is away, does not reply, or answers again; raises RunApiFault.
 

@@ -81,7 +81,7 @@ async def keep_rollouts(
     del env.rollouts_for_wandb[: -env.config.num_rollouts_to_keep or None]
 
 
-def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, Any]:
+def rollout_table(groups: Sequence[Sequence[tuple[object, ...]]]) -> Mapping[str, object]:
     """Return the table of kept rollouts as a metric; no metric without rollouts."""
     if not groups:
         return {}

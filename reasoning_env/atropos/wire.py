@@ -22,7 +22,7 @@ lock.
 """
 
 
-def encode_body(group: Mapping[str, Any]) -> list[bytes]:
+def encode_body(group: Mapping[str, object]) -> list[bytes]:
     """Return a group as compressed JSON without its closing brace, which `join_bodies` adds.
 
     The compression is Huffman coding alone. Token ids and log-probabilities of long completions hardly repeat: a search
@@ -46,7 +46,7 @@ def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
     return [*pieces[:-1], gzip.compress(b"]")]
 
 
-def encode_members(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
+def encode_members(fields: Iterable[tuple[str, object]]) -> Iterator[bytes]:
     """Yield the members of a JSON object, without its braces, in pieces; slow for long completions.
 
     Raises TypeError or ValueError for values that JSON cannot hold.

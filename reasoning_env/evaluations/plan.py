@@ -93,7 +93,7 @@ def plan_evaluation(
     settings: ReasoningSettings,
     library: LibraryInfo,
     selected: Sequence[str],
-    params: Mapping[str, Mapping[str, Any]],
+    params: Mapping[str, Mapping[str, object]],
 ) -> EvaluationPlan:
     """Plan the evaluation that the settings ask for; `selected` are training's tasks, `params` their parameters.
 

@@ -33,7 +33,7 @@ class ChatClient(Protocol):
     def model(self) -> str:
         """Name of the model at the server."""
 
-    async def create(self, **request: Any) -> Any:
+    async def create(self, **request: object) -> Any:
         """Send a request and return the reply, whose fields are attributes; `prompt` asks for a text completion.
 
         `extra_body` holds further fields of the request. Raises any error, with the HTTP status as an attribute.
@@ -64,7 +64,7 @@ class PlainChat:
     def decode(self, tokens: Sequence[int]) -> str:
         return ""
 
-    def completion_text(self, tokens: Any) -> str:
+    def completion_text(self, tokens: object) -> str:
         return ""
 
 
@@ -135,7 +135,7 @@ class ChatRequests:
                 usage = getattr(reply, "usage", None)
                 return rollout_from_choice(reply.choices[0], getattr(usage, "completion_tokens", None))
 
-    def _adapt_to_refusal(self, error: Exception, sent: Mapping[str, Any]) -> bool:
+    def _adapt_to_refusal(self, error: Exception, sent: Mapping[str, object]) -> bool:
         """Leave the parameters that the error refuses out of later requests; return whether it refuses any."""
         text = str(error)
         if http_status(error) not in (400, 422):
@@ -160,7 +160,7 @@ class ErrorReply(Exception):
     """A reply of status 200 holds an error in place of completions, as those of some proxies do."""
 
 
-def _check_reply(reply: Any) -> None:
+def _check_reply(reply: object) -> None:
     """Raise ErrorReply if a reply holds an error and no completion."""
     error = getattr(reply, "error", None)
     if error is not None and not getattr(reply, "choices", None):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ServerError
@@ -65,7 +64,7 @@ def path_remedy(failure: Failure, url: str) -> str | None:
     return f"check {{openai.base_url}}: most servers want {where}"
 
 
-def find_context_length(models: Sequence[Any], name: str) -> int | None:
+def find_context_length(models: Sequence[object], name: str) -> int | None:
     """Return how many tokens a model takes for prompt and completion; None if the server's list does not say.
 
     Without the name in the list, the first model counts.

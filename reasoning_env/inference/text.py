@@ -49,7 +49,7 @@ class TextRequests(ChatRequests):
         prompt: Prompt,
         n: int,
         sampling: Sampling,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> list[Rollout]:
         """Return rollouts that end with their first closing answer tag, if they have one."""
         stops = self._keeps_stop is not False

@@ -45,7 +45,7 @@ REPLY_PIECE_BYTES = 2**18
 REPLY_STALL_S = 10.0
 """Seconds of silence after which a reply that has begun is given up; servers send a whole group at once."""
 
-TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
+TokenReply = tuple[list[int], list[object], list[object], list[str | None]]
 """What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
 
 
@@ -82,7 +82,7 @@ class TokenProtocol:
     request: Callable[[Sequence[int], str, Mapping[str, Any]], dict[str, Any]]
     cut: Callable[[Body], Iterator[RawCompletion]]
     read: Callable[[RawCompletion], Numbers]
-    request_for_text: Callable[[str, str], dict[str, Any]]
+    request_for_text: Callable[[str, str], dict[str, object]]
     prompt_of: Callable[[Body], list[int] | int | None]
 
     def url(self, base_url: str) -> str:
@@ -140,7 +140,7 @@ class TokenRequests:
             return protocol.prompt_of(await response.read())
 
     @asynccontextmanager
-    async def _post(self, url: str, request: Mapping[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _post(self, url: str, request: Mapping[str, object]) -> AsyncIterator[aiohttp.ClientResponse]:
         """Yield a reply of JSON; raises what aiohttp raises, with the text of the server's refusal."""
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         timeout = aiohttp.ClientTimeout(total=self.config.timeout)

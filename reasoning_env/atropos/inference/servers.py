@@ -316,14 +316,14 @@ def _candidates(server: APIServer) -> list[ServerType]:
     return [_type_of_own_class(server, named_type(server.config), kind) for kind in ReplyKind]
 
 
-async def ask_for_one_token(server: APIServer, server_type: ServerType, options: Mapping[str, Any]) -> bool:
+async def ask_for_one_token(server: APIServer, server_type: ServerType, options: Mapping[str, object]) -> bool:
     """Ask a server as one of a type, as training does, but for one token. Return whether a token came.
 
     Raises what clients raise.
     """
     kind = server_type.reply_kind
     assert kind is not None
-    asked: dict[str, Any] = {"prompt": ONE_TOKEN}
+    asked: dict[str, object] = {"prompt": ONE_TOKEN}
     if kind is ReplyKind.CHAT:
         asked = {"messages": [{"role": "user", "content": ONE_TOKEN}]}
         if takes_chat_requests(server):
@@ -358,7 +358,7 @@ def allow_server_types() -> None:
     This changes Atropos' own models, whose `server_type` knows four types only: importers, files and the command line
     name servers by these models, and Atropos makes copies of them, so a class of ours would not do.
     """
-    names: Any = Literal.__getitem__(tuple(row.name for row in SERVER_TYPES))
+    names: object = Literal.__getitem__(tuple(row.name for row in SERVER_TYPES))
     for config_class in (ServerBaseline, APIServerConfig, ServerConfig):
         config_class.model_fields["server_type"].annotation = names
         config_class.model_rebuild(force=True)
@@ -381,7 +381,7 @@ def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, test
     def load_none(_name: str) -> None:
         return None
 
-    def load_local(name: str) -> Any:
+    def load_local(name: str) -> object:
         try:
             return loader.from_pretrained(name, local_files_only=True)
         except OSError as error:
@@ -423,7 +423,7 @@ def complete_servers(
         )
     completed = []
     for config in several:
-        missing: dict[str, Any] = {"server_type": types[0]}
+        missing: dict[str, object] = {"server_type": types[0]}
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
         if isinstance(config, APIServerConfig):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group
@@ -43,7 +42,7 @@ def check_path(name: str | None) -> Path:
     return path
 
 
-def encode_line(fields: Mapping[str, Any], group: Group) -> list[bytes]:
+def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
     """Return the line of a group in pieces; `fields` are Atropos' own. Takes about 0.4 ms for 1000 tokens."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 

@@ -224,7 +224,7 @@ def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:
         scored.append(ScoredGroup(group.item_id, group.level, scores))
 
 
-async def _in_thread(work: Callable[..., R], *arguments: Any) -> R:
+async def _in_thread(work: Callable[..., R], *arguments: object) -> R:
     """Run `work` in a thread to its end, even if the caller is cancelled: the file must not be closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:

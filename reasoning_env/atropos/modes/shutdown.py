@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Any
 
 from ...runtime.concurrency import cancel_all
 from ..environment import Environment
@@ -55,7 +54,7 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
 
 
 async def finish_in_flight(
-    groups: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
+    groups: Collection[asyncio.Task[object]], grace_s: float, *, outage_s: Callable[[], float]
 ) -> None:
     """Wait for groups in flight up to `grace_s` seconds, unless inference has failed for a second.
 

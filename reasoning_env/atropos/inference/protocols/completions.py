@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -44,11 +43,11 @@ class _PromptReply(msgspec.Struct):
     choices: list[_PromptChoice]
 
 
-def _request(prompt: Sequence[int], model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _request(prompt: Sequence[int], model: str, options: Mapping[str, object]) -> dict[str, object]:
     return {"model": model, "prompt": list(prompt), "logprobs": 0, "return_token_ids": True, **options}
 
 
-def _request_for_text(text: str, model: str) -> dict[str, Any]:
+def _request_for_text(text: str, model: str) -> dict[str, object]:
     return {"model": model, "prompt": text, "max_tokens": 1, "logprobs": 0, "return_token_ids": True}
 
 

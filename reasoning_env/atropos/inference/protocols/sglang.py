@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -37,7 +36,7 @@ class _Reply(msgspec.Struct):
     meta_info: _Meta
 
 
-def _request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _request(prompt: Sequence[int], _model: str, options: Mapping[str, object]) -> dict[str, object]:
     sampling = {"max_new_tokens" if name == "max_tokens" else name: value for name, value in options.items()}
     return {
         "input_ids": list(prompt),
@@ -47,7 +46,7 @@ def _request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> 
     }
 
 
-def _request_for_text(text: str, _model: str) -> dict[str, Any]:
+def _request_for_text(text: str, _model: str) -> dict[str, object]:
     return {"text": text, "sampling_params": {"max_new_tokens": 1}, "return_logprob": True}
 
 

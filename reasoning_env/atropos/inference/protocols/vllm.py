@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,11 +31,11 @@ class _PromptReply(msgspec.Struct):
     prompt_token_ids: list[int] | None = None
 
 
-def _request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _request(prompt: Sequence[int], _model: str, options: Mapping[str, object]) -> dict[str, object]:
     return {"prompt": {"prompt_token_ids": list(prompt)}, "logprobs": 0, **options}
 
 
-def _request_for_text(text: str, _model: str) -> dict[str, Any]:
+def _request_for_text(text: str, _model: str) -> dict[str, object]:
     return {"prompt": text, "logprobs": 0, "max_tokens": 1}
 
 
