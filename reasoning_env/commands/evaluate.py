@@ -180,7 +180,7 @@ def evaluate(
     seed: int | None = None,
     concurrency: int | None = None,
     folder: str | Path | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> EvaluationResult:
     """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
 
@@ -236,7 +236,7 @@ def evaluate(
         raise
 
 
-def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
     """Return the settings of the arguments of `evaluate` that are not None, and the argument of each setting."""
     names = {ARGUMENTS.get(argument, f"env.{argument}"): argument for argument in given}
     values = {name: given[argument] for name, argument in names.items() if given[argument] is not None}
@@ -249,14 +249,14 @@ def _secrets(key: str, base_url: str) -> list[str]:
 
 
 def evaluate_each(
-    models: Sequence[str], evaluate: Callable[[str], Mapping[str, Any]], program: str, *, as_json: bool
+    models: Sequence[str], evaluate: Callable[[str], Mapping[str, object]], program: str, *, as_json: bool
 ) -> None:
     """Evaluate models one after the other; a model that fails is logged, and the others are evaluated.
 
     With `as_json`, prints all results as one list; otherwise, the command that compares them. Raises ConfigError at
     once, since all models have the same settings, and ReasoningEnvError at the end if a model failed.
     """
-    done: list[Mapping[str, Any]] = []
+    done: list[Mapping[str, object]] = []
     failed: list[str] = []
     for model in models:
         try:

@@ -231,7 +231,7 @@ class CommandParser(argparse.ArgumentParser):
             example = "as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
             raise argparse.ArgumentError(action, f"{error.message}, {example}") from error
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             choices = ", ".join(map(repr, action.choices))
             raise argparse.ArgumentError(action, f"must be one of {choices}; got {value!r}")

@@ -243,8 +243,8 @@ async def _fill_with_evaluation(
 
 
 def _with_tokens(
-    columns: dict[str, Any], session: Session[Problem], problem: Problem, chat: ChatFormat | None, form: ProblemForm
-) -> dict[str, Any]:
+    columns: dict[str, object], session: Session[Problem], problem: Problem, chat: ChatFormat | None, form: ProblemForm
+) -> dict[str, object]:
     """Return the columns, with the prompt's tokens where there is a chat format and a place for them."""
     if chat is None or form is not ProblemForm.ROWS:
         return columns
@@ -300,9 +300,9 @@ def _card(
     session: Session[Problem],
     rows: KeyedFile,
     progress_of_tasks: Mapping[str, TaskProgress],
-    decided_by: Mapping[str, Any],
+    decided_by: Mapping[str, object],
     command: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     tasks = {}
     for task, progress in progress_of_tasks.items():
         tasks[task] = {

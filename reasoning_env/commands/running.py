@@ -34,7 +34,7 @@ def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
     Ctrl-C cancels the coroutine, waits for its end, then raises KeyboardInterrupt.
     """
     started = threading.Event()
-    running: list[asyncio.Task[Any]] = []
+    running: list[asyncio.Task[object]] = []
 
     async def run() -> R:
         task = asyncio.current_task()

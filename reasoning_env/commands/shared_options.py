@@ -40,7 +40,7 @@ def warn_without_levels(session: Session[Any], tasks: Sequence[str], level: floa
 
 
 async def check_params(
-    session: Session[Any], tasks: Sequence[str], params: Mapping[str, Any], level: float | None
+    session: Session[Any], tasks: Sequence[str], params: Mapping[str, object], level: float | None
 ) -> None:
     """Raise ConfigError when a task does not accept the parameters at the level."""
     if not params:
@@ -51,7 +51,7 @@ async def check_params(
         raise ConfigError("; ".join(faults), setting="--params")
 
 
-def describe_problem(problem: Problem) -> dict[str, Any]:
+def describe_problem(problem: Problem) -> dict[str, object]:
     """Return a problem as JSON values. `level` and `params` are the values of its generation."""
     return {
         "task": problem.task,

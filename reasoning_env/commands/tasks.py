@@ -276,7 +276,7 @@ def _first_words(sample: Sample) -> str:
     return text
 
 
-def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
+def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, object]:
     if isinstance(sample.outcome, GenerationError):
         return {"task": sample.task.name, **_facts_of(sample.task), "error": str(sample.outcome)}
     prompt = session.messages(sample.outcome)

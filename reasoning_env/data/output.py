@@ -29,7 +29,7 @@ def card_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.card.json")
 
 
-OnRow = Callable[[Mapping[str, Any]], object]
+OnRow = Callable[[Mapping[str, object]], object]
 """Called with a row that an earlier call has left; raises ValueError for a row that no call wrote."""
 
 
@@ -98,6 +98,6 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
     return dict(card)
 
 
-def write_card(out: Path, card: Mapping[str, Any]) -> None:
+def write_card(out: Path, card: Mapping[str, object]) -> None:
     """Write the card of an output. Raises OSError."""
     replace_file(card_path(out), [json.dumps(card, indent=2).encode() + b"\n"], mode=0o666)

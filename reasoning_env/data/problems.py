@@ -310,7 +310,7 @@ async def problems(
         yield describe_problem(session, row.position, row.problem, form)
 
 
-def describe_problem(session: Session[Any], position: int, problem: Problem, form: ProblemForm) -> dict[str, Any]:
+def describe_problem(session: Session[Any], position: int, problem: Problem, form: ProblemForm) -> dict[str, object]:
     """Return the columns of a problem at a position of a file, as `PROBLEM_COLUMNS` names them for the form."""
     messages = [dict(message) for message in session.messages(problem)]
     if form is ProblemForm.VERL:

@@ -91,7 +91,7 @@ async def judge_rows(
     shard: Shard = Shard(),
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
     With `selection.keep`, rows to train on are written instead, made of the groups among the rows with their new
@@ -248,7 +248,7 @@ async def _missing_rows(files: Sequence[Path], shard: Shard, judged: KeyedFile) 
             yield numbered
 
 
-async def _judge(session: Session[Any], numbered: NumberedRow, selection: Selection) -> dict[str, Any]:
+async def _judge(session: Session[Any], numbered: NumberedRow, selection: Selection) -> dict[str, object]:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)

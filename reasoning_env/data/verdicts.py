@@ -96,7 +96,7 @@ def kind_of(row: Row) -> str:
     return SEVERAL if row.get(SEVERAL) is not None else SINGLE
 
 
-def read_row(row: Row) -> JudgeRequest | dict[str, Any]:
+def read_row(row: Row) -> JudgeRequest | dict[str, object]:
     """Return what a row asks for, or `left_out` for a row that no session can judge."""
     reference = row.get("reference")
     if not isinstance(reference, str):
@@ -144,7 +144,7 @@ async def judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
     }
 
 
-def left_out_row(reason: str, why: str = "") -> dict[str, Any]:
+def left_out_row(reason: str, why: str = "") -> dict[str, object]:
     """Return what is stored of a row that is left out: one of a few reasons, and the row's own cause."""
     return {"left_out": reason, "why": (why or reason)[:200]}
 

@@ -42,7 +42,7 @@ def reasoning_gym(
     `tasks` are names, globs or categories, joined by commas or as a list: the command line of Inspect makes a list of a
     value with commas. `task_modules` add tasks of yours; `checkout` is another reasoning-gym.
     """
-    chosen: dict[str, Any] = {"tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
+    chosen: dict[str, object] = {"tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
     chosen |= {"task_modules": _joined(task_modules), "checkout": checkout}
     if limit is not None:
         chosen["num_eval_samples_per_task"] = limit

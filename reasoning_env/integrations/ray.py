@@ -122,7 +122,7 @@ class RayJudges:
             return "the judges of all nodes of the Ray cluster failed"
         return None
 
-    def _order(self, judge: Any) -> tuple[bool, int]:
+    def _order(self, judge: object) -> tuple[bool, int]:
         """Return the sort key: judges without a recent failure first, then the least busy judge."""
         return self._resting_until[judge] > time.monotonic(), self._busy[judge]
 
@@ -139,7 +139,7 @@ class MakeProblems(_Actor):
         session = await self._session()
         schema = arrow_schema(PROBLEM_COLUMNS[self._form])
         for part in batch["part"].to_pylist():
-            block: list[dict[str, Any]] = []
+            block: list[dict[str, object]] = []
             async for row in problems(session, replace(self._wanted, part=part), form=self._form):
                 block.append(row)
                 if len(block) == BLOCK:
@@ -170,7 +170,7 @@ class JudgeRows(_Actor):
         yield kept
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a list for an array of NumPy, which Ray may make of lists between stages."""
     return value.tolist() if hasattr(value, "tolist") else value
 
@@ -181,7 +181,7 @@ def problem_rows(
     *,
     parts: int,
     form: ProblemForm = ProblemForm.ROWS,
-    **options: Any,
+    **options: object,
 ) -> ray.data.Dataset:
     """Return a data set with the rows of `problems`, made in so many parts. `options` are those of `map_batches`.
 

@@ -252,7 +252,7 @@ def _has_learnt_positions(model: Any, limit: int) -> bool:
 _environments: dict[int, TrlEnvironment] = {}
 
 
-def _draw_rows(number: int) -> Iterator[dict[str, Any]]:
+def _draw_rows(number: int) -> Iterator[dict[str, object]]:
     while True:
         yield _environments[number].draw()
 

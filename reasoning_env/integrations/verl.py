@@ -58,10 +58,10 @@ async def compute_score(
     data_source: str,
     solution_str: str,
     ground_truth: str,
-    extra_info: Any = None,
-    settings: Mapping[str, Any] | None = None,
-    **_: Any,
-) -> dict[str, Any]:
+    extra_info: object = None,
+    settings: Mapping[str, object] | None = None,
+    **_: object,
+) -> dict[str, object]:
     """Return the score of a completion and the reason; `ground_truth` is the problem's reference.
 
     Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
@@ -74,10 +74,10 @@ def compute_score_blocking(
     data_source: str,
     solution_str: str,
     ground_truth: str,
-    extra_info: Any = None,
-    settings: Mapping[str, Any] | None = None,
-    **_: Any,
-) -> dict[str, Any]:
+    extra_info: object = None,
+    settings: Mapping[str, object] | None = None,
+    **_: object,
+) -> dict[str, object]:
     """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
     bridge = judge(_as_json(settings))
     return _score(_retried_blocking(lambda: bridge.judge(ground_truth, [solution_str])))
@@ -86,11 +86,11 @@ def compute_score_blocking(
 async def compute_score_of_row(
     data_source: str,
     solution_str: str,
-    ground_truth: Any,
-    extra_info: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    **_: Any,
-) -> dict[str, Any]:
+    ground_truth: object,
+    extra_info: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
+    **_: object,
+) -> dict[str, object]:
     """Return the score of a completion by a score function, which gets the ground truth and the extra information.
 
     Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
@@ -102,11 +102,11 @@ async def compute_score_of_row(
 def compute_score_of_row_blocking(
     data_source: str,
     solution_str: str,
-    ground_truth: Any,
-    extra_info: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    **_: Any,
-) -> dict[str, Any]:
+    ground_truth: object,
+    extra_info: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
+    **_: object,
+) -> dict[str, object]:
     """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
     bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
     return _score_with_parts(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
@@ -132,7 +132,7 @@ def _retried_blocking(ask: Callable[[], list[Verdict | None]]) -> Verdict:
     raise ScoringError(NOT_JUDGED)
 
 
-def _as_json(arguments: Mapping[str, Any] | None) -> str:
+def _as_json(arguments: Mapping[str, object] | None) -> str:
     """Return the arguments of a bridge as text, also where they are mappings and lists of Hydra."""
     return json.dumps(arguments or {}, sort_keys=True, default=_plain)
 
@@ -141,14 +141,14 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else list(value)
 
 
-def _row(ground_truth: Any, extra_info: Mapping[str, Any] | None) -> dict[str, Any]:
+def _row(ground_truth: object, extra_info: Mapping[str, object] | None) -> dict[str, object]:
     return {**(extra_info or {}), "ground_truth": ground_truth}
 
 
-def _score(verdict: Verdict) -> dict[str, Any]:
+def _score(verdict: Verdict) -> dict[str, object]:
     return {"score": verdict.score, "reason": verdict.reason.value, "correct": float(verdict.correct)}
 
 
-def _score_with_parts(verdict: Verdict) -> dict[str, Any]:
+def _score_with_parts(verdict: Verdict) -> dict[str, object]:
     # Further numbers as text: verl wants the same names for all completions of a batch.
     return {**_score(verdict), "error": verdict.error or "", "parts": json.dumps(dict(verdict.parts or {}))}
