@@ -187,7 +187,7 @@ class EvaluationSet:
 
 
 def evaluation_spec(
-    task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, Any] | None = None
+    task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, object] | None = None
 ) -> ProblemSpec:
     """Return the spec of an evaluation sample. Its seed does not depend on the selection of tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"

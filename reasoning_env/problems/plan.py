@@ -264,7 +264,7 @@ BUSY_MACHINE_S = 600.0
 """Seconds for the same on a busy machine."""
 
 
-async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, Any]], workers: Pool) -> None:
+async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, object]], workers: Pool) -> None:
     """Make a problem of each task, and score its own answer where answers are scored: in the sandbox.
 
     Raises ConfigError, which names `task_modules`:
@@ -303,7 +303,7 @@ class TrialResult:
     is_repeatable: bool = True
 
 
-async def _try(task: str, params: Mapping[str, Any], workers: Pool) -> TrialResult:
+async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialResult:
     spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
     try:
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=CPU_S) for _ in range(2)]

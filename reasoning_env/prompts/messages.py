@@ -86,7 +86,7 @@ class ChatLayout:
         return arranged
 
 
-Completion = str | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 """A text, a message, a conversation that ends with the completion, or None for a model that wrote nothing."""
 
 
@@ -102,7 +102,7 @@ def read_completions(completions: object) -> list[str]:
     return [_text(completion, number) for number, completion in enumerate(completions)]
 
 
-def _text(completion: Any, number: int) -> str:
+def _text(completion: object, number: int) -> str:
     if isinstance(completion, str):
         return completion
     if completion is None:
@@ -114,7 +114,7 @@ def _text(completion: Any, number: int) -> str:
     raise _no_completion(completion, number)
 
 
-def _content(content: Any, number: int) -> str:
+def _content(content: object, number: int) -> str:
     """Return the text of a message's content, which may be a list of parts."""
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         return "".join(part["text"] for part in content if isinstance(part.get("text"), str))

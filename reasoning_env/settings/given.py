@@ -177,7 +177,7 @@ class DuplicateKeyError(ValueError):
 class _Loader(yaml.SafeLoader):
     """YAML's loader, which by itself drops all but the last value of a key."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
         lines: dict[tuple[str, str], int] = {}
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
@@ -189,7 +189,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_yaml(text: str) -> Any:
+def load_yaml(text: str) -> object:
     """Return the content of YAML or JSON text. Raises yaml.YAMLError, and DuplicateKeyError for a double key."""
     return yaml.load(text, _Loader)
 
