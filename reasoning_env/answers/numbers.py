@@ -366,19 +366,20 @@ def _digits_in(said: str, base: str) -> str | None:
     return match["sign"].replace("+", "") + match["digits"] if named in ("", base) else None
 
 
+BASE_16 = r"(?:_\{?16\}?|\s?\(?(?:in )?base[- ]16\)?)"
+HEXADECIMAL = re.compile(
+    rf"(?P<sign>[-+]?)(?:0[xX]|(?=[0-9a-fA-F]{{1,400}}{BASE_16}\Z))(?P<digits>[0-9a-fA-F][0-9a-fA-F_]{{0,400}}?){BASE_16}?"
+)
+"""A hexadecimal number with its prefix, its base or both: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
+
+
 def hexadecimal(said: str, asked: Asked) -> str | None:
-    """The type of hexadecimal numbers with their prefix, such as `-0x3f`, or with their base."""
-    match = re.fullmatch(r"(?P<sign>[-+]?)0[xX](?P<digits>[0-9a-fA-F_]{1,400})(?:_\{?16\}?)?", said)
-    if match is None:
-        in_base = DIGITS_IN_BASE.fullmatch(said)
-        if in_base is None or said == in_base["sign"] + in_base["digits"]:
-            return None
-        plain = _digits_in(said, "16")
-        match = None if plain is None else re.fullmatch(r"(?P<sign>-?)(?P<digits>[0-9a-fA-F]+)", plain)
+    """The type of hexadecimal numbers with their prefix or their base."""
+    match = HEXADECIMAL.fullmatch(said)
     if match is None:
         return None
-    value = int(match["sign"] + match["digits"].replace("_", ""), 16) if match["digits"].strip("_") else None
-    return None if value is None else asked.right if value == int(asked.right, 16) else hex(value)
+    value = int(match["sign"] + match["digits"].replace("_", ""), 16)
+    return asked.right if value == int(asked.right, 16) else hex(value)
 
 
 PART_OF_COMPLEX = r"[-+]?\s?\d{1,50}(?:,\d{3})*(?:\.\d{0,50})?(?:[eE][-+]?\d{1,2})?"
@@ -448,7 +449,7 @@ def measure(said: str, asked: Asked) -> str | None:
     is_angle = kind == "angle_measure"
     exact_value = Fraction(asked.metadata["angle_ABC_degrees" if is_angle else "incircle_radius_approx"])
     shown = asked.right.rstrip("\N{DEGREE SIGN}")
-    if (not is_angle and "\N{DEGREE SIGN}" in said) or ("deg" in said and not is_angle):
+    if not is_angle and re.search("\N{DEGREE SIGN}|deg", said):
         return None
     is_right = _is_measured(value.notation, shown, exact_value, ANGLE_PLACES if is_angle else MEASURE_PLACES)
     return asked.right if is_right else value.notation + ("\N{DEGREE SIGN}" if is_angle else "")
