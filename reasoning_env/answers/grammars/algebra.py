@@ -115,7 +115,7 @@ class _Tree:
 
 @lru_cache(maxsize=1)
 def _judge_tree(tree: _Tree, integrand: str, variable: str) -> bool | ExpressionError:
-    """Return the decision on an answer. The readings of an answer differ in parentheses only: the tree is the same."""
+    """Return the decision on an answer. Its frames are mostly parentheses, within which the tree is the same."""
     try:
         return _has_slope(tree.root, parse_expression(integrand, MAX_TREE_PARTS), variable)
     except ExpressionError as error:
