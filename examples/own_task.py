@@ -2,7 +2,7 @@
 
     python reasoning_gym_environment.py audit --task-modules examples/own_task.py --tasks last_letter
 
-`docs/tasks.md` builds this file up in five steps.
+`docs/own.md` builds this file up in five steps.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .settings import ReasoningSettings
     from .workers.pool import PoolSettings, WorkerPool
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _MODULES = {
     ".bridge": ("Bridge",),

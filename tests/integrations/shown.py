@@ -1,4 +1,4 @@
-"""The lines that `docs/trainers.md` shows, for the tests that run them."""
+"""The lines that `docs/trainers.md` and `docs/own.md` show, for the tests that run them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import re
 import shlex
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "trainers.md"
+DOCS = Path(__file__).parents[2] / "docs"
+SHOWN = "\n".join((DOCS / name).read_text() for name in ("trainers.md", "own.md"))
 
 
 def shown_block(language: str, word: str) -> str:
-    """Return the page's first block of a language that contains a word."""
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    """Return the first block of a language that contains a word."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", SHOWN, re.DOTALL | re.MULTILINE)
     return next(block for block in blocks if word in block)
 
 
 def shown_commands(word: str) -> list[list[str]]:
-    """Return the commands of the page's first shell block that contains a word, each as its words."""
+    """Return the commands of the first shell block that contains a word, each as its words."""
     lines = shown_block("bash", word).replace("\\\n", " ").splitlines()
     return [shlex.split(line) for line in lines]
