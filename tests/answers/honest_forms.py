@@ -1094,13 +1094,18 @@ def kind_of(task: str) -> str:
     return next(kind for kind, (_, tasks) in KINDS.items() if task in tasks.split())
 
 
-def honest_forms(task: str, answer: str, question: str) -> dict[str, HonestAnswer]:
-    """Return a right answer in all forms that apply, by name."""
+def core_forms(task: str) -> dict[str, Form]:
+    """Return the core forms of the task's answers, by name."""
     kind = kind_of(task)
     core = {**WRAPPED, **KINDS[kind][0]}
     if kind in TEXTS:
         core.update(QUOTED)
-    forms = {name: (form, FormClass.CORE) for name, form in core.items()}
+    return core
+
+
+def honest_forms(task: str, answer: str, question: str) -> dict[str, HonestAnswer]:
+    """Return a right answer in all forms that apply, by name."""
+    forms = {name: (form, FormClass.CORE) for name, form in core_forms(task).items()}
     for name, form in {**DECORATED, **QUOTED}.items():
         forms.setdefault(name, (form, FormClass.DECORATION))
     said = {name: (form(answer, question), form_class) for name, (form, form_class) in forms.items()}

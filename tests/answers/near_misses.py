@@ -238,6 +238,7 @@ def _with_plain_numbers(text: str) -> list[str]:
 CONSTANT = "a constant of integration has any name"
 ORDER = "the order does not matter"
 ROUNDED = "a right answer may be rounded"
+NOUGHT = "a nought that says nothing"
 STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "advanced_geometry": {
         "a character less": "a parenthesis is missing",
@@ -246,8 +247,10 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
         "A1": "the next digit may be 1",
         "about A": ROUNDED,
     },
-    "coin_flip": {"A1": "the next digit may be 1", "about A": ROUNDED},
+    "circuit_logic": {"all twice": "00 is 0"},
+    "coin_flip": {"A1": "the next digit may be 1", "about A": ROUNDED, "first character less": NOUGHT},
     "cryptarithm": {"parts exchanged": ORDER, "first digit + 1": "some puzzles have several solutions"},
+    "decimal_arithmetic": {"a character less": NOUGHT},
     "fraction_simplification": dict.fromkeys(("a character less", "first character less"), "a dollar is missing"),
     "graph_color": dict.fromkeys(
         ("last digit + 1", "last digit - 1", "parts exchanged"), "another colour is no conflict"
@@ -259,6 +262,8 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "power_function": {"about A": ROUNDED},
     "polynomial_equations": {
         "parts exchanged": ORDER,
+        "about A": ROUNDED,
+        "first character less": NOUGHT,
         "last digit - 1": "the question asks to round down where the fifth decimal is 5 or more",
         "last digit + 1": "the same, of a root below zero",
     },
@@ -267,7 +272,10 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "simple_integration": dict.fromkeys(("a digit more", "last letter", "a letter before", "A+1"), CONSTANT),
     "shortest_path": {"parts exchanged": "another way of the same length"},
     "sokoban": {"two letters exchanged": "two boxes do not meet"},
-    "time_intervals": dict.fromkeys(("a character less", "a part less"), "the unit is clear from the question"),
+    "time_intervals": {
+        **dict.fromkeys(("a character less", "a part less"), "the unit is clear from the question"),
+        "first character less": NOUGHT,
+    },
 }
 """Ways that leave answers of a task right, with the reason."""
 
