@@ -20,9 +20,10 @@ from reasoning_env.commands.running import run_to_end
 from reasoning_env.commands.shared_options import score_function, score_words
 from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
-from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
 from reasoning_env.runtime.text import visible
 from reasoning_env.settings import ReasoningSettings, make_settings
+from reasoning_env.sources.score_function import check_row
 from reasoning_env.storage.reading import describe
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
@@ -96,8 +97,10 @@ async def _audit(
     settings: PoolSettings, problems: list[Problem], options: argparse.Namespace
 ) -> tuple[TaskAudit, list[Finding], CompletionForm]:
     pool = WorkerPool(settings)
-    await pool.start()
+    signature = (await pool.start()).score_signature
     try:
+        for problem in problems:
+            check_row(json.loads(problem.entry), signature, setting="--score", name=problem.reference)
         form = await choose_form(pool, problems)
         target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
         reporter = Reporter(target.task, target.level, _commands(options, form))
@@ -198,25 +201,12 @@ def _question(row: Mapping[str, object]) -> str:
 
 
 async def choose_form(pool: Workers, problems: Sequence[Problem]) -> CompletionForm:
-    """Return the form in which the right answers earn most.
-
-    Raises ConfigError where the function cannot be called with the row.
-    """
+    """Return the form in which the right answers earn most."""
     earned = dict.fromkeys(FORMS, 0.0)
     for problem in problems:
         assert problem.answer is not None
         for form, verdict in zip(
             FORMS, await pool.score(problem, [form.completion(problem.answer) for form in FORMS]), strict=True
         ):
-            if verdict.reason is Reason.VERIFIER_ERROR and _cannot_be_called(verdict.error or ""):
-                raise ConfigError(
-                    f"the function cannot be called with {problem.reference}: {verdict.error}",
-                    setting="--score",
-                    remedy="it is called as score(completion, **row), with every column of the row",
-                )
             earned[form] += verdict.score
     return max(FORMS, key=earned.__getitem__)
-
-
-def _cannot_be_called(error: str) -> bool:
-    return error.startswith("TypeError") and "argument" in error

@@ -4,8 +4,10 @@ Every failure has one of six causes. The cause decides what follows; the module 
 
 The user: a setting, an option, a file or a reference cannot be used.
     Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), before the first problem
-    where the fault can be seen by then. Over HTTP, a wrong reference is status 422 (`judging/server.py`).
-    ConfigError, SeveralConfigErrors, InvalidReferenceError
+    where the fault can be seen by then. Over HTTP, a wrong reference is status 422 (`judging/server.py`). A score
+    function that raises at every completion is found after the first hundred (`metrics/own_verifiers.py`), and is
+    status 503 over HTTP.
+    ConfigError, SeveralConfigErrors, InvalidReferenceError, RaisingFunctionError
 
 The inference server: the server is away, busy or slow, refuses a request, or sends no usable reply.
     At the start, an absent server is waited for; a server that cannot be used ends the run
@@ -122,6 +124,22 @@ class SeveralConfigErrors(ConfigError):
 
     def describe(self, names: Mapping[str, str] | None = None) -> str:
         return "; ".join(error.describe(names) for error in self.errors)
+
+
+class RaisingFunctionError(ConfigError):
+    """The user's score function has raised at every completion so far: no later completion would fare better.
+
+    Args:
+        count: Completions so far.
+        first_error: What the function raised at the first of them.
+    """
+
+    def __init__(self, count: int, first_error: str) -> None:
+        super().__init__(
+            f"the function raised at each of the first {count} completions; the first error: {first_error}",
+            setting="score",
+            remedy="correct the function; `audit --score` tries it on rows",
+        )
 
 
 class ServerError(ReasoningEnvError):

@@ -11,7 +11,10 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 Row = Mapping[str, Any]
 """A row of a user's data: values by the names of its columns."""
@@ -87,7 +90,8 @@ class LibraryInfo:
 
     `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
     evaluation; empty where the library has none. `releases` names what makes the tasks that are not the library's own.
-    A session tries the tasks of `to_try` at its start.
+    A session tries the tasks of `to_try` at its start. `score_signature` tells what a score function takes; None where
+    there is none, and for a function of C.
     """
 
     version: str
@@ -99,6 +103,7 @@ class LibraryInfo:
 
     releases: Mapping[str, str] = field(default_factory=dict)
     to_try: frozenset[str] = frozenset()
+    score_signature: Signature | None = None
 
     def __repr__(self) -> str:
         """Return a line without the names of the tasks."""

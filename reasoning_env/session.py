@@ -36,6 +36,7 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 from .errors import ConfigError
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
+from .metrics.own_verifiers import OwnVerdicts
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metrics, task_metrics
 from .problems import giving_up
@@ -53,8 +54,10 @@ from .records import (
     Problem,
     ProblemRequest,
     ProblemSpec,
+    Reason,
     Rejection,
     Rollout,
+    Row,
     Split,
     Subject,
     TaskInfo,
@@ -63,7 +66,7 @@ from .records import (
 from .rewards import check_subject, check_whole_problem, read_verdicts, score_texts
 from .runtime.text import short
 from .settings import ReasoningSettings, check_whole_number, read_settings
-from .sources.score_function import ScoreFunction, problem_of_row
+from .sources.score_function import ScoreFunction, check_row, problem_of_row
 from .state import read_state
 from .storage.folders import check_checkout
 from .tasks import TASKS
@@ -165,6 +168,8 @@ class Session(Generic[T]):
         self.group_size = group_size
         self._preamble = preamble
         self._library: LibraryInfo | None = None
+        self._own_verdicts: OwnVerdicts | None = None
+        """The verdicts of a score function, or of the user's own tasks; None without such tasks."""
         self._plan: TaskPlan | None = None
         self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
@@ -187,6 +192,7 @@ class Session(Generic[T]):
         """
         if self._scores_rows:
             self._library = await self.pool.start()
+            self._own_verdicts = OwnVerdicts()
             return self._library
         library = await self.pool.start(workers=1)
         try:
@@ -198,6 +204,7 @@ class Session(Generic[T]):
             await self.pool.close()
             raise
         self._library, self._plan = library, plan
+        self._own_verdicts = OwnVerdicts() if library.to_try else None
         self._log_library(library, plan)
         self.pool.grow()
         return library
@@ -285,14 +292,15 @@ class Session(Generic[T]):
         message with `content`, or None for a model that wrote nothing. `thinking` has the formats in which the
         completions think, if they differ from the session's. Raises:
 
-        - ConfigError: an argument is of another kind
+        - ConfigError: an argument is of another kind, or the score function cannot be called with the row
+        - RaisingFunctionError: the score function has raised at every completion so far, a hundred or more
         - ScoringError: an infrastructure error persisted on a fresh worker
         - WorkerError: no worker can be started at the moment, or the session was closed (ClosedError)
         - InvalidReferenceError: the reference names no problem of this library
         - GenerationError: the problem of the reference cannot be generated
 
-        A row's verdict has the function's further numbers as `parts`. An error of the function is the reason
-        `verifier_error`, with its words as `error`.
+        A row's verdict has the function's further numbers as `parts`. An error of the function, or of a verifier, is
+        the reason `verifier_error`, with its words as `error`.
         """
         check_subject(subject)
         texts = read_completions(completions)
@@ -300,10 +308,22 @@ class Session(Generic[T]):
             judged = "rows" if self._scores_rows else "problems and references"
             raise ConfigError(f"this session judges {judged}", setting="subject", got=short(subject))
         if isinstance(subject, Mapping):
-            return await self.pool.score(problem_of_row(subject), texts)
+            return await self._judge_row(subject, texts)
         problem = await self.remake(subject) if isinstance(subject, str) else subject
         limit = self.settings.max_answer_bytes
-        return await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
+        verdicts = await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
+        if self._own_verdicts is not None and problem.task in self.library.to_try:
+            self._own_verdicts.note(f"the verifier of {problem.task}", verdicts)
+        return verdicts
+
+    async def _judge_row(self, row: Row, texts: Sequence[str]) -> list[Verdict]:
+        if self._library is not None:
+            check_row(row, self._library.score_signature)
+        verdicts = await self.pool.score(problem_of_row(row), texts)
+        if self._own_verdicts is not None:
+            self._own_verdicts.note("the score function", verdicts)
+            self._own_verdicts.check()
+        return verdicts
 
     def observe(
         self,
@@ -367,7 +387,13 @@ class Session(Generic[T]):
         return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
     def report(self, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, float]:
-        """Return the metrics of the interval since the last call. Empty before `start`."""
+        """Return the metrics of the interval since the last call. Empty before `start`.
+
+        With a score function, these are the counts of verdicts by reason since the start, and those of the workers.
+        """
+        if self._scores_rows and self._own_verdicts is not None:
+            counts = {f"verdicts/{reason.value}": self._own_verdicts.reasons[reason] for reason in Reason}
+            return service_metrics(None, self.pool.stats, self.pool.queued_jobs) | counts
         if self._plan is None:
             return {}
         service = service_metrics(self.stats, self.pool.stats, self.pool.queued_jobs, dumps, delivery)

@@ -84,6 +84,18 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
+def misspelt(completion: str, answr: str, **row: Any) -> float:
+    """Cannot be called with a row that has `answer`."""
+    return float(completion == answr)
+
+
+def raising(completion: str, **row: Any) -> float:
+    """Return 1 for `right`, and raise otherwise."""
+    if completion == "right":
+        return 1.0
+    raise ValueError(f"no {row['answer']} in the completion")
+
+
 async def asynchronous(completion: str) -> float:
     return 1.0
 

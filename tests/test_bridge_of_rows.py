@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ConfigError, WorkerError
+from reasoning_env.errors import ConfigError, RaisingFunctionError, ReasoningEnvError, WorkerError
 from reasoning_env.integrations import verl
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
@@ -49,6 +49,28 @@ def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(bridge.session, "judge", fail)
     assert bridge.judge({}, ["a", "b"]) == [None, None]
+
+
+def test_function_that_always_raises_ends_the_run() -> None:
+    raising = Bridge(score="tests.score_functions:raising", num_verifiers=1)
+    with raising as bridge, pytest.raises(RaisingFunctionError):
+        bridge.judge({"answer": "right"}, ["wrong"] * 100)
+
+
+async def test_server_whose_function_always_raises() -> None:
+    class AlwaysRaises:
+        fault = None
+
+        async def judge(self, row: Any, completions: Any) -> list[Verdict]:
+            raise RaisingFunctionError(100, "ValueError: none")
+
+    async with TestServer(JudgeServer(AlwaysRaises()).app()) as server:
+        bridge = Bridge(judge_url=str(server.make_url("")), start=False)
+        try:
+            with pytest.raises(ReasoningEnvError, match="the first error: ValueError: none"):
+                await bridge.ajudge({"answer": "1"}, ["a"])
+        finally:
+            await asyncio.to_thread(bridge.close)
 
 
 async def test_server_in_place_of_processes() -> None:

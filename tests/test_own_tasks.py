@@ -337,3 +337,14 @@ async def test_module_whose_import_hangs(
 async def test_missing_module_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match=r"^task_modules: there is no module no_such_lab"):
         await own_session(task_modules=["no_such_lab"]).start()
+
+
+async def test_own_verifier_that_raises_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = Path(EXAMPLE).read_text().replace("answer.strip() ==", "str(int(answer)) ==")
+    text = text.replace("last_letter", "raising_letter")
+    path = tmp_path / "raising_task.py"
+    path.write_text(text)
+    async with own_session(task_modules=[str(path)], tasks=["raising_letter"]) as session:
+        problem = await session.next()
+        await session.judge(problem, [RIGHT.format("wrong")] * 2)
+    assert "the verifier of raising_letter raises" in caplog.text

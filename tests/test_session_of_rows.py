@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
-from reasoning_env.errors import ConfigError, InvalidReferenceError
+from reasoning_env.errors import ConfigError, InvalidReferenceError, RaisingFunctionError
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
@@ -128,8 +128,8 @@ async def test_error_is_told(session: Session[Problem], completion: str, error: 
 
 @on_module_loop
 async def test_row_names_the_completion(session: Session[Problem]) -> None:
-    [verdict] = await session.judge({"completion": "x"}, ["right"])
-    assert verdict.error == "TypeError: score() got multiple values for argument 'completion'"
+    with pytest.raises(ConfigError, match="cannot be called with the row: multiple values for argument 'completion'"):
+        await session.judge({"completion": "x"}, ["right"])
 
 
 @on_module_loop
@@ -251,6 +251,64 @@ async def test_module_that_raises(tmp_path: Path) -> None:
 def test_path_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^read: there is no such file or folder"):
         ScoreFunction(FUNCTION, [tmp_path / "nothing"])
+
+
+async def test_row_that_does_not_fit_the_function() -> None:
+    async with session_of("tests.score_functions:misspelt") as session:
+        with pytest.raises(ConfigError) as raised:
+            await session.judge(ROW, ["right", "wrong"])
+    assert str(raised.value) == (
+        "row: the function cannot be called with the row: missing a required argument: 'answr'; got ['answer']; "
+        "it is called as score(completion, **row), with every column of the row"
+    )
+
+
+# ---------------------------------------------------------------------------- functions that raise
+
+
+RAISING = "tests.score_functions:raising"
+
+
+async def test_group_that_raises_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with session_of(RAISING) as session:
+        await session.judge(ROW, ["right", "wrong"])
+        assert not caplog.records
+        await session.judge(ROW, ["wrong", "wrong"])
+        await session.judge(ROW, ["wrong", "wrong"])
+    assert [record.getMessage() for record in caplog.records] == [
+        "the score function raises, and the completions of the group score 0 (ValueError: no right in the completion); "
+        "so far at 75 % of 4 completions"
+    ]
+
+
+async def test_function_that_always_raises() -> None:
+    async with session_of(RAISING) as session:
+        assert {verdict.score for verdict in await session.judge(ROW, ["wrong"] * 99)} == {0.0}
+        with pytest.raises(RaisingFunctionError, match=r"at each of the first 100 completions; .*: ValueError"):
+            await session.judge(ROW, ["wrong"])
+
+
+async def test_function_that_raised_a_hundred_times() -> None:
+    async with session_of(RAISING) as session:
+        await session.judge(ROW, ["right", *["wrong"] * 99])
+        assert len(await session.judge(ROW, ["wrong"])) == 1
+
+
+async def test_reasons_are_reported() -> None:
+    async with session_of(RAISING) as session:
+        await session.judge(ROW, ["right", "wrong", "wrong"])
+        report = session.report()
+    assert (report["verdicts/scored"], report["verdicts/verifier_error"], report["verdicts/timeout"]) == (1, 2, 0)
+
+
+async def test_function_that_always_raises_is_503() -> None:
+    async with session_of(RAISING) as session, TestClient(TestServer(JudgeServer(session).app())) as client:
+        reply = await client.post("/score", json={"row": ROW, "texts": ["wrong"] * 100})
+        assert (reply.status, (await reply.json())["kind"]) == (503, "raises")
+        assert "ValueError: no right in the completion" in (await reply.json())["error"]
+        assert (await client.post("/score", json={"row": ROW, "texts": ["right"]})).status == 200
+        metrics = await (await client.get("/metrics")).text()
+    assert 'reasoning_judge_verdicts_by_reason_total{reason="scored"} 1\n' in metrics
 
 
 # ---------------------------------------------------------------------------- what a session without tasks lacks

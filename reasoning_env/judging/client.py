@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "REASONING_JUDGE_TOKEN"
 NOT_GENERATED_KIND = "not_generated"
 """The `kind` of a refusal for a problem that cannot be generated, though its reference is sound."""
+RAISES_KIND = "raises"
+"""The `kind` of a refusal for a score function that has raised at every completion: waiting does not help."""
 _JSON = {"Content-Type": "application/json"}
 WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 """Statuses after which the same request may succeed later."""
@@ -51,7 +53,8 @@ class JudgeClient:
         """Return a verdict for each completion, in order. `subject` is a reference, or a row for `judge --score`.
 
         Raises:
-            ReasoningEnvError: The server refuses the request: a wrong reference, address or token.
+            ReasoningEnvError: The server refuses the request: a wrong reference, address or token; or its score
+                function raises at every completion.
             GenerationError: The server cannot generate the problem.
             ScoringError: The server gives no verdicts in time, or no sound verdicts.
         """
@@ -70,7 +73,7 @@ class JudgeClient:
                     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
                         last = str(error) or type(error).__name__
                     else:
-                        if reply.status not in WAIT_STATUSES:
+                        if reply.status not in WAIT_STATUSES or reply.refusal.kind == RAISES_KIND:
                             return self._verdicts(reply, len(completions))
                         last = reply.error
                         pause_s = pause_s if reply.retry_after_s is None else reply.retry_after_s
@@ -101,7 +104,7 @@ class JudgeClient:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
         if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # other groups may be judged
             raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
-        if 400 <= reply.status < 500:
+        if 400 <= reply.status < 500 or reply.refusal.kind == RAISES_KIND:
             raise ReasoningEnvError(f"the judge at {self._url} refuses the request: {reply.error}")
         if reply.status != 200:
             raise ScoringError(f"the judge at {self._url} gives no verdicts: {reply.error}")

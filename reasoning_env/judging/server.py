@@ -29,13 +29,21 @@ from typing import Protocol
 
 from aiohttp import web
 
-from ..errors import ConfigError, GenerationError, GeneratorFaultError, InvalidReferenceError, ScoringError, WorkerError
-from ..records import Row, Subject, Verdict
+from ..errors import (
+    ConfigError,
+    GenerationError,
+    GeneratorFaultError,
+    InvalidReferenceError,
+    RaisingFunctionError,
+    ScoringError,
+    WorkerError,
+)
+from ..records import Reason, Row, Subject, Verdict
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
 from .bodies import SHORT_BODY, BodyReader
-from .client import NOT_GENERATED_KIND, check_token
+from .client import NOT_GENERATED_KIND, RAISES_KIND, check_token
 from .limits import JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .openrlhf import completions_behind
@@ -82,6 +90,7 @@ class JudgeServer:
         """Whole requests that wait for their verdicts."""
         self._bodies = BodyReader(self._limits)
         self._counts: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter(dict.fromkeys(Reason, 0))
         self._prompt_missed = False
         """Whether a query without its prompt was logged."""
 
@@ -166,6 +175,11 @@ class JudgeServer:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         lines = [f"reasoning_judge_{name} {count}" for name, count in sorted(self._counts.items())]
+        # Each reason from 0 on, so that a rate is known from the first one.
+        lines += [
+            f'reasoning_judge_verdicts_by_reason_total{{reason="{word}"}} {count}'
+            for word, count in self._reasons.items()
+        ]
         return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._waiting}", ""]))
 
     # ---- reading
@@ -216,6 +230,9 @@ class JudgeServer:
         while True:
             try:
                 verdicts = await self._judge.judge(subject, texts)
+            except RaisingFunctionError as error:
+                self._counts["faults_total"] += 1
+                raise Refused(503, str(error), retry_after_s=5, kind=RAISES_KIND) from error
             except ConfigError as error:
                 raise Refused(400, str(error)) from error
             except InvalidReferenceError as error:
@@ -234,6 +251,7 @@ class JudgeServer:
                 await asyncio.sleep(pause_s)
             else:
                 self._counts["verdicts_total"] += len(verdicts)
+                self._reasons.update(verdict.reason.value for verdict in verdicts)
                 return verdicts
 
     @web.middleware

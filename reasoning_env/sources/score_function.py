@@ -72,6 +72,37 @@ def row_json(row: Row) -> str:
         raise ConfigError(f"must be a JSON object ({error})", setting="row") from error
 
 
+def check_row(row: Row, signature: inspect.Signature | None, *, setting: str = "row", name: str = "the row") -> None:
+    """Raise ConfigError for a row that the function cannot be called with, whatever the completion is.
+
+    `signature` is the function's; None where that is unknown. `name` is what the message calls the row.
+    """
+    if signature is None:
+        return
+    try:
+        signature.bind("", **{str(column): None for column in row})
+    except TypeError as error:
+        raise ConfigError(
+            f"the function cannot be called with {name}: {error}",
+            setting=setting,
+            got=sorted(map(str, row)),
+            remedy="it is called as score(completion, **row), with every column of the row",
+        ) from None
+
+
+def read_signature(parameters: Sequence[tuple[str, str, bool]] | None) -> inspect.Signature | None:
+    """Return the signature with the parameters of a `FunctionSource`."""
+    if parameters is None:
+        return None
+    nothing = inspect.Parameter.empty
+    return inspect.Signature(
+        [
+            inspect.Parameter(name, getattr(inspect.Parameter, kind), default=None if has_default else nothing)
+            for name, kind, has_default in parameters
+        ]
+    )
+
+
 def _plain(value: Any) -> Any:
     if not hasattr(value, "tolist"):
         raise TypeError(f"{short(value)} is no value of JSON")
@@ -95,7 +126,8 @@ class FunctionSource(Source):
         function = getattr(module, attribute, None)
         if function is None:
             raise TaskModuleError(f"{entry} has no function {attribute}")
-        _check_plain(name, function)
+        self.parameters = _check_plain(name, function)
+        """Name, kind and whether there is a default, of each parameter; None for a function of C."""
         self._function: Callable[..., Any] = function
         self.read_paths = read_paths(module)
 
@@ -150,8 +182,8 @@ class ScoredRow(DetailedAnswers):
         return number
 
 
-def _check_plain(name: str, function: Any) -> None:
-    """Raise TaskModuleError unless a call returns at once and takes a completion."""
+def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None:
+    """Return the function's parameters. Raises TaskModuleError unless a call returns at once and takes a completion."""
     if inspect.isclass(function):
         raise TaskModuleError(f"{name} is a class, not a function")
     if not callable(function):
@@ -164,11 +196,15 @@ def _check_plain(name: str, function: Any) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a function of C, which tells nothing
-        return
+        return None
     try:
         signature.bind_partial("")
     except TypeError:
         raise TaskModuleError(f"{name} takes no completion: it is called as score(completion, **row)") from None
+    return [
+        (parameter.name, parameter.kind.name, parameter.default is not inspect.Parameter.empty)
+        for parameter in signature.parameters.values()
+    ]
 
 
 def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:

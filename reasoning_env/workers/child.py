@@ -111,7 +111,6 @@ def _score_answer(scorer: Answers, answer: str) -> dict[str, object]:
     score = 0.0
     reason = "scored"
     details: dict[str, object] = {}
-    tells_details = isinstance(scorer, DetailedAnswers)
     try:
         score = scorer.score(answer)
         details["frames"] = list(getattr(scorer, "frames", ()))
@@ -121,8 +120,7 @@ def _score_answer(scorer: Answers, answer: str) -> dict[str, object]:
         _exit_out_of_memory()
     except BaseException as error:
         reason = "verifier_error"
-        if tells_details:
-            details["error"] = _describe(error)
+        details["error"] = _describe(error)
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started, **details}
 
 
@@ -335,7 +333,14 @@ def load_function(function: dict[str, Any], folder: str, announce: Callable[[str
     """Return the source of a score function. Raises TaskModuleError."""
     announce(function["name"].rpartition(":")[0])
     source = FunctionSource(function["name"], folder)
-    hello = {"version": "", "path": "", "tasks": {}, "warnings": [], "system_prompt": ""}
+    hello: dict[str, object] = {
+        "version": "",
+        "path": "",
+        "tasks": {},
+        "warnings": [],
+        "system_prompt": "",
+        "parameters": source.parameters,
+    }
     return Loaded(source, hello, [*source.read_paths, *function["read"]], threads=function["threads"])
 
 

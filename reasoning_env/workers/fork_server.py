@@ -28,7 +28,7 @@ from ..errors import ConfigError, WorkerError
 from ..records import LibraryInfo, TaskInfo
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
-from ..sources.score_function import ScoreFunction
+from ..sources.score_function import ScoreFunction, read_signature
 from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import WORKER_STALL_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
@@ -235,6 +235,7 @@ class ForkServer:
                 name: task["release"] for name, task in hello["tasks"].items() if task["release"] != hello["version"]
             },
             to_try=frozenset(name for name, task in hello["tasks"].items() if task["needs_trial"]),
+            score_signature=read_signature(hello["parameters"]) if "parameters" in hello else None,
         )
 
     async def _await_import(self, channel: Channel) -> dict[str, Any]:

@@ -73,8 +73,10 @@ NOT_HERE = {
     "eval/library_score",
     "problems/flawed/CAUSE",
     "problems/repeated/TASK",
+    "verdicts/REASON",
 }
-"""Names that only `serve`, an evaluation with a preset, framed answers, and problems drawn again or repeated give."""
+"""Names that only `serve`, an evaluation with a preset, framed answers, problems drawn again or repeated, and a score
+function give."""
 ATROPOS = re.compile(r"(train/(completion_lengths|items_)|train_perf/|server/|_)").match
 """Names that Atropos and wandb give."""
 

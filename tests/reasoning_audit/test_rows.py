@@ -221,7 +221,7 @@ def test_missing_rows() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_row_lacks_an_argument() -> None:
-    with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: TypeError: .*'level'"):
+    with pytest.raises(ConfigError, match=r"--score: .*rows\.jsonl:1: missing a required argument: 'level'"):
         _run("wants_level")
 
 

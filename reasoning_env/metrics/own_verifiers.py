@@ -1,0 +1,58 @@
+"""Verdicts of a user's own score function or verifiers: counts by reason, and what is told where they raise.
+
+An error of such code is a mistake of its user more often than of a completion, and every completion scores 0 meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ..errors import RaisingFunctionError
+from ..records import Reason, Verdict
+
+logger = logging.getLogger(__name__)
+
+FIRST_VERDICTS = 100
+"""Verdicts after which a score function that has raised at every completion cannot be right."""
+
+
+class OwnVerdicts:
+    """Counts the verdicts of one session, and warns when the user's code raises at all completions of a group."""
+
+    REPEAT_S = 60.0
+    """Seconds between two warnings."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.reasons: Counter[str] = Counter()
+        self._first_error = ""
+        self._clock = clock
+        self._warned_s = -math.inf
+
+    def note(self, verifier: str, verdicts: Sequence[Verdict]) -> None:
+        """Count a group's verdicts; `verifier` is what a warning calls the user's code."""
+        self.reasons.update(verdict.reason.value for verdict in verdicts)
+        errors = [verdict.error or "" for verdict in verdicts if verdict.reason is Reason.VERIFIER_ERROR]
+        if errors and not self._first_error:
+            self._first_error = errors[0]
+        now = self._clock()
+        if not verdicts or len(errors) < len(verdicts) or now - self._warned_s < self.REPEAT_S:
+            return
+        self._warned_s = now
+        total, raised = self.reasons.total(), self.reasons[Reason.VERIFIER_ERROR]
+        logger.warning(
+            "%s raises, and the completions of the group score 0 (%s); so far at %.0f %% of %d completions",
+            verifier,
+            errors[0],
+            100.0 * raised / total,
+            total,
+        )
+
+    def check(self) -> None:
+        """Raise RaisingFunctionError if the code has raised at every completion, and there were FIRST_VERDICTS."""
+        total = self.reasons.total()
+        if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
+            raise RaisingFunctionError(total, self._first_error)
