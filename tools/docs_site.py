@@ -1,7 +1,8 @@
-"""A hook of mkdocs: add the README as the first page of the site, and the READMEs of `learn` and of the audit."""
+"""A hook of mkdocs: README, changelog, and the READMEs of `learn` and of the audit are pages of the site too."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,17 @@ PAGES = {
     ),
     "learning.md": ("learn/README.md", {"](../docs/": "]("}),
     "audit.md": ("reasoning_audit/README.md", {"](../docs/": "]("}),
+    "changelog.md": ("CHANGELOG.md", {"](docs/": "](", "](reasoning_audit/README.md": "](audit.md"}),
 }
 """Pages outside `docs` by their name in the site: the file, and the beginnings of links in file and site."""
+
+
+def on_config(config: Any) -> Any:
+    """Name the version in the foot of each page. mkdocs calls this function by its name at the start."""
+    source = (ROOT / "reasoning_env" / "__init__.py").read_text(encoding="utf-8")
+    [version] = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)
+    config.copyright = f"reasoning-gym environment {version}"
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -30,7 +40,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Turn links to the READMEs in the pages of `docs` into links of the site."""
+    """Turn links to files outside `docs` in the pages of `docs` into links of the site."""
     for name, (source, _) in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({name}")
     return markdown

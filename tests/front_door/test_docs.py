@@ -141,7 +141,13 @@ def test_site_lists_every_page() -> None:
     contents = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     named = re.findall(r"[\w-]+\.md", str(contents))
     assert sorted(named) == sorted(
-        ["index.md", "learning.md", "audit.md", *(page.name for page in PAGES if page.parent.name == "docs")]
+        [
+            "index.md",
+            "learning.md",
+            "audit.md",
+            "changelog.md",
+            *(page.name for page in PAGES if page.parent.name == "docs"),
+        ]
     )
 
 
