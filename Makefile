@@ -110,12 +110,13 @@ dist: .venv/created
 docs: .venv/created
 	@test -x build/docs/bin/mkdocs || { .venv/bin/python -m venv build/docs && \
 	    build/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt; }
-	build/docs/bin/mkdocs build --strict $(ARGS)
+	NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build --strict $(ARGS)
 
 clean:
 	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# The clone itself can be imported from any folder, by its examples and notebooks.
 # The first of the candidates that really runs (a version manager's shim may only print an error), is recent enough and
 # can make a working venv (Debian ships venv and ensurepip apart from Python).
 .venv/created:
@@ -125,7 +126,9 @@ clean:
 	    then \
 	        echo "Making .venv with $$("$$python" --version) ($$python)"; \
 	        rm -rf .venv; \
-	        "$$python" -m venv .venv && touch $@; \
+	        "$$python" -m venv .venv && \
+	            $(RUN) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "clone.pth").write_text("$(CURDIR)")' && \
+	            touch $@; \
 	        exit; \
 	    fi; \
 	done; \

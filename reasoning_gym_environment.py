@@ -33,9 +33,11 @@ if TYPE_CHECKING or not __package__:
 else:  # dropped into another source tree and imported from there
     from .reasoning_env.commands import main as command_line
 
-if __name__ == "__main__":
-    # Transformers advises installing PyTorch, but nothing here runs a model.
+if importlib.util.find_spec("torch") is None:
+    # Transformers would advise installing PyTorch, but nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+
+if __name__ == "__main__":
     if not command_line.needs_environment(sys.argv[1:]):  # the imports below take seconds
         signal.signal(signal.SIGINT, signal.default_int_handler)
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
@@ -123,10 +125,13 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return default settings with one server on this machine; its type is detected at the start."""
+        """Return default settings, of a subclass its own, with one server on this machine.
+
+        The server's type is detected at the start.
+        """
         url = "http://localhost:9001/v1"
         server = atropos.ServerConfig(base_url=url, api_key="x", model_name=atropos.DEFAULT_MODEL)
-        return ReasoningGymEnvConfig(tokenizer_name=atropos.DEFAULT_MODEL), [server]
+        return cls.env_config_cls(tokenizer_name=atropos.DEFAULT_MODEL), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:
         """Return the next problem that fits, with its prompt; problems are generated ahead of demand.

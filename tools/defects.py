@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -315,14 +316,14 @@ def _rlve_row(row: Finding, *, is_left_out: bool) -> str:
 
 def _evidence(row: Finding) -> str:
     """Return the defect, the answer that shows it, its score, and the problem."""
-    detail = html.escape(row.detail, quote=False)
+    detail = _escaped(row.detail)
     words = f"`{row.defect.value}`: {detail}"
     if row.score is not None:
         words = f"`{row.defect.value}`: {_answer(row.answer)} earns {row.score:.3g} ({detail})"
     if row.reference:
         reference = Reference.parse(row.reference)
         params = json.dumps(dict(reference.params)) if reference.params else ""
-        words += f"; seed {reference.seed}" + (f", <code>{html.escape(params)}</code>" if params else "")
+        words += f"; seed {reference.seed}" + (f", {_code(params)}" if params else "")
     return words
 
 
@@ -337,7 +338,16 @@ def _answer(answer: str | None) -> str:
     shown = json.dumps(answer, ensure_ascii=False)
     if len(shown) > SHOWN:
         shown = f"{shown[:SHOWN]}..."
-    return f"<code>{html.escape(shown)}</code>"
+    return _code(shown)
+
+
+def _code(text: str) -> str:
+    return f"<code>{_escaped(text)}</code>"
+
+
+def _escaped(text: str) -> str:
+    """Return text that Markdown shows as it is: `9**9**9` holds no emphasis."""
+    return re.sub(r"[*_`~\\\[\]]", lambda mark: f"&#{ord(mark[0])};", html.escape(text, quote=False))
 
 
 def _cell(text: str) -> str:

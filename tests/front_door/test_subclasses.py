@@ -109,6 +109,22 @@ def test_config_init() -> None:
     assert build_launch(Own, Serve(), {}).config == OwnConfig(group_size=2)
 
 
+class WithOwnConfig(Env):
+    """Names its config, and overrides nothing else."""
+
+    env_config_cls = OwnConfig
+
+
+def test_config_init_returns_own_config() -> None:
+    config, _ = WithOwnConfig.config_init()
+    assert isinstance(config, OwnConfig)
+
+
+def test_own_field_on_command_line_without_config_init() -> None:
+    config: Any = build_launch(WithOwnConfig, Serve(), {"env.bonus": "0.25"}).config
+    assert config.bonus == 0.25
+
+
 def test_own_field_on_command_line() -> None:
     config: Any = build_launch(Own, Serve(), {"env.bonus": "0.25"}).config
     assert config.bonus == 0.25

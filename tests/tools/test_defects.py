@@ -13,7 +13,7 @@ from reasoning_audit.scores import TaskAudit
 from reasoning_env.errors import ConfigError
 from reasoning_env.tasks import TASKS
 from tests.records import make_library
-from tools.defects import FINDINGS, HELD, REPORTED, Runs, defects_page, read_runs, runs_of
+from tools.defects import FINDINGS, HELD, REPORTED, Runs, _escaped, defects_page, read_runs, runs_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,9 +48,13 @@ def test_reported_tasks_exist() -> None:
     assert set(REPORTED) <= set(TASKS)
 
 
+def test_marks_of_markdown_are_shown_as_they_are() -> None:
+    assert _escaped("9**9_[x]`") == "9&#42;&#42;9&#95;&#91;x&#93;&#96;"
+
+
 def test_finding_has_evidence() -> None:
     line = _line(Runs("0.1.25", plain=[_finding("lcm")]), "lcm")
-    assert "`copy_paid`: <code>&quot;a&#124;b\\n&lt;c&gt;&quot;</code> earns 1 (paid); seed 7" in line
+    assert '`copy_paid`: <code>"a&#124;b&#92;n&lt;c&gt;"</code> earns 1 (paid); seed 7' in line
     assert "refused" in line
     assert line.count(" | ") == 4
 
