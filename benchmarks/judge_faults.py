@@ -3,7 +3,7 @@
 The server, honest clients and attackers are three processes. Honest clients ask without a pause, by turns alone
 (a sixth of the time) and beside the attackers, so that a busy machine slows down both alike. Attackers send slow,
 half-sent, huge, nested, forged, cancelled and pipelined requests, and wrong tokens. The server serves all requests in
-order of arrival. Meanwhile workers and the process that forks them are killed, and generators are stopped.
+turns. Meanwhile workers and the process that forks them are killed, and generators are stopped.
 Everything stays on the loopback device, is bounded in time, number and size, and ends by itself. Linux only.
 
 Prints one line of JSON: honest verdicts (number, wrong, lost after the retries of `JudgeClient`), the times of honest

@@ -188,7 +188,8 @@ class WorkerPool:
             raise _failed(spec, "has parameters that are nested too deep for a reference") from None
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
-        """Score answers to a problem: a verdict for each, in order. Equal answers are scored once.
+        """Score answers to a problem, in turns with other groups: a verdict for each, in order. Equal answers are
+        scored once.
 
         `plainly` scores as the library's own evaluation does: without corrections, and only the bare answer.
 
@@ -197,12 +198,13 @@ class WorkerPool:
             WorkerError: no verifier can be started.
             ClosedError: the pool is closed.
         """
+        if self._closed:
+            raise _closed()
         distinct = list(dict.fromkeys(answers))
-        if not distinct and not self._closed:
-            return []
         batch = self._scorer.batch(problem, distinct, plainly=plainly)
-        verdicts = await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, batch))
-        by_answer = dict(zip(distinct, verdicts, strict=True))
+        while batch.left:
+            await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, batch))
+        by_answer = dict(zip(distinct, batch.verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
     async def check(self, params: Sequence[tuple[str, Mapping[str, object], float | None]]) -> list[str]:

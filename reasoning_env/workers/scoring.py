@@ -1,7 +1,8 @@
-"""Score the answers of a group on a verifier worker: deadlines, the group's budget, second tries.
+"""Score the answers of a group on a verifier worker: turns, deadlines, the group's budget, second tries.
 
-An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's budget of
-processor time is not scored at all. `worker.py` measures.
+A group has a worker for a turn, which ends after a slice of time (`child.SLICE_S`), so that long groups hold up no
+short ones. An answer that exceeds its deadline of processor time scores 0. A group whose answers exceed the group's
+budget of processor time is not scored at all. `worker.py` measures.
 """
 
 from __future__ import annotations
@@ -42,6 +43,20 @@ MAX_FAULTS = 2
 
 
 @dataclass
+class _Trouble:
+    """What went wrong so far at the answer at a position.
+
+    `own_ends` counts workers that the answer ended, `kills` those that were killed from outside, and `faults` other
+    infrastructure errors.
+    """
+
+    position: int = 0
+    own_ends: int = 0
+    kills: int = 0
+    faults: int = 0
+
+
+@dataclass
 class AnswerBatch:
     """Answers to a problem, the verdicts on the first answers, and the processor time left for the other answers."""
 
@@ -50,24 +65,11 @@ class AnswerBatch:
     plainly: bool
     budget_s: float
     verdicts: list[Verdict] = field(default_factory=list)
+    trouble: _Trouble = field(default_factory=_Trouble)
 
     @property
     def left(self) -> Sequence[str]:
         return self.answers[len(self.verdicts) :]
-
-
-@dataclass
-class _Trouble:
-    """What went wrong so far at the answer at a position.
-
-    `own_ends` counts workers that the answer ended, `kills` those that were killed from outside, and `faults` other
-    infrastructure errors.
-    """
-
-    position: int
-    own_ends: int = 0
-    kills: int = 0
-    faults: int = 0
 
 
 class _Hopeless(ScoringError):
@@ -93,8 +95,8 @@ class BatchScorer:
         budget_s = self._settings.scoring_budget_s or 4 * self._settings.scoring_deadline_s
         return AnswerBatch(problem, answers, plainly, budget_s)
 
-    async def score(self, slot: Slot, batch: AnswerBatch) -> list[Verdict]:
-        """Return a verdict on each answer of a batch.
+    async def score(self, slot: Slot, batch: AnswerBatch) -> None:
+        """Add verdicts on the next answers of a batch, as many as one turn allows, and one at least.
 
         When a worker dies, the present answer is tried again on a fresh worker, which tells how the first one ended. An
         answer that ends two workers by itself scores 0. A kill from outside blames nobody: MAX_KILLS workers are tried.
@@ -104,30 +106,29 @@ class BatchScorer:
             ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
             WorkerError: No fresh worker can be started.
         """
-        trouble = _Trouble(position=0)
-        while batch.left:
+        judged = len(batch.verdicts)
+        while len(batch.verdicts) == judged:
             try:
                 await self._score_with(slot.current, batch)
             except (DeadlineExceeded, Asleep, ProtocolFault, WorkerDied, ScoringError) as error:
                 end = await self._replace(slot)
-                if trouble.position != len(batch.verdicts):
-                    trouble = _Trouble(len(batch.verdicts))
+                if batch.trouble.position != len(batch.verdicts):
+                    batch.trouble = _Trouble(len(batch.verdicts))
                 logger.debug("%r at an answer to %s; the verifier %s", error, batch.problem.spec, end)
-                self._judge_failure(batch, trouble, error, end)
-        return batch.verdicts
+                self._judge_failure(batch, error, end)
 
-    def _judge_failure(self, batch: AnswerBatch, trouble: _Trouble, error: Exception, end: WorkerEnd) -> None:
+    def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
         """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
         reason = _blame(error, end)
         if reason is None:
-            lasting = _count_fault(trouble, batch.problem.task, error, end)
+            lasting = _count_fault(batch.trouble, batch.problem.task, error, end)
             if lasting is not None:
                 raise lasting
             return
-        trouble.own_ends += 1
-        if isinstance(error, DeadlineExceeded) or trouble.own_ends == MAX_OWN_ENDS:
+        batch.trouble.own_ends += 1
+        if isinstance(error, DeadlineExceeded) or batch.trouble.own_ends == MAX_OWN_ENDS:
             self._score_zero(batch, reason)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
@@ -141,7 +142,7 @@ class BatchScorer:
         batch.verdicts.append(Verdict(0.0, reason, batch.left[0], scoring_s))
 
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
-        """Have a worker score answers that are left, and add the verdicts.
+        """Have a worker score answers that are left, until the turn is over, and add the verdicts.
 
         Raises DeadlineExceeded, Asleep, WorkerDied, ProtocolFault and ScoringError.
         """
@@ -157,6 +158,8 @@ class BatchScorer:
             reply = await self._await_verdict(worker, batch)
             batch.verdicts.append(read_verdict(reply, position, answer))
             self._stats.scored += 1
+            if reply.header.get("turn_over") is True:
+                return
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a verifier worker has built its task. That time counts for no answer.

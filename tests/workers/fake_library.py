@@ -82,6 +82,8 @@ def score(answer, entry):
     if verb == "big_file":
         with open("big", "wb") as file:
             file.write(b"x" * (20 << 20))
+    if verb == "sleep":
+        time.sleep(float(rest.split()[0]))
     if verb == "spoil":  # writes into the entry, which must not show in the next call
         entry["answer"] = "spoilt"
         return 0.0

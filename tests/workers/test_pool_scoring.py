@@ -179,6 +179,16 @@ async def test_order_of_groups(pool: WorkerPool) -> None:
     assert done == [0, 1, 2, 3, 4]
 
 
+async def test_long_group_lets_others_have_their_turn(fake_library: Path) -> None:
+    async with running_pool(fake_library, num_verifiers=1) as pool:
+        problem = await make(pool, seed=3)
+        long = asyncio.create_task(pool.score(problem, [f"sleep 0.03 {number}" for number in range(12)]))
+        await until(lambda: pool.stats.scored > 0)
+        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+        assert not long.done()
+        assert _shape(await long) == [WRONG] * 12
+
+
 async def test_slow_group_keeps_one_worker(fake_library: Path) -> None:
     async with running_pool(fake_library, num_verifiers=2, scoring_deadline_s=600.0) as pool:
         problem = await make(pool, seed=3)
