@@ -35,6 +35,8 @@ class Reason(StrEnum):
     SCORED = "scored"
     """The verifier returned a number for the answer."""
     NO_ANSWER = "no_answer"
+    UNCLOSED_THINKING = "unclosed_thinking"
+    """Thinking began and never ended, so whatever stands behind its mark is no answer."""
     SEVERAL_ANSWERS = "several_answers"
     UNCLOSED_ANSWER = "unclosed_answer"
     EMPTY_ANSWER = "empty_answer"

@@ -45,9 +45,10 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     Text in one of the formats of `thinking` is removed first. The rest must contain exactly one pair of answer tags and
     no further answer tag. The answer between the tags must not be blank, and has at most `max_bytes` bytes of UTF-8.
     """
-    rest = remove_thinking(text, thinking)
+    reply = split_thinking(text, thinking)
+    rest = reply.text
     if next(find_all(OPENING_TAG, rest, TAG_LENGTH), None) is None:
-        return Extraction(None, Reason.NO_ANSWER)
+        return Extraction(None, Reason.UNCLOSED_THINKING if reply.unclosed else Reason.NO_ANSWER)
     tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), 3))  # a text may hold a hundred thousand
     kinds = [tag[1] for tag in tags]
     if len(tags) == 3 or kinds == ["", ""]:
@@ -62,7 +63,20 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     return Extraction(answer)
 
 
+@dataclass(frozen=True)
+class Reply:
+    """The `text` of a completion without its thinking; `unclosed` if thinking began and never ended."""
+
+    text: str
+    unclosed: bool = False
+
+
 def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
+    """Return the text without thinking, as `split_thinking` finds it."""
+    return split_thinking(text, thinking).text
+
+
+def split_thinking(text: str, thinking: Thinking) -> Reply:
     """Remove thinking: closed blocks, text before a stray closing mark, and text after an unclosed opening mark.
 
     A completion has only the closing mark where the template opens the block in the prompt. Inside a block only the
@@ -70,7 +84,7 @@ def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
     removed part, so that no tag is made from the text on both sides.
     """
     if thinking.marks is None:
-        return text
+        return Reply(text)
     kept: list[str] = []
     kept_to = 0
     inside: ThinkingFormat | None = None
@@ -93,7 +107,7 @@ def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
             inside = thinking.openings[mark]
     if inside is None:
         kept.append(text[kept_to:])
-    return " ".join(filter(None, kept))
+    return Reply(" ".join(filter(None, kept)), unclosed=inside is not None)
 
 
 def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:

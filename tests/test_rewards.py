@@ -59,6 +59,10 @@ def test_answer_in_tags(text: str, answer: str) -> None:
         ("< answer>5</ answer>", Reason.NO_ANSWER),
         ("<answer id='1'>5</answer>", Reason.NO_ANSWER),
         ("<think><answer>5</answer></think>", Reason.NO_ANSWER),
+        ("<think>2 + 3 = 5.\n<answer>5</answer>", Reason.UNCLOSED_THINKING),
+        ("<think>2 + 3 is", Reason.UNCLOSED_THINKING),
+        ("<think>2</think> so <think>5 <answer>5</answer>", Reason.UNCLOSED_THINKING),
+        ("<answer>5 <think>2 + 3", Reason.UNCLOSED_ANSWER),
         ("<answer>5", Reason.UNCLOSED_ANSWER),
         ("</answer><answer>5", Reason.UNCLOSED_ANSWER),
         ("<answer>4</answer> no, <ANSWER>5</ANSWER>", Reason.SEVERAL_ANSWERS),
@@ -116,11 +120,16 @@ def _reference_thinking(text: str) -> str:
     return " ".join(filter(None, text.split(gone)))
 
 
+def _reference_unclosed(text: str) -> bool:
+    """Tell whether an opening tag is left over once closed blocks are gone."""
+    return re.search("<think>", re.sub("<think>.*?</think>", "\0", text, flags=ASCII_TAGS), ASCII_TAGS) is not None
+
+
 def _reference_extraction(text: str, max_bytes: int) -> Extraction:
     rest = _reference_thinking(text)
     tags = [tag.lower() for tag in re.findall("</?answer>", rest, ASCII_TAGS)]
     if "<answer>" not in tags:
-        return without_answer(Reason.NO_ANSWER)
+        return without_answer(Reason.UNCLOSED_THINKING if _reference_unclosed(text) else Reason.NO_ANSWER)
     if tags.count("<answer>") > 1 or len(tags) > 2:
         return without_answer(Reason.SEVERAL_ANSWERS)
     held = re.search("<answer>(.*)</answer>", rest, ASCII_TAGS)

@@ -8,7 +8,9 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.problems.giving_up import MAX_FAILURES
-from reasoning_env.settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint, make_settings
+from reasoning_env.records import Reason
+from reasoning_env.rewards import extract_answer
+from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT, ReasoningSettings, fingerprint, make_settings
 
 FIELDS = ReasoningSettings.model_fields
 
@@ -93,7 +95,19 @@ def test_tasks_of_commas_alone() -> None:
 
 @pytest.mark.parametrize("tag", ["<think>", "</think>", "<answer>", "</answer>"])
 def test_default_prompt_names_tags(tag: str) -> None:
-    assert SYSTEM_PROMPT.count(tag) == 1
+    assert SYSTEM_PROMPT.count(tag) == 2, "once in a sentence, and once in the example"
+
+
+def test_default_prompt_ends_with_whole_reply() -> None:
+    reply = SYSTEM_PROMPT.rpartition("\n\n")[2]
+    thinking, answer = reply.splitlines()
+    assert (thinking.startswith("<think>"), thinking.endswith("</think>")) == (True, True)
+    assert extract_answer(reply, 100).answer == "Beatrice"
+    assert NATIVE_SYSTEM_PROMPT.rpartition("\n\n")[2] == answer
+
+
+def test_repeated_prompt_is_no_answer() -> None:
+    assert extract_answer(SYSTEM_PROMPT, 100).reason is Reason.SEVERAL_ANSWERS
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])

@@ -31,6 +31,7 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
+from ..runtime.text import visible
 from ..storage.files import InUseError, KeyedFile, changed_settings, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, read_json
 from .summary import SummaryRow
@@ -214,15 +215,36 @@ def open_folder(
 
 
 def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> EvaluationFolder | None:
-    """Open the newest unfinished folder of the evaluation that no process writes to; None without such a folder."""
+    """Open the newest unfinished folder of the evaluation that no process writes to; None without such a folder.
+
+    Without one, a line names the newest unfinished folder of the same model, and the settings that differ.
+    """
+    others: list[str] = []
     for path, results in _unfinished(root):
         if changed_settings(results, made_with):
+            if results["model"] == made_with["model"]:
+                changed = ", ".join(sorted(changed_settings(_flat(results), _flat(made_with))))
+                others.append(f"{path} is unfinished, but of other settings ({visible(changed)})")
             continue
         with suppress(InUseError):
             folder = EvaluationFolder(path, {**header, "started": results["started"]}, spent_s=results["seconds"])
             logger.info("continuing in %s, where %d problems are done", path, len(folder.samples))
             return folder
+    if others:
+        logger.info("%s: a new folder begins", others[0])
     return None
+
+
+def _flat(made_with: MadeWith) -> dict[str, object]:
+    """Return what decides an evaluation, with settings, versions and facts of the server by their own names."""
+    return {
+        "model": made_with["model"],
+        "step": made_with["step"],
+        "preset": made_with["preset"],
+        **made_with["settings"],
+        **{f"server {name}": value for name, value in made_with["server"].items()},
+        **{f"version of {name}": version for name, version in made_with["versions"].items()},
+    }
 
 
 def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:

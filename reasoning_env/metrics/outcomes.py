@@ -17,6 +17,7 @@ WRONG = "wrong"
 TRUNCATED = "truncated"
 FORMAT_FAILURES = (
     Reason.NO_ANSWER.value,
+    Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
     Reason.SEVERAL_ANSWERS.value,
     Reason.EMPTY_ANSWER.value,
@@ -60,8 +61,8 @@ class Tally:
 def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
     """Return the outcome of a completion with this score, reason and finish reason.
 
-    A reason of None counts as `scored`. A missing or unclosed answer is `truncated` if the token budget ended the
-    completion.
+    A reason of None counts as `scored`. A missing or unclosed answer, and unclosed thinking, are `truncated` if the
+    token budget ended the completion.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -69,7 +70,7 @@ def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
         if score > 0:
             return PARTIAL
         return WRONG
-    unfinished = reason in (Reason.NO_ANSWER.value, Reason.UNCLOSED_ANSWER.value)
+    unfinished = reason in (Reason.NO_ANSWER.value, Reason.UNCLOSED_THINKING.value, Reason.UNCLOSED_ANSWER.value)
     return TRUNCATED if unfinished and finish_reason == "length" else reason
 
 

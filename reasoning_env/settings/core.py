@@ -34,17 +34,26 @@ from .given import make_settings, parse_mapping, parse_options, read_none, setti
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
-</think>. After it, state your final answer exactly once, between <answer> and </answer>.
+</think>. After it, state your final answer exactly once, between <answer> and </answer>: the bare answer, in the form \
+that the question asks for.
 
-Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
-the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
+For example, this is a whole reply to the problem "Ada, Beatrice and Carl stand in a row. Ada is left of Carl, and \
+Beatrice is left of Ada. Who stands on the left?":
+
+<think>Carl is right of Ada, so he is not on the left. Ada is right of Beatrice, so she is not on the left. That \
+leaves Beatrice.</think>
+<answer>Beatrice</answer>"""
+"""The default ends with an example of another problem, which no task has, with an answer that no task pays. A real
+instruct model of 0.5B repeated the prohibitions that stood there before in 16 of 40 replies."""
 
 NATIVE_SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first. Then, in your reply, state your final answer \
-exactly once, between <answer> and </answer>.
+exactly once, between <answer> and </answer>: the bare answer, in the form that the question asks for.
 
-Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
-the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
+For example, after your work, this is a whole reply to the problem "Ada, Beatrice and Carl stand in a row. Ada is left \
+of Carl, and Beatrice is left of Ada. Who stands on the left?":
+
+<answer>Beatrice</answer>"""
 """The default for models that think in another format than <think> tags."""
 
 

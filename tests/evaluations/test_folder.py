@@ -95,6 +95,17 @@ def test_other_folders_stay_unchanged(begin: Begin, tmp_path: Path, why: str) ->
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
+def test_other_settings_are_told(begin: Begin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As a new default of the system prompt makes them."""
+    caplog.set_level("INFO")
+    folder = begin(tmp_path, settings={"system_prompt": "Be brief.", "eval_seed": 1})
+    append(folder, 0)
+    folder.close()
+    begin(tmp_path, settings={"system_prompt": "Think first.", "eval_seed": 1})
+    expected = f"{folder.path} is unfinished, but of other settings (system_prompt): a new folder begins"
+    assert expected in caplog.messages
+
+
 def test_foreign_files_are_ignored(begin: Begin, tmp_path: Path) -> None:
     for name, text in (("a", "[]"), ("b", "{"), ("c", '{"finished": false}')):
         (tmp_path / name).mkdir()

@@ -21,6 +21,8 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (0.0, "no_answer", "stop", "no_answer"),
         (0.0, "no_answer", "length", "truncated"),
         (0.0, "unclosed_answer", "length", "truncated"),
+        (0.0, "unclosed_thinking", "stop", "unclosed_thinking"),
+        (0.0, "unclosed_thinking", "length", "truncated"),
         (0.0, "several_answers", "length", "several_answers"),
         (0.0, "timeout", "stop", "timeout"),
         (1.0, None, None, "right"),

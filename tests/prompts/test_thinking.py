@@ -65,7 +65,8 @@ def test_leftover_closing_mark(thinking_format: ThinkingFormat) -> None:
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
 def test_unclosed_opening_mark(thinking_format: ThinkingFormat) -> None:
-    assert remove_thinking(f"{thinking_format.opening} <answer>3</answer>", Thinking([thinking_format])) == ""
+    text = f"{thinking_format.opening} <answer>3</answer>"
+    assert extract_answer(text, LIMIT, Thinking([thinking_format])) == Extraction(None, Reason.UNCLOSED_THINKING)
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
@@ -123,4 +124,4 @@ def test_removal_makes_no_tag(text: str) -> None:
 
 def test_other_format_closes_no_block() -> None:
     both = choose_thinking("auto", [by_name("magistral")])
-    assert extract_answer("<think>a[/THINK]<answer>3</answer>", LIMIT, both) == Extraction(None, Reason.NO_ANSWER)
+    assert extract_answer("<think>a[/THINK]<answer>3</answer>", LIMIT, both).reason is Reason.UNCLOSED_THINKING

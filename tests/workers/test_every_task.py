@@ -18,7 +18,9 @@ import pytest
 from reasoning_env.problems.plan import composite_params
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.rewards import extract_answer
 from reasoning_env.seeds import hash_fraction
+from reasoning_env.settings import SYSTEM_PROMPT
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.slow
 
 MAX_QUESTION = 20_000
 WRONG_ANSWER = "certainly not this"
+EXAMPLE_ANSWER = extract_answer(SYSTEM_PROMPT.rpartition("\n\n")[2], 100).answer or ""
 SEEDS = (17, 3_000_002_002)
 """Far apart, one below and one above 2**31; the second moves every cached dataset on, and is what is compared."""
 COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
@@ -46,6 +49,7 @@ ALTERNATING = sorted(
 class Served:
     """A spec's problem from the workers, verdicts on the oracle answer and a wrong answer, and a direct call.
 
+    `example` is the verdict on the answer that the example of the default system prompt has.
     `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`;
     `direct` is the library's entry, None where it was not called. `remade` is the question of the problem that was made
     from this one's reference, None where none was made.
@@ -53,6 +57,7 @@ class Served:
 
     problem: Problem
     oracle: Verdict | None
+    example: Verdict
     plain: list[Verdict]
     direct: Any = None
     remade: str | None = None
@@ -111,11 +116,13 @@ async def _through_workers() -> list[Served]:
             problem = await pool.generate(spec, PATIENCE_S)
             scorable = problem.answer is not None
             oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
+            [example] = await pool.score(problem, [EXAMPLE_ANSWER])
             asked = _plain_answers(problem)
             remade = None
             if _is_compared(spec):
                 remade = (await pool.generate(Reference.parse(problem.reference).spec(), PATIENCE_S)).question
-            return Served(problem, oracle, await plain.score(problem, asked) if asked else [], remade=remade)
+            plainly = await plain.score(problem, asked) if asked else []
+            return Served(problem, oracle, example, plainly, remade=remade)
 
         return list(await asyncio.gather(*map(serve, _specs())))
 
@@ -203,6 +210,11 @@ def test_oracle_answers_are_right(served: list[Served]) -> None:
     wrong = [one for one in scored if (one.oracle.score, one.oracle.reason) != (1.0, Reason.SCORED)]
     assert [one.name for one in wrong] == []
     assert len(scored) > 0.85 * len(served)
+
+
+def test_answer_of_the_example_is_no_answer(served: list[Served]) -> None:
+    assert EXAMPLE_ANSWER
+    assert [one.name for one in served if one.example.score > 0.3] == []
 
 
 def test_plain_scores_of_a_direct_call(served: list[Served]) -> None:

@@ -21,6 +21,7 @@ from ...errors import ConfigError
 from ...evaluations.comparison import NO_REFERENCES, RunScores, compare
 from ...evaluations.folder import Results
 from ...evaluations.summary import SummaryRow
+from ...metrics.outcomes import FORMAT_FAILURES, TRUNCATED
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...runtime.text import visible
@@ -95,6 +96,8 @@ class PageData(TypedDict):
     tasks: list[tuple[str, str]]
     """Names and categories."""
     outcomes: tuple[str, ...]
+    forms: tuple[str, ...]
+    """The outcomes of completions without an answer that could be scored."""
     runs: list[PageRun]
     series: list[Series]
     compared: str
@@ -164,6 +167,7 @@ def collect(
         ],
         "tasks": list(categories.items()),
         "outcomes": PAGE_OUTCOMES,
+        "forms": (TRUNCATED, *FORMAT_FAILURES),
         "runs": [
             {
                 "name": run.name,

@@ -29,7 +29,7 @@ const D = await unpack();
 const taskNumber = new Map(D.tasks.map(([name], number) => [name, number]));
 const taskName = (number) => D.tasks[number][0];
 const several = D.runs.length > 1;
-const FORM = new Set(["truncated", "no_answer", "unclosed_answer", "several_answers", "empty_answer"]);
+const FORM = new Set(D.forms);
 const state = { view: "overview", run: 0, scheme: "", found: [], at: -1, rollout: 0, shown: MOST_LISTED, unfolded: false, other: "", matching: () => true,
   axis: "problem", smooth: 0.1, curveTask: "", figure: "score", order: "name", evalFigure: "score", evalOf: "", evalTasks: false, shownRuns: new Set(), shownSeries: new Set() };
 
