@@ -9,7 +9,7 @@ signal another process, move another process to another core, or lock a file. No
 - Process limit: no child processes; root is exempt.
 - no_new_privs: started programs get no privileges.
 - Landlock (Linux 5.13 or newer): only files that imports read.
-- seccomp (package `pyseccomp`, the system's libseccomp): no system calls that write, connect, fork or signal.
+- seccomp: no system calls but those that verifiers need, which neither write, connect, fork nor signal.
 
 Where the system refuses a layer, the others are applied all the same, and `Restrictions` says why the layer is missing.
 
@@ -33,18 +33,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import importlib
 import os
 import resource
 import signal
+import struct
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 
 class Prctl(IntEnum):
@@ -169,62 +167,7 @@ def _lower(limit: int, value: int) -> None:
         resource.setrlimit(limit, (value, value))
 
 
-# ------------------------------------------------------------------ what a verifier worker is denied
-
-DENIED_CALLS = """
-socket socketpair connect bind listen accept accept4 sendmsg sendmmsg recvmsg recvmmsg
-fork vfork clone execve execveat
-kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal
-ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp
-setrlimit setpriority sched_setscheduler sched_setparam sched_setattr sched_setaffinity ioprio_set setsid setpgid
-migrate_pages move_pages flock sync syncfs
-creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat mknod mknodat
-chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat truncate ftruncate fallocate
-utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
-removexattr lremovexattr fremovexattr removexattrat open_by_handle_at
-mount umount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr
-bpf perf_event_open keyctl add_key request_key userfaultfd io_uring_setup io_uring_enter io_uring_register
-unshare setns fanotify_init inotify_init inotify_init1 memfd_create memfd_secret personality
-init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct quotactl syslog
-settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl ioperm
-shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink
-"""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Deny a system call if the masked bits of one argument have this value.
-
-    The default mask is the lower 32 bits: the kernel reads only these of a command's number.
-    """
-
-    call: str
-    argument: int
-    value: int
-    mask: int = 0xFFFFFFFF
-
-
-def denied_conditions() -> list[Condition]:
-    """Return the conditions under which calls that a verifier worker needs are denied."""
-    # Flags with which opening a file changes something, and their masks.
-    writing = (
-        (os.O_WRONLY, os.O_ACCMODE),
-        (os.O_RDWR, os.O_ACCMODE),
-        (os.O_ACCMODE, os.O_ACCMODE),
-        (os.O_CREAT, os.O_CREAT),
-        (os.O_TRUNC, os.O_TRUNC),
-    )
-    return [
-        *(Condition("open", 1, value, mask) for value, mask in writing),
-        *(Condition("openat", 2, value, mask) for value, mask in writing),
-        # A worker must end with its parent, so it must not reset the signal of its parent's death.
-        Condition("prctl", 0, Prctl.SET_PDEATHSIG),
-        # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
-        # TIOCSTI types into a terminal. F_SETLEASE, F_SETLK, F_SETLKW, F_OFD_SETLK and F_OFD_SETLKW make other
-        # processes wait for a file, such as a file of a package; F_NOTIFY watches a folder.
-        *(Condition("fcntl", 1, command) for command in (8, 10, 15, 1024, 6, 7, 37, 38, 1026)),
-        *(Condition("ioctl", 1, request) for request in (0x8901, 0x8902, 0x5412)),
-    ]
+# ------------------------------------------------------------------ which layers hold
 
 
 @dataclass(frozen=True)
@@ -261,15 +204,11 @@ class Sandbox:
         for name, apply in self.layers.items():
             try:
                 apply()
-            except UNAVAILABLE as error:
+            except OSError as error:
                 missing[name] = _reason(error)
             else:
                 applied.append(name)
         return Restrictions(applied, missing)
-
-
-UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
-"""What the system, and optional packages on systems that they do not support, raise for a layer."""
 
 
 def prepare(read_paths: Sequence[str], *, threads: bool = False) -> Sandbox:
@@ -297,7 +236,7 @@ def prepare(read_paths: Sequence[str], *, threads: bool = False) -> Sandbox:
         try:
             _require_linux()
             layers[name] = make()
-        except UNAVAILABLE as error:
+        except OSError as error:
             missing[name] = _reason(error)
     return Sandbox(layers, missing)
 
@@ -317,17 +256,16 @@ def code_paths() -> list[str]:
     return [*folders, "/usr/share/zoneinfo", "/etc/ld.so.cache", package]
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError):
-        return f"the package {error.name} is not installed"
-    text = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _require_linux() -> None:
     if not sys.platform.startswith("linux"):
         raise OSError(f"there is none on {sys.platform}")
 
+
+# ------------------------------------------------------------------ Landlock: which files a verifier worker reads
 
 READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
 """Landlock's bits for the reading of a file and of a folder's list, from <linux/landlock.h>."""
@@ -397,19 +335,166 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         os.close(descriptor)
 
 
+# ------------------------------------------------------------------ seccomp: which system calls a verifier worker makes
+
+ALLOWED_CALLS = """
+read 0 63            readv 19 65          pread64 17 67        write 1 64           writev 20 66
+lseek 8 62           close 3 57           dup 32 23            dup2 33 -            dup3 292 24
+fcntl 72 25          ioctl 16 29          fstat 5 80           recvfrom 45 207      sendto 44 206
+open 2 -             openat 257 56        stat 4 -             lstat 6 -            newfstatat 262 79
+statx 332 291        access 21 -          faccessat 269 48     readlink 89 -        readlinkat 267 78
+getdents64 217 61    getcwd 79 17         chdir 80 49
+
+brk 12 214           mmap 9 222           munmap 11 215        mprotect 10 226      mremap 25 216
+madvise 28 233       mbind 237 235
+
+clock_gettime 228 113    clock_getres 229 114    gettimeofday 96 169    time 201 -          times 100 153
+getrusage 98 165         nanosleep 35 101        clock_nanosleep 230 115
+poll 7 -                 ppoll 271 73            select 23 -            pselect6 270 72     futex 202 98
+epoll_create1 291 20     epoll_ctl 233 21        epoll_wait 232 -       epoll_pwait 281 22  eventfd2 290 19
+rt_sigaction 13 134      rt_sigprocmask 14 135   rt_sigreturn 15 139    sigaltstack 131 132
+restart_syscall 219 128  alarm 37 -              getitimer 36 102       setitimer 38 103
+
+getpid 39 172        getppid 110 173      gettid 186 178       getpgrp 111 -        getuid 102 174
+geteuid 107 175      getgid 104 176       getegid 108 177      getgroups 115 158    getrandom 318 278
+uname 63 160         sysinfo 99 179       getcpu 309 168       getrlimit 97 163     prlimit64 302 261
+prctl 157 167        sched_getaffinity 204 123                 sched_yield 24 124
+exit 60 93           exit_group 231 94    clone 56 220         set_robust_list 273 99    rseq 334 293
+"""
+"""All system calls that a verifier worker may make: name, number on x86_64, number on aarch64 (-: it has none).
+
+These are the calls that verifiers, numpy, sympy, scipy and score functions with threads were seen to make on Python
+3.11 to 3.13, and those by which another C library does the same. Entries that need a reason:
+
+- recvfrom, sendto: how Python's sockets read and write. The worker has one socket, connected to the main process.
+- mbind: OpenBLAS, for its own buffers.
+- epoll, eventfd2: how the threads of Rust libraries wait, such as those of polars.
+- alarm, setitimer: time limits of score functions and of math-verify. A process has three timers, its own.
+- rseq, set_robust_list: the C library ends a process whose new thread is refused the first.
+- chdir: score functions with files beside them (`--read`). It decides nothing about access.
+"""
+
+TABLES = {"x86_64": (0xC000003E, 1), "aarch64": (0xC00000B7, 2)}
+"""The number in <linux/audit.h> of each machine with a column of ALLOWED_CALLS, and the column."""
+
+FIRST_COMMON_NUMBER = 424
+"""From here on calls have one number on all machines. They are newer than Linux 5.0, so that libraries know that they
+may be missing."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Allow a call only if the masked lower 32 bits of an argument, or its higher 32 bits, have one of some values.
+
+    The kernel reads only the lower bits of flags and of commands.
+    """
+
+    argument: int
+    values: Sequence[int]
+    mask: int = 0xFFFFFFFF
+    high: bool = False
+
+
+def _is_null(argument: int) -> list[Check]:
+    return [Check(argument, [0]), Check(argument, [0], high=True)]
+
+
+WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
+"""Bits of an open file's flags with which the opening changes something."""
+CLONE_THREAD = 0x10000
+CLONE_NAMESPACES = 0x7E020000
+"""Flags of clone, from <linux/sched.h>: a thread of this process; any new namespace."""
+
+CHECKS: Mapping[str, Sequence[Check]] = {
+    "open": [Check(1, [0], WRITING)],
+    "openat": [Check(2, [0], WRITING)],
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC: no signals to other processes, no locks, no leases.
+    "fcntl": [Check(1, [0, 1, 2, 3, 4, 1030])],
+    # TCGETS and TCGETS2 (every `open` asks whether the file is a terminal), TIOCGWINSZ (the width of tables), FIONREAD,
+    # FIONBIO, FIONCLEX, FIOCLEX: others change network interfaces and flags of files, and type into terminals.
+    "ioctl": [Check(1, [0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451])],
+    # PR_SET_NAME and PR_GET_NAME, of a thread. A worker must not reset the signal of its parent's death.
+    "prctl": [Check(0, [15, 16])],
+    # Flags: none, so that no page is moved that other processes share.
+    "mbind": [Check(5, [0])],
+    "sendto": _is_null(4),  # no address
+    "prlimit64": _is_null(2),  # no new limit
+    "clone": [Check(0, [CLONE_THREAD], CLONE_THREAD | CLONE_NAMESPACES)],
+}
+"""Which arguments of calls are allowed. A call with several checks must pass each of them."""
+
+
+class Op(IntEnum):
+    """Instructions of packet filters, from <linux/bpf_common.h>. LOAD takes an offset in `struct seccomp_data`."""
+
+    LOAD = 0x20
+    AND = 0x54
+    IF_EQUAL = 0x15
+    IF_AT_LEAST = 0x35
+    RETURN = 0x06
+
+
+ALLOW = 0x7FFF0000
+REFUSE = 0x00050000
+"""Results of a filter, from <linux/seccomp.h>. REFUSE has the error in its lower bits."""
+
+
+def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """Return an instruction; a condition skips `if_true` or `if_false` of the instructions that follow it."""
+    return struct.pack("=HBBI", op, if_true, if_false, operand)
+
+
+def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
+    """Return the numbers of the allowed calls by name, from a column of ALLOWED_CALLS."""
+    words = ALLOWED_CALLS.split()
+    rows = zip(words[::3], *(words[start::3] for start in (1, 2)), strict=True)
+    return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}
+
+
+def compile_filter(machine: str, *, threads: bool) -> bytes:
+    """Return the program that the kernel runs at each system call, for a machine of TABLES.
+
+    A call that is not allowed gets EPERM; calls of another interface of the machine, and from FIRST_COMMON_NUMBER on,
+    get ENOSYS: libraries then use older calls.
+    """
+    audit_number, column = TABLES[machine]
+    number_at, interface_at, arguments_at = 0, 4, 16  # offsets in `seccomp_data`
+    refuse, unknown = (_step(Op.RETURN, REFUSE | code) for code in (errno.EPERM, errno.ENOSYS))
+    steps = [
+        _step(Op.LOAD, interface_at),
+        _step(Op.IF_EQUAL, audit_number, if_true=1),
+        unknown,
+        _step(Op.LOAD, number_at),
+    ]
+    for name, number in allowed_numbers(column, threads=threads).items():
+        body = []
+        for check in CHECKS.get(name, ()):
+            body.append(_step(Op.LOAD, arguments_at + 8 * check.argument + 4 * check.high))
+            body.append(_step(Op.AND, check.mask))
+            for left in range(len(check.values), 0, -1):
+                body.append(_step(Op.IF_EQUAL, check.values[-left], if_true=left))
+            body.append(refuse)
+        body.append(_step(Op.RETURN, ALLOW))
+        steps += [_step(Op.IF_EQUAL, number, if_false=len(body)), *body]
+    # Numbers of the interface x32 have bit 30, so they are none of the allowed numbers.
+    steps += [_step(Op.IF_AT_LEAST, FIRST_COMMON_NUMBER, if_false=1), unknown, refuse]
+    return b"".join(steps)
+
+
 class _FilterProgram(ctypes.Structure):
     """The kernel's `struct sock_fprog`."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-CLONE_THREAD = 0x10000
-"""Flag of clone, from <linux/sched.h>: the new task is a thread of this process."""
-
-
 def _seccomp(*, threads: bool) -> Callable[[], object]:
     """Compile the filter once. Applying it is then one system call."""
-    code = _compile_filter(importlib.import_module("pyseccomp"), threads=threads)
+    machine = os.uname().machine
+    if machine not in TABLES:
+        raise OSError(f"there is no table of system calls for {machine}")
+    if sys.maxsize < 2**32:
+        raise OSError("there is no table of system calls for a Python of 32 bits")
+    code = compile_filter(machine, threads=threads)
 
     def apply() -> None:
         program = _FilterProgram(len(code) // 8, code)  # an instruction has 8 bytes
@@ -417,31 +502,3 @@ def _seccomp(*, threads: bool) -> Callable[[], object]:
         _prctl(Prctl.SET_SECCOMP, mode_filter, ctypes.addressof(program))
 
     return apply
-
-
-def _compile_filter(seccomp: Any, *, threads: bool) -> bytes:
-    calls = seccomp.SyscallFilter(seccomp.ALLOW)
-    deny = seccomp.ERRNO(errno.EPERM)
-
-    def add(action: int, name: str, *conditions: Any) -> None:
-        number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
-        if number != -1:  # the system has this call
-            calls.add_rule(action, number, *conditions)
-
-    for name in DENIED_CALLS.split():
-        if name == "clone" and threads:
-            add(deny, name, seccomp.Arg(0, seccomp.MASKED_EQ, CLONE_THREAD, 0))
-        else:
-            add(deny, name)
-    # A filter cannot read the arguments of these calls, which lie in memory. On ENOSYS, libraries use older calls.
-    for name in ("clone3", "openat2"):
-        add(seccomp.ERRNO(errno.ENOSYS), name)
-    for rule in denied_conditions():
-        add(deny, rule.call, seccomp.Arg(rule.argument, seccomp.MASKED_EQ, rule.mask, rule.value))
-    # A verifier worker needs these calls, but without this argument (an address, a new limit).
-    for name, argument in (("sendto", 4), ("prlimit64", 2)):
-        add(deny, name, seccomp.Arg(argument, seccomp.NE, 0))
-    with tempfile.TemporaryFile() as file:
-        calls.export_bpf(file)
-        file.seek(0)
-        return file.read()

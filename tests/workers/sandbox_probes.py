@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,9 +88,25 @@ HARMLESS: Mapping[str, str] = {
     "list a read folder": "assert 'text' in os.listdir(OPEN)",
     "read an open file": "assert os.read(kept, 4) == b'kept'",
     "write to an open file": "open(null, 'w').write('x')",
+    "limit the time": (
+        "import signal, time\nfired = []\nsignal.signal(signal.SIGALRM, lambda *_: fired.append(1))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.001)\ntime.sleep(0.01)\nassert fired"
+    ),
     "ask for a limit": "resource.getrlimit(resource.RLIMIT_AS)",
 }
 """Actions of verifiers and their libraries, which no layer may deny."""
+
+THREADED: Mapping[str, str] = {
+    "calculate in a pool": (
+        "from concurrent.futures import ThreadPoolExecutor\nimport numpy\n"
+        "with ThreadPoolExecutor(4) as pool:\n"
+        "    assert sum(pool.map(numpy.linalg.det, [numpy.eye(2)] * 20)) == 20"
+    ),
+    "wait for a timer": (
+        "import threading\nfired = threading.Event()\nthreading.Timer(0.01, fired.set).start()\nassert fired.wait(10)"
+    ),
+}
+"""Actions of score functions that may start threads."""
 
 DRIVER = """
 import _thread, ctypes, dataclasses, fcntl, json, os, resource, socket, subprocess, sys
@@ -103,7 +119,7 @@ left, right = socket.socketpair()
 receiver, sender = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
 receiver.bind("address")
 kept, null = os.open("kept", os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
-prepared = prepare([*code_paths(), OPEN])
+prepared = prepare([*code_paths(), OPEN], threads=plan["threads"])
 chosen = {name: apply for name, apply in prepared.layers.items() if name in plan["layers"]}
 sandbox = dataclasses.replace(prepared, layers=chosen)
 
@@ -150,22 +166,28 @@ class Run:
     outcomes: dict[str, str]
 
 
-def run_probes(layers: Collection[str], sources: Mapping[str, str], folder: Path) -> Run:
+def run_probes(layers: Collection[str], sources: Mapping[str, str], folder: Path, *, threads: bool = False) -> Run:
     readable, closed = folder / "open", folder / "closed"
     readable.mkdir()
     (readable / "text").write_text("text")
     closed.mkdir()
     for name in ("kept", "doomed", "movable"):
         (closed / name).write_text("kept")
-    plan = {"layers": list(layers), "open": str(readable), "closed": str(closed), "sources": sources}
-    report: dict[str, Any] = json.loads(run_python(DRIVER, json.dumps(plan)))
+    plan = {
+        "layers": list(layers),
+        "open": str(readable),
+        "closed": str(closed),
+        "sources": sources,
+        "threads": threads,
+    }
+    report: dict[str, Any] = json.loads(run_python(DRIVER, json.dumps({**plan, "sources": sources})))
     return Run(**report)
 
 
-def run_python(script: str, text: str = "") -> str:
-    """Run a script in a fresh interpreter and return its output."""
+def run_python(script: str, text: str = "", within: Sequence[str] = ()) -> str:
+    """Run a script in a fresh interpreter, `within` a command that starts it, and return its output."""
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [*within, sys.executable, "-c", script],
         cwd=ROOT,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         input=text,

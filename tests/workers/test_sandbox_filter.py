@@ -1,0 +1,122 @@
+"""The program that seccomp runs at each system call, read by an interpreter: every number, every argument that counts.
+
+Nothing here makes a system call, so that the programs of all machines can be asked about all calls.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+from reasoning_env.workers.sandbox import ALLOW, CHECKS, REFUSE, TABLES, Op, allowed_numbers, compile_filter
+
+EPERM, ENOSYS = REFUSE | errno.EPERM, REFUSE | errno.ENOSYS
+X32 = 1 << 30
+"""The bit of the numbers of the interface x32, which x86_64 has beside its own."""
+on_each_machine = pytest.mark.parametrize("machine", TABLES)
+
+
+@cache
+def _steps(machine: str) -> list[tuple[int, ...]]:
+    return list(struct.iter_unpack("=HBBI", compile_filter(machine, threads=True)))
+
+
+def ask(machine: str, number: int, arguments: Mapping[int, int] | None = None, *, interface: int | None = None) -> int:
+    """Return what the filter answers to a call. Arguments that are not named are 0."""
+    words = [(arguments or {}).get(position, 0) for position in range(6)]
+    audit_number = TABLES[machine][0] if interface is None else interface
+    data = struct.pack("<IIQ6Q", number, audit_number, 0, *words)
+    steps = _steps(machine)
+    position = value = 0
+    while True:
+        op, if_true, if_false, operand = steps[position]
+        position += 1
+        match op:
+            case Op.LOAD:
+                (value,) = struct.unpack_from("<I", data, operand)
+            case Op.AND:
+                value &= operand
+            case Op.IF_EQUAL:
+                position += if_true if value == operand else if_false
+            case Op.IF_AT_LEAST:
+                position += if_true if value >= operand else if_false
+            case Op.RETURN:
+                return int(operand)
+            case _:
+                raise AssertionError(f"no instruction of these filters: {op:#x}")
+
+
+def _passing(name: str) -> dict[int, int]:
+    """Arguments that pass the checks of a call."""
+    return {check.argument: check.values[0] for check in CHECKS.get(name, ())}
+
+
+@on_each_machine
+def test_only_the_table_is_allowed(machine: str) -> None:
+    allowed = {number: name for name, number in allowed_numbers(TABLES[machine][1], threads=True).items()}
+    answers = {number: ask(machine, number, _passing(allowed.get(number, ""))) for number in range(1024)}
+    assert {number for number, answer in answers.items() if answer == ALLOW} == set(allowed)
+
+
+@on_each_machine
+def test_old_calls_are_forbidden(machine: str) -> None:
+    numbers = set(range(424)) - set(allowed_numbers(TABLES[machine][1], threads=True).values())
+    assert {ask(machine, number) for number in numbers} == {EPERM}
+
+
+@on_each_machine
+def test_new_calls_are_unknown(machine: str) -> None:
+    assert {ask(machine, number) for number in (*range(424, 1024), 2**31, 2**32 - 1)} == {ENOSYS}
+
+
+def test_interface_x32_is_unknown() -> None:
+    assert {ask("x86_64", X32 | number) for number in range(1024)} == {ENOSYS}
+
+
+@on_each_machine
+def test_other_interface_is_unknown(machine: str) -> None:
+    """A process of 64 bits can make calls of the interface for 32 bits, whose numbers mean other calls."""
+    for_32_bits = {"x86_64": 0x40000003, "aarch64": 0x40000028}[machine]
+    assert {ask(machine, number, interface=for_32_bits) for number in range(1024)} == {ENOSYS}
+
+
+REFUSED_ARGUMENTS = {
+    "open": (1, [os.O_WRONLY, os.O_RDWR, os.O_ACCMODE, os.O_CREAT, os.O_TRUNC, 1 << 32 | os.O_WRONLY]),
+    "openat": (2, [os.O_WRONLY, os.O_RDWR, os.O_ACCMODE, os.O_CREAT, os.O_TRUNC, 1 << 32 | os.O_WRONLY]),
+    "fcntl": (1, [5, 6, 7, 8, 10, 15, 36, 37, 38, 1024, 1025, 1026, 1031, 1033, 1036]),
+    "ioctl": (1, [0x40086602, 0x401C5820, 0x8914, 0x8901, 0x8902, 0x5412, 0x8901 | 1 << 32, *range(0x5414, 0x541B)]),
+    "prctl": (0, [*range(15), *range(17, 100), 1 | 1 << 32]),
+    "mbind": (5, [1, 2, 4]),
+    "sendto": (4, [1, 1 << 32]),
+    "prlimit64": (2, [1, 1 << 32]),
+    "clone": (0, [0, 0x11, 0x4000, *(0x10000 | 1 << bit for bit in (17, 25, 26, 27, 28, 29, 30))]),
+}
+"""For each call with checks an argument, and values that would write, lock, signal, connect or start a process."""
+
+
+@on_each_machine
+@pytest.mark.parametrize("name", CHECKS)
+def test_arguments(machine: str, name: str) -> None:
+    number = allowed_numbers(TABLES[machine][1], threads=True).get(name)
+    if number is None:
+        pytest.skip(f"{machine} has no {name}")
+    argument, refused = REFUSED_ARGUMENTS[name]
+    assert {ask(machine, number, _passing(name) | {argument: value}) for value in CHECKS[name][0].values} == {ALLOW}
+    assert {ask(machine, number, _passing(name) | {argument: value}) for value in refused} == {EPERM}
+
+
+def test_threads_are_a_choice() -> None:
+    assert {**allowed_numbers(1, threads=False), "clone": 56} == allowed_numbers(1, threads=True)
+
+
+@pytest.mark.parametrize(("machine", "name_of_machine"), [("x86_64", "X86_64"), ("aarch64", "AARCH64")])
+def test_numbers_are_those_of_libseccomp(machine: str, name_of_machine: str) -> None:
+    seccomp = pytest.importorskip("pyseccomp")
+    numbers = allowed_numbers(TABLES[machine][1], threads=True)
+    arch = getattr(seccomp.Arch, name_of_machine)
+    assert numbers == {name: seccomp.resolve_syscall(arch, name) for name in numbers}
