@@ -16,7 +16,7 @@ import reasoning_env
 from reasoning_env.tasks import COMPOSITE, TASKS
 
 ROOT = Path(reasoning_env.__file__).parent.parent
-PACKAGES = ("reasoning_env", "reasoning_audit", "reasoning_gym_testing", "demo", "learn", "benchmarks", "tests")
+PACKAGES = ("reasoning_env", "reasoning_audit", "reasoning_gym_testing", "demo", "learn", "benchmarks")
 FRONT_DOOR = "reasoning_gym_environment"
 MAX_FLOORS = 14
 MAX_FACADE = 24
@@ -148,7 +148,7 @@ def test_only_hosts_import_session(rooms: dict[str, set[str]]) -> None:
 
 
 def test_only_commands_import_reports(rooms: dict[str, set[str]]) -> None:
-    above = {"tests", "benchmarks", "tools", "reasoning_audit"}
+    above = {"benchmarks", "reasoning_audit"}
     assert {name for name, known in rooms.items() if "reasoning_env/reports" in known} - above == {
         "reasoning_env/commands"
     }
@@ -186,7 +186,7 @@ def test_only_adapter_knows_atropos() -> None:
 
 
 def test_only_front_door_imports_adapter(rooms: dict[str, set[str]]) -> None:
-    above = {"tests", "benchmarks", "reasoning_gym_testing", "demo", "learn"}
+    above = {"benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}
 

@@ -144,7 +144,18 @@ async def test_verl_takes_own_tasks(session: Session[Any]) -> None:
 
 
 def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--task-modules", EXAMPLE, "--tasks", "last_letter", "--output", str(tmp_path)]
+    options = [
+        "--task-modules",
+        EXAMPLE,
+        "--tasks",
+        "last_letter",
+        "--items",
+        "3",
+        "--levels",
+        "0,1",
+        "--output",
+        str(tmp_path),
+    ]
     assert audit_command(options, tmp_path) == 0
     assert "audit passed" in capsys.readouterr().out
 

@@ -174,9 +174,9 @@ async def test_instances_share_no_problem(make_session: MakeSession) -> None:
 
 @on_module_loop
 async def test_evaluation_questions_are_held_out(make_session: MakeSession) -> None:
-    session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=200)
+    session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=50)
     held_out = {problem.question for problem in await session.evaluation_set.problems()}
-    assert not held_out & {problem.question for problem in await take(session, 100)}
+    assert not held_out & {problem.question for problem in await take(session, 40)}
 
 
 @on_module_loop

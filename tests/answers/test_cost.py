@@ -79,13 +79,13 @@ MORE_PIECES = [
 
 @pytest.mark.parametrize("piece", [*PIECES, *(pytest.param(piece, marks=pytest.mark.slow) for piece in MORE_PIECES)])
 def test_linear_time(piece: str) -> None:
-    long = piece * (10_000 // len(piece))
+    """Name and full stop come off, so that the piece alone is read too."""
+    said = f"answer = {piece * (10_000 // len(piece))}."
     for task, problem in _problems():
         reader = scorer(task, problem)
-        for said in (long, f"answer = {long}."):
-            begun = process_time()
-            _read(reader, said)
-            assert process_time() - begun < MOST_S, task
+        begun = process_time()
+        _read(reader, said)
+        assert process_time() - begun < MOST_S, task
 
 
 def test_deep_list() -> None:

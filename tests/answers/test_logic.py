@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reasoning_gym.logic.propositional_logic import Expression
 
@@ -178,6 +178,7 @@ LONGEST += [f"{NOT}(" * 99 + "P" + ")" * 99, f"{NOT}(P{AND}" * 59 + "P" + ")" * 
 NEAR = st.text(alphabet=f"PQR() {AND}{OR}{NOT}{IMPLIES}{IFF}", max_size=60)
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=200) | NEAR)
 def test_any_text(text: str) -> None:
     with contextlib.suppress(ValueError):

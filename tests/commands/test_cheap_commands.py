@@ -24,13 +24,10 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ([], "usage"),
         (["--version"], "reasoning-gym 0.1"),
         (["serve", "-h"], "--tasks"),
-        (["process", "--env.seed", "1", "--help"], "--keep"),
         (["evaluate", "-h"], "--preset"),
         (["settings", "-h"], "--markdown"),
-        (["tasks", "--help"], "--samples"),
         (["report", "--help"], "--output"),
     ],
 )

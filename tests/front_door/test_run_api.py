@@ -112,7 +112,7 @@ async def test_subclass_data_is_resumed(resume: MakeEnv, serve: ServeGroups) -> 
 
 
 async def count_shared(serve: ServeGroups, environments: Sequence[Env]) -> int:
-    seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
+    seeds = [spec.seed for env in environments for spec in await serve(env, 6)]
     return len(seeds) - len(set(seeds))
 
 

@@ -14,10 +14,10 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-pandas = pytest.importorskip("pandas", reason="needs the extra `verl`: make integrations")
 pytest.importorskip("verl", reason="needs the extra `verl`: make integrations")
 
 import numpy
+import pandas
 import ray
 import torch
 from hydra import compose, initialize_config_module

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.problems.estimator import LEVEL_STEP, SignalEstimator
@@ -80,9 +80,9 @@ def test_harder_levels_are_never_easier() -> None:
     assert list(rates) == sorted(rates, reverse=True)
 
 
-@pytest.mark.parametrize("best", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("best", [0.1, 0.9])
 def test_levels_do_not_swing(best: float) -> None:
-    means = serve(make_estimator(), logistic(best), 700, delay=64)[350:]
+    means = serve(make_estimator(), logistic(best), 500, delay=64)[250:]
     assert statistics.pstdev(means) < 0.05
 
 
@@ -197,6 +197,7 @@ def test_state_of_other_arms_is_left_out(adjustable: list[str]) -> None:
     assert restored.estimate("task") == make_estimator(adjustable=adjustable).estimate("task")
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=64)), max_size=30))
 def test_state_fits_json(groups: list[tuple[float, list[float]]]) -> None:
     estimator = make_estimator()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.errors import InvalidReferenceError
@@ -36,6 +36,7 @@ def test_text_names_every_part() -> None:
     assert str(reference) == TEXT
 
 
+@settings(max_examples=40)
 @given(references)
 def test_text_reads_back(reference: Reference) -> None:
     assert Reference.parse(str(reference)) == reference

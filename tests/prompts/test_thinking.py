@@ -107,13 +107,20 @@ def test_name_takes_one_format() -> None:
 
 
 PIECES = [mark for thinking_format in FORMATS for mark in (thinking_format.opening, thinking_format.closing)]
+PARTS = ("<|channel|>fina", "<|", "◁", "[THINK", "a to=self")
 
 
-@pytest.mark.parametrize("piece", [*PIECES, "<|channel|>fina", "<|", "◁", "[THINK", "a to=self"])
-def test_hostile_megabyte(piece: str) -> None:
+@pytest.mark.parametrize(
+    ("piece", "thinking"),
+    [
+        *((mark, Thinking([one])) for one in FORMATS for mark in (one.opening, one.closing)),
+        *((part, Thinking(FORMATS)) for part in PARTS),
+    ],
+)
+def test_hostile_megabyte(piece: str, thinking: Thinking) -> None:
     """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
-    assert extract_answer(f"<answer>{text}</answer>", LIMIT, Thinking(FORMATS)).answer is None
+    assert extract_answer(f"<answer>{text}</answer>", LIMIT, thinking).answer is None
 
 
 @given(st.lists(st.sampled_from([*PIECES, "a", "<answer>", "</answer>"]), max_size=10).map("".join))

@@ -29,10 +29,10 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_unsolved_integrals() -> None:
-    entries = _entries("intermediate_integration", 40)
+    entries = _entries("intermediate_integration", 16)
     unsolved = [sympy.sympify(entry["answer"]).has(sympy.Integral) for entry in entries]
     assert [find_flaw(find_task("intermediate_integration"), entry) is not None for entry in entries] == unsolved
-    assert 1 <= sum(unsolved) <= 25
+    assert 1 <= sum(unsolved) <= 12
 
 
 @pytest.mark.parametrize(

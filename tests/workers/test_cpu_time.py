@@ -42,7 +42,8 @@ async def test_stopped_generator_is_replaced(pool: WorkerPool, monkeypatch: pyte
     assert generator not in pool.worker_pids
 
 
-async def test_slow_machine_is_no_mistake(pool: WorkerPool) -> None:
+async def test_slow_machine_is_no_mistake(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
     with pytest.raises(WorkerError, match="of processor time in"):
         await pool.generate(spec("hang"), 0.1, cpu_s=PATIENCE_S)
 

@@ -36,17 +36,17 @@ def _answer(one: Generated) -> str:
     ("task", "level"), [("isomorphic_strings", None), ("syllogism", 0.0), ("acre", None), ("mahjong_puzzle", 0.0)]
 )
 def test_options_come_equally_often(library: Library, task: str, level: float | None) -> None:
-    seen = Counter(map(_answer, _served(library, task, level, 120)))
+    seen = Counter(map(_answer, _served(library, task, level)))
     options = TASKS[task].even_options
     assert {answer.lower() for answer in seen} == {*options}
-    assert max(seen.values()) < (1 / len(options) + 0.12) * 120
+    assert max(seen.values()) < (1 / len(options) + 0.17) * 60
 
 
 @pytest.mark.parametrize(
     ("task", "level"), [("gcd", 1.0), ("shortest_path", 0.5), ("rotten_oranges", 0.75), ("letter_counting", 0.0)]
 )
 def test_no_open_answer_is_frequent(library: Library, task: str, level: float) -> None:
-    assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120
+    assert max(Counter(map(_answer, _served(library, task, level))).values()) < 0.45 * 60
 
 
 def test_seed_picks_the_part_of_answers(library: Library) -> None:
@@ -94,7 +94,7 @@ def test_problem_as_is(library: Library) -> None:
     ),
 )
 def test_draws_of_a_served_problem(library: Library, task: str) -> None:
-    levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
+    levels = (None, 1.0) if library.tasks[task].has_levels else (None,)
     count = 2 if task in SLOW else 12 if task in MANY_DRAWS else 6
     draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, count)]
     error = stdev(draws) / math.sqrt(len(draws))

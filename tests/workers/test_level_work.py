@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-
 from reasoning_env.tasks import TASKS
 from reasoning_env.workers.levels import DifficultyMap
 from tests.workers.level_work import (
-    FEW_QUESTIONS,
-    HARDLY_HARDER,
     LEVELS,
     Drawn,
     LevelTally,
@@ -20,26 +16,7 @@ from tests.workers.level_work import (
 )
 from tools import levels
 
-FEW = 2
-"""Problems of each task and level; the tool draws 200 at five levels."""
-ENDS = (0.0, 1.0)
-"""Levels that are drawn here."""
 DRAWS = [number / 16 for number in range(16)]
-
-
-@pytest.fixture(scope="module")
-def measured() -> list[levels.MeasuredTask]:
-    return levels.measure("", FEW, seed=20261124, levels=ENDS)
-
-
-def test_work_grows(measured: list[levels.MeasuredTask]) -> None:
-    faults = {one.task: faults_of(one.tallies) for one in measured if one.task not in HARDLY_HARDER}
-    assert {task: faults for task, faults in faults.items() if faults} == {}
-
-
-def test_problems_differ(measured: list[levels.MeasuredTask]) -> None:
-    faults = {one.task: repetition_of(one.tallies, ENDS) for one in measured if one.task not in FEW_QUESTIONS}
-    assert {task: faults for task, faults in faults.items() if faults} == {}
 
 
 def test_each_level_has_its_own_parameters(difficulty: DifficultyMap) -> None:
