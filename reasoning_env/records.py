@@ -38,6 +38,8 @@ class Reason(StrEnum):
     UNCLOSED_THINKING = "unclosed_thinking"
     """Thinking began and never ended, so whatever stands behind its mark is no answer."""
     SEVERAL_ANSWERS = "several_answers"
+    REFUSED = "refused"
+    """The server or the model refused to answer, and the server says so."""
     UNCLOSED_ANSWER = "unclosed_answer"
     EMPTY_ANSWER = "empty_answer"
     TOO_LONG = "too_long"
@@ -51,6 +53,49 @@ class Reason(StrEnum):
     """The verifier worker ended itself (a fatal signal, an exit) or broke the protocol at the answer, twice.
 
     A worker that is killed from outside (SIGKILL) is an infrastructure error, and never a score."""
+
+
+class Ending(StrEnum):
+    """How a completion ended. ENDING_WORDS has the words by which servers say so."""
+
+    FINISHED = "finished"
+    """The model ended it, or came to a stop text."""
+    CUT = "cut"
+    """It came to a limit of tokens."""
+    REFUSED = "refused"
+    """The server's filter ended it, or the model refused to answer."""
+    BROKEN_OFF = "broken_off"
+    """The server ended it for a reason of its own: the completion is not the model's, and never scored."""
+
+    @classmethod
+    def of(cls, word: str | None) -> Ending:
+        """Return the ending that a server's word means, in any case; no word at all means FINISHED.
+
+        A word that is in no row of ENDING_WORDS means BROKEN_OFF.
+        """
+        if not word:
+            return cls.FINISHED
+        lower = word.lower()
+        return next((ending for ending, words in ENDING_WORDS.items() if lower in words.split()), cls.BROKEN_OFF)
+
+
+ENDING_WORDS: Mapping[Ending, str] = {
+    Ending.FINISHED: "stop eos eos_token end_turn stop_sequence tool_calls tool_call tool_use function_call "
+    "complete completed",
+    Ending.CUT: "length max_tokens max_output_tokens max_length model_length token_limit error_limit repetition "
+    "model_context_window_exceeded",
+    Ending.REFUSED: "content_filter content_filtered refusal sensitive safety recitation blocklist "
+    "prohibited_content spii guardrail_intervened error_toxic",
+    Ending.BROKEN_OFF: "abort aborted cancelled canceled user_cancel error network_error "
+    "insufficient_system_resource timeout malformed_function_call null",
+}
+"""The words for each ending, with blanks between.
+
+They are those of OpenAI, Anthropic, Bedrock, Cohere, DeepSeek, Gemini, Mistral, TGI, vLLM, SGLang, verl, xAI and Z.ai.
+
+`repetition` is vLLM's limit on loops; `null` stands for a completion of which a server says nothing. The words of
+BROKEN_OFF are those that are known to mean it; every other word means it too, and is logged.
+"""
 
 
 class DropReason(StrEnum):
@@ -318,6 +363,7 @@ class Rollout:
     - `token_count` is the completion's number of tokens, from chat servers that return no tokens.
     - `thinking` is reasoning that some servers return apart from the text. No answer is read from it.
     - `score` is the reward that is sent, after the length penalty; in evaluation, the verdict's score.
+    - `finish_reason` is the server's own word for how the completion ended; "" if the server does not say.
 
     Long sequences are arrays: a list takes ten times the memory.
     """
@@ -340,9 +386,9 @@ class Rollout:
         return len(self.masks) - self.masks.count(-100)
 
     @property
-    def truncated(self) -> bool:
-        """Whether the token budget ended the completion."""
-        return self.finish_reason == "length"
+    def ending(self) -> Ending:
+        """How the completion ended."""
+        return Ending.of(self.finish_reason)
 
 
 @dataclass(frozen=True)

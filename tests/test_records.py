@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reasoning_env.records import Group, Problem, ProblemSpec, Prompt, Reason, Rollout, TaskInfo, Verdict
+from reasoning_env.records import Ending, Group, Problem, ProblemSpec, Prompt, Reason, Rollout, TaskInfo, Verdict
 from tests.records import SAMPLING, make_group, make_rollout
 
 
@@ -13,9 +13,26 @@ def test_records_are_frozen(record: type) -> None:
     assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("finish_reason", "truncated"), [("length", True), ("stop", False), ("abort", False)])
-def test_only_the_budget_truncates(finish_reason: str, truncated: bool) -> None:
-    assert make_rollout(finish_reason=finish_reason).truncated is truncated
+@pytest.mark.parametrize(
+    ("word", "ending"),
+    [
+        ("stop", Ending.FINISHED),
+        ("STOP", Ending.FINISHED),
+        ("tool_calls", Ending.FINISHED),
+        ("eos", Ending.FINISHED),
+        ("", Ending.FINISHED),
+        ("length", Ending.CUT),
+        ("MAX_TOKENS", Ending.CUT),
+        ("model_context_window_exceeded", Ending.CUT),
+        ("content_filter", Ending.REFUSED),
+        ("SAFETY", Ending.REFUSED),
+        ("abort", Ending.BROKEN_OFF),
+        ("insufficient_system_resource", Ending.BROKEN_OFF),
+        ("never heard of it", Ending.BROKEN_OFF),
+    ],
+)
+def test_ending_by_word(word: str, ending: Ending) -> None:
+    assert make_rollout(finish_reason=word).ending is ending
 
 
 @pytest.mark.parametrize(("score", "correct"), [(1.0, True), (0.99, True), (0.98, False)])

@@ -22,7 +22,7 @@ from reasoning_env.rewards import (
     score_texts,
 )
 from tests.fake_workers import FakeWorkers
-from tests.records import make_problem
+from tests.records import make_group, make_problem, make_rollout
 
 LIMIT = 20_000
 PROBLEM = make_problem()
@@ -314,3 +314,14 @@ def test_windows_find_all_tags(parts: list[str]) -> None:
         patch.setattr(rewards, "WINDOW", 3)
         found = [match.span() for match in rewards.find_all(rewards.ANSWER_TAG, text, rewards.TAG_LENGTH)]
     assert found == [match.span() for match in rewards.ANSWER_TAG.finditer(text)]
+
+
+def test_refusal_earns_nothing() -> None:
+    """A filter may have cut a text behind its answer."""
+    group = make_group([make_rollout(1.0, finish_reason="content_filter"), make_rollout(1.0)])
+    right = Verdict(1.0, Reason.SCORED, "2")
+    rewarded = reward(group, [right, right], max_tokens=1000)
+    assert [(rollout.score, rollout.verdict) for rollout in rewarded.rollouts] == [
+        (0.0, Verdict(0.0, Reason.REFUSED)),
+        (1.0, right),
+    ]

@@ -22,7 +22,7 @@ from ..inference.chat import PlainChat
 from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
 from ..metrics.recorder import progress_line
 from ..problems.plan import made_with
-from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
+from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import can_show_panel, live_panel
@@ -370,7 +370,8 @@ class Run:
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report; none before `start`."""
-        return self.session.report(**self._stats())
+        ended = {f"inference/ended/{word}": float(groups) for word, groups in self.inference.ended.items()}
+        return self.session.report(**self._stats()) | ended
 
     def progress_line(self) -> str:
         """Return the log line with the progress of the run."""
@@ -464,7 +465,8 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
         "inference_logprobs": None,
         "group_overrides": {},
         "overrides": [
-            {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
+            {"set_advantage_to_zero": True} if rollout.ending is Ending.CUT and mask_truncated else {}
+            for rollout in rollouts
         ],
         "images": None,
         "distill_token_ids": None,

@@ -17,6 +17,7 @@ from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
 from ..prompts.messages import Messages
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling
+from ..rewards import with_verdicts
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
@@ -244,10 +245,7 @@ class Evaluation:
     async def _judge(self, group: Group, seconds: float) -> EvaluatedProblem:
         texts = [rollout.text for rollout in group.rollouts]
         verdicts = await self._session.judge(group.problem, texts)
-        scored = tuple(
-            replace(rollout, verdict=verdict, score=verdict.score)
-            for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
-        )
+        scored = with_verdicts(group.rollouts, verdicts)
         library_scores = None if self._plan.preset is None else await self._score_plainly(group.problem, texts)
         return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
 

@@ -13,10 +13,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from ..prompts.messages import Content, read_content
 from ..prompts.thinking import choose_thinking
 from ..records import Prompt, Rollout, Sampling
 from ..runtime.concurrency import cancel_all
-from .failures import http_status
+from ..runtime.text import short
+from .failures import BrokenOffError, Endings, finish_word, http_status
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,7 @@ class ChatRequests:
     """Asks chat servers for completions, and remembers which parameters they refuse."""
 
     def __init__(self) -> None:
+        self.endings = Endings()
         self._turns = itertools.count()
         self._limit_name = "max_tokens"
         self._left_out: set[str] = set()
@@ -115,7 +118,8 @@ class ChatRequests:
     ) -> Rollout:
         """Send one request for a completion of at most `budget` tokens, without the parameters that the server refuses.
 
-        `fields` hold the prompt. Raises what the client raises.
+        `fields` hold the prompt. Raises what the client raises, and BrokenOffError for a completion that the server
+        broke off.
         """
         while True:
             taken = {name: value for name, value in options.items() if name not in self._left_out}
@@ -133,7 +137,10 @@ class ChatRequests:
             else:
                 _check_reply(reply)
                 usage = getattr(reply, "usage", None)
-                return rollout_from_choice(reply.choices[0], getattr(usage, "completion_tokens", None))
+                rollout = rollout_from_choice(reply.choices[0], self.endings, getattr(usage, "completion_tokens", None))
+                if isinstance(rollout, BrokenOffError):
+                    raise rollout
+                return rollout
 
     def _adapt_to_refusal(self, error: Exception, sent: Mapping[str, object]) -> bool:
         """Leave the parameters that the error refuses out of later requests; return whether it refuses any."""
@@ -157,15 +164,19 @@ class ChatRequests:
 
 
 class ErrorReply(Exception):
-    """A reply of status 200 holds an error in place of completions, as those of some proxies do."""
+    """A reply of status 200 holds an error, as those of some proxies do, or a message that nobody can read."""
 
 
 def _check_reply(reply: object) -> None:
-    """Raise ErrorReply if a reply holds an error and no completion."""
-    error = getattr(reply, "error", None)
-    if error is not None and not getattr(reply, "choices", None):
-        said = error.get("message") if isinstance(error, dict) else getattr(error, "message", None)
-        raise ErrorReply(str(said or error))
+    """Raise ErrorReply if a reply holds an error, beside completions or in their place."""
+    if error := getattr(reply, "error", None):
+        raise ErrorReply(_message_of(error))
+
+
+def _message_of(error: object) -> str:
+    """Return what an error in a reply says."""
+    said = error.get("message") if isinstance(error, Mapping) else getattr(error, "message", None)
+    return str(said or error)
 
 
 def parameter_names(keyword: str, value: Any) -> list[str]:
@@ -173,16 +184,48 @@ def parameter_names(keyword: str, value: Any) -> list[str]:
     return list(value) if keyword == "extra_body" else [keyword]
 
 
-def rollout_from_choice(choice: Any, token_count: object = None) -> Rollout:
-    """Return a rollout of a message or of a text; there are no tokens to train on."""
+def rollout_from_choice(choice: Any, endings: Endings, token_count: object = None) -> Rollout | BrokenOffError:
+    """Return a rollout of a message or of a text, or the error for a completion that the server broke off.
+
+    There are no tokens to train on. Raises ErrorReply for a message that holds something else than text.
+    """
     message = getattr(choice, "message", None)
-    thinking = [getattr(message, name, None) for name in THINKING]
-    return Rollout(
-        text=(choice.text if message is None else getattr(message, "content", None)) or "",
+    given = getattr(message, "content", None) if message is not None else getattr(choice, "text", None)
+    content = read_content(given)
+    if content is None:
+        raise ErrorReply(f"a message with a content that is neither text nor a list of parts: {short(given)!r}")
+    fields = [text for name in THINKING if isinstance(text := getattr(message, name, None), str)]
+    thinking = next(filter(None, fields), content.thinking)
+    word = ending_word(choice, content)
+    is_empty = not content.text and not thinking
+    broken_off = endings.broken_off(word, is_empty=is_empty, said=choice_error(choice))
+    return broken_off or Rollout(
+        text=content.text,
         tokens=(),
         masks=(),
         logprobs=None,
-        finish_reason=getattr(choice, "finish_reason", None) or "stop",
+        finish_reason=word,
         token_count=token_count if isinstance(token_count, int) else None,
-        thinking=next((text for text in thinking if isinstance(text, str)), ""),
+        thinking=thinking,
     )
+
+
+def ending_word(choice: object, content: Content | None = None) -> str:
+    """Return the word for how a choice ended: the server's, or `error` and `refusal` where the choice holds such.
+
+    A choice without a message and without a text has no word, whatever the server says: nothing came.
+    """
+    message = getattr(choice, "message", None)
+    if choice_error(choice):
+        return "error"
+    if getattr(message, "refusal", None) or (content is not None and content.is_refusal):
+        return "refusal"
+    if message is None and getattr(choice, "text", None) is None:
+        return ""
+    return finish_word(getattr(choice, "finish_reason", None), getattr(choice, "stop_reason", None))
+
+
+def choice_error(choice: object) -> str:
+    """Return what the error within a choice says; "" without one."""
+    error = getattr(choice, "error", None)
+    return _message_of(error) if error else ""

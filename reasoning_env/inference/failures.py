@@ -11,16 +11,21 @@ import json
 import logging
 import math
 import os
+import re
 import ssl
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
 from ..errors import RefusedError, ServerError
-from ..records import Rollout, Timeouts
+from ..records import ENDING_WORDS, Ending, Rollout, Timeouts
 from ..runtime.retries import OutageLog, pauses
+from ..runtime.text import visible
+
+logger = logging.getLogger(__name__)
 
 MAX_REQUEST_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
@@ -81,6 +86,7 @@ class Failure:
     - `remedy`: what a user can do.
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
+    - `ended`: the server's word for a completion that it broke off; None for other failures.
     """
 
     description: str
@@ -88,11 +94,15 @@ class Failure:
     remedy: Remedy
     status: int | None
     timed_out: bool = False
+    ended: str | None = None
 
 
 def explain_failure(error: BaseException) -> Failure:
     """Return what an error that a client raised for a request means."""
     cause = _cause(error)
+    if isinstance(cause, BrokenOffError):
+        remedy = Remedy("look into the server's log")
+        return Failure(str(cause), FailureKind.UNUSABLE, remedy, None, ended=cause.word)
     bad_reply = _find_bad_reply(cause)
     description = bad_reply.description if bad_reply else describe_failure(error)
     status = http_status(cause)
@@ -109,6 +119,72 @@ def explain_failure(error: BaseException) -> Failure:
     if bad_reply is not None and bad_reply.remedy is not None:
         remedy = bad_reply.remedy
     return Failure(description, FailureKind.UNUSABLE, remedy, status, timed_out)
+
+
+# ---------------------------------------------------------------------------- how completions ended
+
+MOST_WORDS = 32
+"""Different words for endings that are told apart; Gemini, which has most, has 17. A server may make up any number."""
+_KNOWN_WORDS = frozenset(" ".join(ENDING_WORDS.values()).split())
+SAYS_NOTHING = "null"
+"""Word of a completion that was broken off without a word."""
+
+
+class BrokenOffError(Exception):
+    """The server broke a completion off: the completion is not the model's."""
+
+    def __init__(self, word: str, said: object = None) -> None:
+        message = "" if not said else f": {visible(str(said), 200)}"
+        super().__init__(f"the server broke a completion off, with the finish reason {visible(word, 60)!r}{message}")
+        self.word = word
+
+
+def finish_word(finish_reason: object, stop_reason: object = None) -> str:
+    """Return the server's word for how a completion ended; "" if the server does not say.
+
+    SGLang's finish reason is an object with the word as its `type`. Some gateways leave `finish_reason` null, and say
+    `stop_reason`; where vLLM has the stop text, which is no word of the table.
+    """
+    if isinstance(finish_reason, Mapping):
+        finish_reason = finish_reason.get("type")
+    finish_reason = getattr(finish_reason, "type", finish_reason)
+    if finish_reason is None or finish_reason == "":
+        is_known = isinstance(stop_reason, str) and stop_reason.lower() in _KNOWN_WORDS
+        return str(stop_reason) if is_known else ""
+    return str(finish_reason)
+
+
+class Endings:
+    """Tells which completions of some servers were broken off, and logs each word that no table knows once."""
+
+    def __init__(self) -> None:
+        self._has_words = False
+        """Whether a completion came with a word: servers that never say one leave it out of whole completions too."""
+        self._unknown: set[str] = set()
+
+    def broken_off(self, word: str, *, is_empty: bool, said: object = None) -> BrokenOffError | None:
+        """Return the error for a completion that was broken off; None for any other.
+
+        Args:
+            word: The server's word; "" if the server does not say.
+            is_empty: Whether nothing came of the completion.
+            said: What the server said beside the word.
+        """
+        if not word:
+            return BrokenOffError(SAYS_NOTHING, said) if is_empty or self._has_words else None
+        self._has_words = True
+        if Ending.of(word) is not Ending.BROKEN_OFF:
+            return None
+        lower = word.lower()
+        is_new = lower not in _KNOWN_WORDS and lower not in self._unknown
+        if is_new and len(self._unknown) < MOST_WORDS:
+            self._unknown.add(lower)
+            logger.warning(
+                "a server ended a completion with %r, a word that is not known here: such completions count as broken "
+                "off, and are asked for again",
+                visible(word, 60),
+            )
+        return BrokenOffError(word, said)
 
 
 # ---------------------------------------------------------------------------- what follows from a failure
@@ -323,6 +399,8 @@ class PatientRequests:
     def __init__(self, logger: logging.Logger) -> None:
         self._successes = 0
         self._outage = OutageLog(logger)
+        self.ended: Counter[str] = Counter()
+        """Groups that were given up because completions were broken off, by the server's word."""
 
     @property
     def outage_s(self) -> float:
@@ -363,6 +441,13 @@ class PatientRequests:
                 history = history.after(failure, successes=self._successes, outage_s=self.outage_s, pause_s=next(waits))
                 decision = decide(failure, history, timeouts)
                 if not isinstance(decision, Retry):
+                    if failure.ended is not None:
+                        self._count_ended(failure.ended)
                     raise decision.error from error
                 self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
             await asyncio.sleep(decision.pause_s)
+
+    def _count_ended(self, word: str) -> None:
+        """Count a word as a part of a metric's name; words beyond MOST_WORDS are one."""
+        name = re.sub(r"[^a-z0-9]+", "_", word[:40].lower()).strip("_") or "other"
+        self.ended[name if name in self.ended or len(self.ended) < MOST_WORDS else "other"] += 1

@@ -106,6 +106,11 @@ class HostedModel:
             await self._http.close()
 
     @property
+    def ended(self) -> Mapping[str, int]:
+        """Problems that were given up because completions were broken off, by the server's word."""
+        return self._patience.ended
+
+    @property
     def model(self) -> str:
         return self.server.model
 

@@ -39,6 +39,8 @@ async def explain_probe(
             f"the inference server at {url} refuses: the quota of this key is used up ({failure.description})",
             remedy="check your plan with the provider, or {openai.api_key}",
         ) from error
+    if failure.ended is not None:
+        return Absence(failure.description, answers=True)
     if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
         return Absence(describe_status(error), answers=True)
     if failure.kind is FailureKind.ABSENT:

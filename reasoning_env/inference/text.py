@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..prompts.chat_templates import plain_text
-from ..records import Prompt, Rollout, Sampling
+from ..records import Ending, Prompt, Rollout, Sampling
 from .chat import ChatClient, ChatRequests, PlainChat
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class TextRequests(ChatRequests):
 
 def _lacks_closing(rollout: Rollout) -> bool:
     """Tell whether a rollout that the model or the stop text ended is inside an answer."""
-    return not rollout.truncated and rollout.text.rfind(ANSWER_START) > rollout.text.rfind(ANSWER_END)
+    return rollout.ending is Ending.FINISHED and rollout.text.rfind(ANSWER_START) > rollout.text.rfind(ANSWER_END)
 
 
 def _cut(rollout: Rollout) -> Rollout:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from statistics import NormalDist, fmean, stdev
 from typing import NamedTuple
 
-from ..records import Group, Reason, Rollout, Verdict
+from ..records import Ending, Group, Reason, Rollout, Verdict
 
 RIGHT = "right"
 PARTIAL = "partial"
@@ -61,8 +61,8 @@ class Tally:
 def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
     """Return the outcome of a completion with this score, reason and finish reason.
 
-    A reason of None counts as `scored`. A missing or unclosed answer, and unclosed thinking, are `truncated` if the
-    token budget ended the completion.
+    A reason of None counts as `scored`. A missing or unclosed answer, and unclosed thinking, are `truncated` if a limit
+    of tokens ended the completion.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -71,7 +71,7 @@ def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
             return PARTIAL
         return WRONG
     unfinished = reason in (Reason.NO_ANSWER.value, Reason.UNCLOSED_THINKING.value, Reason.UNCLOSED_ANSWER.value)
-    return TRUNCATED if unfinished and finish_reason == "length" else reason
+    return TRUNCATED if unfinished and Ending.of(finish_reason) is Ending.CUT else reason
 
 
 def outcome_of(rollout: Rollout) -> str:

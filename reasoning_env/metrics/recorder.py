@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import ClassVar
 
-from ..records import DropReason, Group
+from ..records import DropReason, Ending, Group
 from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
 from .stats import DeliveryStats, DumpStats, StreamStats
 
@@ -304,7 +304,7 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     yield "train/mean_score", group.scores
     yield f"train_tasks/{problem.task}/mean_score", group.scores
     yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
-    yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
+    yield "train/share_truncated", [int(rollout.ending is Ending.CUT) for rollout in rollouts]
     if rollouts[0].tokens:
         prompt_tokens = len(rollouts[0].tokens) - (rollouts[0].completion_tokens or 0)
         yield "train/mean_prompt_tokens", [prompt_tokens] * len(rollouts)

@@ -102,25 +102,70 @@ def read_completions(completions: object) -> list[str]:
     return [_text(completion, number) for number, completion in enumerate(completions)]
 
 
+THINKING_PARTS = ("thinking", "reasoning", "redacted_thinking")
+"""Types of the parts of a message that hold thinking: Magistral's and Anthropic's, and the names of others."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of a message: its text, its thinking, and whether a part of it is a refusal."""
+
+    text: str
+    thinking: str = ""
+    is_refusal: bool = False
+
+
+def read_content(content: object) -> Content | None:
+    """Return the content of a message: a text, None, or a list of parts; None for anything else.
+
+    A part is a mapping with a `type`, or an object with the same attributes, as clients make of JSON. Parts that hold
+    neither text nor thinking, such as images, are passed over.
+    """
+    if content is None or isinstance(content, str):
+        return Content(content or "")
+    parts = _fields(content)
+    if parts is None:
+        return None
+    texts: list[str] = []
+    thinking: list[str] = []
+    for part in parts:
+        if part.get("type") in THINKING_PARTS:
+            thinking.append(_thinking_of(part))
+        elif isinstance(text := part.get("text"), str):
+            texts.append(text)
+    return Content("".join(texts), "".join(thinking), any(part.get("type") == "refusal" for part in parts))
+
+
+def _fields(parts: object) -> list[Mapping[str, object]] | None:
+    """Return the fields of each part of a list; None for anything else."""
+    if not isinstance(parts, list):
+        return None
+    fields = [part if isinstance(part, Mapping) else getattr(part, "__dict__", None) for part in parts]
+    return None if None in fields else [part for part in fields if part is not None]
+
+
+def _thinking_of(part: Mapping[str, object]) -> str:
+    """Return the text of a part with thinking, which Magistral writes as a list of text parts."""
+    given = next((part[name] for name in ("thinking", "reasoning", "text") if part.get(name)), "")
+    inner = _fields(given)
+    if inner is None:
+        return given if isinstance(given, str) else ""
+    return "".join(text for each in inner if isinstance(text := each.get("text"), str))
+
+
 def _text(completion: object, number: int) -> str:
     if isinstance(completion, str):
         return completion
     if completion is None:
         return ""
     if isinstance(completion, Mapping) and "content" in completion:
-        return _content(completion["content"], number)
+        content = read_content(completion["content"])
+        if content is None:
+            raise _no_completion(completion["content"], number)
+        return content.text
     if isinstance(completion, Sequence) and completion and isinstance(completion[-1], Mapping):
         return _text(completion[-1], number)
     raise _no_completion(completion, number)
-
-
-def _content(content: object, number: int) -> str:
-    """Return the text of a message's content, which may be a list of parts."""
-    if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
-        return "".join(part["text"] for part in content if isinstance(part.get("text"), str))
-    if content is None or isinstance(content, str):
-        return content or ""
-    raise _no_completion(content, number)
 
 
 def _no_completion(value: object, number: int) -> ConfigError:

@@ -11,7 +11,7 @@ from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_
 from reasoning_env.atropos.run import pack
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from reasoning_env.records import Prompt, Rollout
+from reasoning_env.records import Ending, Prompt, Rollout
 from tests.records import SAMPLING, make_group, make_rollout
 
 LIMIT = SAMPLING.token_limit
@@ -45,7 +45,7 @@ def test_tokens_with_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
     assert rollout.token_count == len(completion) + 1
 
 
-@pytest.mark.parametrize(("reason", "kept"), [("length", "length"), ({"type": "length"}, "length"), (None, "stop")])
+@pytest.mark.parametrize(("reason", "kept"), [("length", "length"), ({"type": "length"}, "length"), (None, "")])
 def test_finish_reason_as_mapping(from_tokens: Any, reason: Any, kept: str) -> None:
     assert from_tokens([7], [-0.5], reason).finish_reason == kept
 
@@ -56,7 +56,9 @@ def test_rollout_stays_below_limit(from_tokens: Any, completion: int, usable: bo
 
 
 @pytest.mark.parametrize(
-    "logprobs", [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")]], ids=str
+    "logprobs",
+    [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")], [-0.5, 0.5]],
+    ids=str,
 )
 def test_invalid_logprobs_give_no_rollout(from_tokens: Any, logprobs: list[float]) -> None:
     assert isinstance(from_tokens([7, 8], logprobs), str)
@@ -69,7 +71,7 @@ def test_invalid_logprobs_give_no_rollout(from_tokens: Any, logprobs: list[float
 def convert(chat: ChatFormat, prompt: Prompt) -> Any:
     """Turns a server's text and finish reason into a rollout."""
 
-    def convert(text: str | None, finish_reason: str | None = "stop") -> Any:
+    def convert(text: str, finish_reason: str = "stop") -> Any:
         return rollout_from_text(chat, prompt, SAMPLING, SimpleNamespace(text=text, finish_reason=finish_reason))
 
     return convert
@@ -82,11 +84,10 @@ def convert(chat: ChatFormat, prompt: Prompt) -> Any:
         ("It is 2.<|im_end|>", "stop", "It is 2."),
         ("It is", "length", "It is"),
         ("", "stop", ""),
-        (None, None, ""),
     ],
 )
 def test_text_becomes_tokens(
-    convert: Any, chat: ChatFormat, prompt: Prompt, text: str | None, finish_reason: str | None, kept: str
+    convert: Any, chat: ChatFormat, prompt: Prompt, text: str, finish_reason: str, kept: str
 ) -> None:
     finished = finish_reason != "length"
     completion = tuple(chat.completion_tokens(kept, finished=finished))
@@ -106,7 +107,7 @@ def test_text_is_cut_at_limit(convert: Any, chat: ChatFormat, prompt: Prompt, su
     texts = (("1\n" * LIMIT)[:count] for count in range(4 * LIMIT))
     rollout = convert(next(text for text in texts if len(chat.completion_tokens(text, finished=True)) == wanted))
     assert len(rollout.tokens) == len(rollout.masks) == LIMIT - 1
-    assert rollout.truncated is truncated
+    assert rollout.ending is (Ending.CUT if truncated else Ending.FINISHED)
 
 
 def test_optional_fields() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,11 +17,22 @@ from reasoning_env.commands.main import needs_environment
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_gym_testing.http_server import FaultyServer
 
+ENDED: Mapping[str, Mapping[str, Any]] = {
+    "aborts": {"finish_reason": "abort"},
+    "gateway": {"finish_reason": "error", "error": {"code": 502, "message": "the upstream went away"}},
+    "filtered": {"finish_reason": "content_filter"},
+    "refuses": {"message": {"content": None, "refusal": "I can't help with that."}},
+}
+
 
 class RightAnswers(FaultyServer):
-    """Answers the small library's questions. The model `bad` is refused, and `base` has no chat template."""
+    """Answers the small library's questions. The model `bad` is refused, and `base` has no chat template.
+
+    The replies to the first question have further fields for the models of ENDED.
+    """
 
     def make_app(self) -> web.Application:
+        self.first: dict[str, str] = {}
         app = web.Application()
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_post("/v1/completions", self.complete)
@@ -33,7 +45,10 @@ class RightAnswers(FaultyServer):
         if asked["model"] == "base":
             return web.json_response({"error": {"message": "the tokenizer has no chat template"}}, status=400)
         text = self.answer(asked["messages"][-1]["content"])
-        choice = {"message": {"content": text}, "finish_reason": "stop"}
+        question = asked["messages"][-1]["content"]
+        is_first = question == self.first.setdefault(asked["model"], question) if text else False
+        ended = ENDED.get(asked["model"], {}) if is_first else {}
+        choice = {"message": {"content": text}, "finish_reason": "stop", **ended}
         return web.json_response({"choices": [choice], "usage": {"completion_tokens": 5}})
 
     async def complete(self, request: web.Request) -> web.Response:
@@ -76,6 +91,21 @@ def test_base_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) 
     assert evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
     results = json.loads(capsys.readouterr().out)
     assert (results["server"]["type"], results["overall"]["mean_score"]) == ("openai", 1.0)
+
+
+@pytest.mark.parametrize("model", ["aborts", "gateway"])
+def test_broken_off_is_failed(folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str) -> None:
+    words = ["--base-url", url, "--tasks", "exact", "--limit", "3", "--env.startup_timeout_s", "0.1", "--json"]
+    assert evaluate(folder, model, *words) == 0
+    overall = json.loads(capsys.readouterr().out)["overall"]
+    assert (overall["failed"], overall["completions"], overall["reasons"]) == (1, 2, {"right": 1.0})
+
+
+@pytest.mark.parametrize("model", ["filtered", "refuses"])
+def test_refusal_is_a_reason(folder: Path, url: str, capsys: pytest.CaptureFixture[str], model: str) -> None:
+    assert evaluate(folder, model, "--base-url", url, "--tasks", "exact", "--limit", "2", "--json") == 0
+    overall = json.loads(capsys.readouterr().out)["overall"]
+    assert (overall["failed"], overall["mean_score"], overall["reasons"]["refused"]) == (0, 0.5, 0.5)
 
 
 @pytest.mark.parametrize(

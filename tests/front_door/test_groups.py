@@ -12,8 +12,10 @@ from reasoning_env.atropos import Process, Serve
 from reasoning_env.dumps import stream_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.records import Timeouts
 from reasoning_gym_testing import Completion, InferenceServer
 from reasoning_gym_testing.completions import logprob_of
+from tests.waiting import PATIENCE_S
 
 from .conftest import WRONG, Collect, MakeEnv, right
 
@@ -109,3 +111,41 @@ async def test_equal_scores_are_dumped_only(make_env: MakeEnv, collect: Collect,
         (one.problem.level, one.problem.params) for _, one in collected
     ]
     assert len({line["level"] for line in lines} - {None}) == 3
+
+
+ABORTED = Completion("<answer>", "abort", token_ids=(7, 8, 9), logprobs=(-0.5, -0.5, -0.5))
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "completions"])
+async def test_aborted_completion_is_replaced(
+    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
+) -> None:
+    """A server that gets new weights ends running requests with the tokens so far."""
+    env = await make_env(kind)
+    item = await env.get_next_item()
+    replies = [[right(item), ABORTED, WRONG, WRONG], [WRONG]]
+    server.policy = lambda request: replies.pop(0)
+    group, _ = await env.collect_trajectories(item)
+    assert (group["scores"], replies) == ([1.0, 0.0, 0.0, 0.0], [])
+    assert "inference/ended/abort" not in await env.report()
+
+
+@pytest.mark.parametrize("kind", ["auto", "vllm", "sglang", "completions", "openai", "chat"])
+async def test_aborted_group_is_dropped(
+    make_env: MakeEnv, server: InferenceServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = await make_env(kind)
+    monkeypatch.setattr(env._run, "timeouts", lambda: Timeouts(None, PATIENCE_S, tries=1))
+    item = await env.get_next_item()
+    server.policy = lambda request: [ABORTED] * request.n
+    group, _ = await env.collect_trajectories(item)
+    report = await env.report()
+    assert group is None
+    assert (report["dropped/inference_failed"], report["inference/ended/abort"]) == (1, 1)
+
+
+async def test_refused_completion_stays_in_group(make_env: MakeEnv, collect: Collect) -> None:
+    env = await make_env("completions")
+    group, _ = await collect(env, "right", Completion(WRONG, "content_filter"), WRONG, WRONG)
+    assert group["scores"] == [1.0, 0.0, 0.0, 0.0]
+    assert (await env.report())["train_reasons/refused"] == 0.25

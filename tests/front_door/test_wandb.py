@@ -71,12 +71,13 @@ NOT_HERE = {
     "delivery/delivered",
     "delivery/waiting",
     "eval/library_score",
+    "inference/ended/WORD",
     "problems/flawed/CAUSE",
     "problems/repeated/TASK",
     "verdicts/REASON",
 }
-"""Names that only `serve`, an evaluation with a preset, framed answers, problems drawn again or repeated, and a score
-function give."""
+"""Names that only `serve`, an evaluation with a preset, framed answers, broken-off completions, problems drawn again or
+repeated, and a score function give."""
 ATROPOS = re.compile(r"(train/(completion_lengths|items_)|train_perf/|server/|_)").match
 """Names that Atropos and wandb give."""
 

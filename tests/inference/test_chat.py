@@ -15,7 +15,7 @@ from reasoning_env.atropos.inference.chat import OpenAIChat
 from reasoning_env.atropos.inference.servers import ChatServer, complete_servers
 from reasoning_env.errors import ConfigError
 from reasoning_env.inference.chat import ChatRequests, PlainChat
-from reasoning_env.records import Sampling
+from reasoning_env.records import Ending, Sampling
 
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
 PROMPT = PlainChat().prompt([{"role": "user", "content": "x" * 200}])
@@ -67,7 +67,7 @@ async def test_servers_are_asked_in_turn() -> None:
 
 async def test_reply_without_text() -> None:
     (rollout,) = await complete(AsyncMock(return_value=reply(None, "length", None)))
-    assert (rollout.text, rollout.truncated, rollout.completion_tokens) == ("", True, None)
+    assert (rollout.text, rollout.ending, rollout.completion_tokens) == ("", Ending.CUT, None)
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])

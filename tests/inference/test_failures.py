@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import re
 from typing import Any
@@ -11,18 +12,23 @@ from tenacity import RetryError, retry, stop_after_attempt
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.inference.failures import (
     MAX_REQUEST_FAILURES,
+    MOST_WORDS,
+    BrokenOffError,
     Drop,
     End,
+    Endings,
     Failure,
     FailureKind,
     History,
+    PatientRequests,
     Remedy,
     Retry,
     decide,
     describe_failure,
     explain_failure,
+    finish_word,
 )
-from reasoning_env.records import Timeouts
+from reasoning_env.records import Rollout, Timeouts
 
 
 class HTTPError(Exception):
@@ -146,3 +152,60 @@ def test_history_after_a_failure(
     before = History(failures=1, failures_beside_successes=1, successes=5)
     after = before.after(failure, successes=successes, outage_s=2.0, pause_s=0.5)
     assert after == History(2, beside_successes, successes, others_succeeded, outage_s=2.0, pause_s=0.5)
+
+
+# ---------------------------------------------------------------------------- how completions ended
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "stop_reason", "word"),
+    [
+        ("stop", "</answer>", "stop"),
+        ({"type": "stop", "matched": 151645}, None, "stop"),
+        ({"type": "abort", "message": "Abort before prefill"}, None, "abort"),
+        (None, None, ""),
+        ("", None, ""),
+        (None, "</answer>", ""),
+        (None, "max_tokens", "max_tokens"),
+        (None, 151645, ""),
+        (3, None, "3"),
+        ({}, None, ""),
+    ],
+)
+def test_word_of_server(finish_reason: object, stop_reason: object, word: str) -> None:
+    assert finish_word(finish_reason, stop_reason) == word
+
+
+def test_unknown_word_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    endings = Endings()
+    for word in ["drained", "drained", "DRAINED", "abort", "stop"]:
+        endings.broken_off(word, is_empty=False)
+    [message] = caplog.messages
+    assert "'drained'" in message
+
+
+def test_made_up_words_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    endings = Endings()
+    for number in range(10 * MOST_WORDS):
+        assert endings.broken_off(f"\x1b[2J{number}", is_empty=False)
+    assert len(caplog.messages) == MOST_WORDS
+    assert "\x1b" not in caplog.text
+
+
+async def give_up(requests: PatientRequests, word: str) -> None:
+    async def attempt() -> list[Rollout]:
+        raise BrokenOffError(word)
+
+    with pytest.raises(ServerError):
+        await requests.complete(attempt, Timeouts(None, 600.0, tries=1))
+
+
+async def test_words_that_name_a_metric() -> None:
+    requests = PatientRequests(logging.getLogger("test"))
+    for word in ["abort", "abort", "Weight Update/now", "?"]:
+        await give_up(requests, word)
+    for number in range(10 * MOST_WORDS):
+        await give_up(requests, f"made up {number}")
+    assert (requests.ended["abort"], requests.ended["weight_update_now"]) == (2, 1)
+    assert len(requests.ended) <= MOST_WORDS + 1
+    assert requests.ended.total() == 4 + 10 * MOST_WORDS

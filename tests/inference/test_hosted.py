@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError
+from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
 from reasoning_env.inference.chat import PlainChat
 from reasoning_env.inference.hosted import HostedModel, HostedServer, only_model
-from reasoning_env.records import Sampling, Timeouts
+from reasoning_env.records import Ending, Sampling, Timeouts
 
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
 PROMPT = PlainChat().prompt([{"role": "user", "content": "Hello"}])
@@ -80,8 +80,8 @@ def client(server: Server, options: dict[str, Any] | None = None, server_type: s
 async def test_completions(server: Server) -> None:
     async with client(server, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}) as model:
         rollouts = await model.complete(PROMPT, 3, SAMPLING)
-    found = [(rollout.text, rollout.thinking, rollout.truncated, rollout.completion_tokens) for rollout in rollouts]
-    assert found == [("yes", "hm", True, 7)] * 3
+    found = [(rollout.text, rollout.thinking, rollout.finish_reason, rollout.completion_tokens) for rollout in rollouts]
+    assert found == [("yes", "hm", "length", 7)] * 3
     assert server.requests[0] == {
         "model": "m",
         "messages": [{"role": "user", "content": "Hello"}],
@@ -159,6 +159,129 @@ async def test_fault_at_start(server: Server, answer: Any, said: str) -> None:
         with pytest.raises(ReasoningEnvError, match=said) as error:
             await model.check(0.0)
     assert len(str(error.value).splitlines()) == 1
+
+
+BROKEN_OFF = [
+    pytest.param({"finish_reason": "abort", "message": {"content": "<answer>4"}}, "abort", id="new weights"),
+    pytest.param(
+        {
+            "finish_reason": "error",
+            "message": {"content": "First, add"},
+            "error": {"code": 502, "message": "the upstream went away"},
+        },
+        "error.*the upstream went away",
+        id="gateway",
+    ),
+    pytest.param(
+        {"finish_reason": "stop", "message": {"content": "4"}, "error": {"code": 1}}, "error", id="beside stop"
+    ),
+    pytest.param({"finish_reason": "stop", "message": None}, "null", id="no message"),
+    pytest.param({"finish_reason": None, "message": {"content": None}}, "null", id="nothing"),
+    pytest.param({"finish_reason": None, "stop_reason": "aborted", "message": {"content": "4"}}, "aborted", id="verl"),
+    pytest.param({"finish_reason": "drained", "message": {"content": "4"}}, "drained", id="unknown word"),
+]
+
+
+@pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)
+async def test_broken_off_is_asked_again(server: Server, choice: Any, said: str) -> None:
+    server.answers = [{"choices": [choice]}, REPLY]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert (rollout.text, len(server.requests)) == ("yes", 2)
+
+
+@pytest.mark.parametrize(("choice", "said"), BROKEN_OFF)
+async def test_broken_off_for_good(server: Server, choice: Any, said: str) -> None:
+    server.answers = [{"choices": [choice]}]
+    async with HostedModel(HostedServer(server.url, "m", "", 5.0), None, Timeouts(5.0, 5.0, tries=2)) as model:
+        with pytest.raises(ServerError, match=f"broke a completion off.*{said}"):
+            await model.complete(PROMPT, 1, SAMPLING)
+        assert model.ended.total() == 1
+
+
+async def test_broken_off_at_start(server: Server) -> None:
+    server.answers = [{"choices": [BROKEN_OFF[0].values[0]]}]
+    async with client(server) as model:
+        with pytest.raises(ServerError, match=r"gave a completion within 0 s .*broke a completion off.*'abort'"):
+            await model.check(0.0)
+
+
+async def test_missing_word_is_a_habit(server: Server) -> None:
+    """Some servers never say how a completion ended."""
+    server.answers = [{"choices": [{"message": {"content": "yes"}}]}]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert rollout.ending is Ending.FINISHED
+
+
+async def test_missing_word_is_a_break(server: Server) -> None:
+    """LMDeploy leaves the word out where a request was aborted, and says it otherwise."""
+    cut_short = {"choices": [{"message": {"content": "First"}, "finish_reason": None}]}
+    server.answers = [REPLY, cut_short, REPLY]
+    async with client(server) as model:
+        rollouts = [(await model.complete(PROMPT, 1, SAMPLING))[0] for _ in range(2)]
+    assert [rollout.text for rollout in rollouts] == ["yes", "yes"]
+
+
+REFUSED = [
+    pytest.param(
+        {"finish_reason": "stop", "message": {"content": None, "refusal": "I'm sorry, I can't help with that."}},
+        id="field",
+    ),
+    pytest.param({"finish_reason": "content_filter", "message": {"content": ""}}, id="filter"),
+    pytest.param({"finish_reason": "SAFETY", "message": {"content": None}}, id="Gemini"),
+    pytest.param({"finish_reason": "stop", "message": {"content": [{"type": "refusal", "refusal": "No."}]}}, id="part"),
+]
+
+
+@pytest.mark.parametrize("choice", REFUSED)
+async def test_refusal_is_a_completion(server: Server, choice: Any) -> None:
+    server.answers = [{"choices": [choice]}]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert rollout.ending is Ending.REFUSED
+
+
+MAGISTRAL = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "2 + 2 is "}, {"type": "text", "text": "four."}]},
+    {"type": "text", "text": "<answer>"},
+    {"type": "thinking", "thinking": [], "closed": True},
+    {"type": "text", "text": "4</answer>"},
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "thinking"),
+    [
+        pytest.param(MAGISTRAL, "<answer>4</answer>", "2 + 2 is four.", id="Magistral"),
+        pytest.param(
+            [{"type": "thinking", "thinking": "four", "signature": "x"}, {"type": "text", "text": "4"}],
+            "4",
+            "four",
+            id="Claude",
+        ),
+        pytest.param(
+            [{"type": "reasoning", "text": "four"}, {"type": "text", "text": "4"}], "4", "four", id="reasoning"
+        ),
+        pytest.param(
+            [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "4"}], "4", "", id="image"
+        ),
+        pytest.param([], "", "", id="no part"),
+    ],
+)
+async def test_content_in_parts(server: Server, content: Any, text: str, thinking: str) -> None:
+    server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert (rollout.text, rollout.thinking) == (text, thinking)
+
+
+@pytest.mark.parametrize("content", [5, {"text": "4"}, [4], ["4"]])
+async def test_content_that_is_no_text(server: Server, content: Any) -> None:
+    server.answers = [{"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}, REPLY]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert rollout.text == "yes"
 
 
 async def test_silent_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

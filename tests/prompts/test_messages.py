@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.prompts.messages import build_messages, system_prompt
+from reasoning_env.prompts.messages import build_messages, read_completions, system_prompt
 from reasoning_env.prompts.thinking import FORMATS, TAGS, choose_thinking
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 
@@ -25,3 +25,9 @@ def test_default_system_prompt() -> None:
 
 def test_own_system_prompt() -> None:
     assert system_prompt("Mine.", choose_thinking("gpt-oss")) == "Mine."
+
+
+def test_thinking_parts_are_no_text() -> None:
+    parts = [{"type": "thinking", "thinking": "<answer>1</answer>"}, {"type": "text", "text": "<answer>2</answer>"}]
+    conversation = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": parts}]
+    assert read_completions([{"content": parts}, conversation]) == ["<answer>2</answer>"] * 2

@@ -19,8 +19,8 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
-from ...inference.chat import ChatRequests, PlainChat, rollout_from_choice
-from ...inference.failures import MAX_REQUEST_FAILURES, PatientRequests, address
+from ...inference.chat import ChatRequests, PlainChat, choice_error, ending_word, rollout_from_choice
+from ...inference.failures import MAX_REQUEST_FAILURES, BrokenOffError, PatientRequests, address, finish_word
 from ...inference.text import ANSWER_END
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
@@ -36,6 +36,10 @@ logger = logging.getLogger(__name__)
 
 HEALTH_POLL_S = 2.0
 """Seconds between two readings of the servers' health, which Atropos updates every second."""
+
+
+Received = Rollout | BrokenOffError | str
+"""What came of a completion; a text says why the completion is unusable."""
 
 
 class IncompleteReply(Exception):
@@ -105,6 +109,11 @@ class InferenceClient:
         """How long requests have failed, or waited for a healthy server; 0 after a success."""
         return self._requests.outage_s
 
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """Groups that were given up because completions were broken off, by the server's word."""
+        return self._requests.ended
+
     async def watch(self) -> None:
         """Log when no server is healthy at two checks in a row, as requests then wait silently; never returns."""
         was_healthy = True
@@ -148,34 +157,45 @@ class InferenceClient:
                 await cancel_all([work])
 
     async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Send requests until there are `n` rollouts; raises IncompleteReply if they bring no usable completion."""
+        """Send requests until there are `n` rollouts.
+
+        Raises BrokenOffError if the server breaks all completions off, and IncompleteReply if none is usable.
+        """
         rollouts: list[Rollout] = []
         fruitless = 0
+        broken_off: BrokenOffError | None = None
         while fruitless < MAX_REQUEST_FAILURES:
             missing = n - len(rollouts)
-            usable = self._leave_out_unusable(await self._request(prompt, missing, sampling))
+            completions = await self._request(prompt, missing, sampling)
+            broken_off = next((each for each in completions if isinstance(each, BrokenOffError)), None)
+            usable = self._leave_out_unusable(completions)
             rollouts += usable[:missing]
             if len(rollouts) == n:
                 self._requests.note_success()
                 return rollouts
             fruitless = 0 if usable else fruitless + 1
+        if broken_off is not None:
+            raise broken_off
         raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
 
-    def _leave_out_unusable(self, completions: Sequence[Rollout | str]) -> list[Rollout]:
-        """Return the rollouts; a text in the place of a rollout says why the completion is unusable."""
-        unusable = [completion for completion in completions if isinstance(completion, str)]
+    def _leave_out_unusable(self, completions: Sequence[Received]) -> list[Rollout]:
+        """Return the rollouts."""
+        unusable = [completion for completion in completions if not isinstance(completion, Rollout)]
         if unusable:
-            self._unusable.note(f"completions are left out: the server returned {unusable[0]}")
+            first = unusable[0]
+            said = f"the server returned {first}" if isinstance(first, str) else str(first)
+            self._unusable.note(f"completions are left out: {said}")
         else:
             self._unusable.over("all completions can be used again")
         return [completion for completion in completions if isinstance(completion, Rollout)]
 
     # ---- one request
 
-    async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> Sequence[Rollout | str]:
-        """Send one request; return rollouts, and for each unusable completion the reason as text."""
+    async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> Sequence[Received]:
+        """Send one request; return rollouts, and for each unusable completion the reason."""
         kind = self.reply_kind
         options = self.options(kind, sampling.split)
+        endings = self._chat_requests.endings
         if kind is ReplyKind.CHAT and all(map(takes_chat_requests, self.servers)):
             clients = [OpenAIChat(server, sampling.split) for server in self.clients if takes_chat_requests(server)]
             return await self._chat_requests.complete(clients, prompt, n, sampling, options)
@@ -189,12 +209,16 @@ class InferenceClient:
         }
         if kind is ReplyKind.CHAT:
             reply = await self._ask(kind, prompt, messages=[dict(message) for message in prompt.messages], **arguments)
-            return [rollout_from_choice(choice) for choice in reply.choices]
+            return [rollout_from_choice(choice, endings) for choice in reply.choices]
         convert: Callable[[Any], Rollout | str]
         if kind is ReplyKind.TEXT:
             reply = await self._ask(kind, prompt, prompt=prompt.text, **arguments)
             stop = ANSWER_END if self._stop_after_answer else None
             completions: Sequence[Any] = reply.choices
+            broken_off = [
+                endings.broken_off(ending_word(choice), is_empty=not choice.text, said=choice_error(choice))
+                for choice in completions
+            ]
             convert = partial(rollout_from_text, self._chat, prompt, sampling, stop=stop)
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
@@ -203,8 +227,13 @@ class InferenceClient:
                 arguments["arrays"] = True
             prompt_tokens, *lists = await self._ask(kind, prompt, prompt=prompt.text, **arguments)
             completions = list(zip(*lists, strict=True))
+            broken_off = [
+                endings.broken_off(finish_word(reason), is_empty=len(tokens) == 0) for tokens, _, reason in completions
+            ]
             convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
-        return await in_background(lambda: [convert(completion) for completion in completions], executor=DECODER)
+        whole = [each for each, error in zip(completions, broken_off, strict=True) if error is None]
+        rollouts = await in_background(lambda: [convert(completion) for completion in whole], executor=DECODER)
+        return [*rollouts, *filter(None, broken_off)]
 
     async def _ask(self, kind: ReplyKind, asked_for: Prompt, /, **arguments: Any) -> Any:
         """Return the manager's reply; raises ServerError if a stand-in has no method for such replies, or no reply."""

@@ -6,14 +6,15 @@ A completion that is unfit for training is left out, with a reason, and the serv
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...inference.chat import PlainChat
+from ...inference.chat import PlainChat, ending_word
+from ...inference.failures import finish_word
 from ...prompts.chat_format import ChatFormat
-from ...records import Prompt, Rollout, Sampling
+from ...records import Ending, Prompt, Rollout, Sampling
 
 
 def rollout_from_tokens(
@@ -38,17 +39,18 @@ def rollout_from_tokens(
     logprobs = np.asarray(given_logprobs, dtype=np.float64)
     if not np.isfinite(logprobs).all():
         return "log-probabilities that are not finite"
+    if (logprobs > 0).any():
+        return f"log-probabilities up to {logprobs.max():g}, which must not be above 0"
     if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
         ids = f"token ids from {tokens.min()} to {tokens.max()}"
         return f"{ids}, but the tokenizer has {chat.vocabulary_size} ids; check env.tokenizer_name"
-    reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
     in_bytes = tokens.astype(np.int32).tobytes()
     return Rollout(
         text=chat.completion_text(tokens),
         tokens=_joined("i", prompt, in_bytes),
         masks=_joined("i", [-100] * len(prompt), in_bytes),
         logprobs=_joined("d", [1.0] * len(prompt), logprobs.tobytes()),
-        finish_reason=reason or "stop",
+        finish_reason=finish_word(finish_reason),
         token_count=len(tokens),
     )
 
@@ -69,9 +71,10 @@ def rollout_from_text(
     """
     assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
     text = chat.strip_end_of_turn(choice.text or "")
-    finish_reason = choice.finish_reason or "stop"
+    finish_reason = ending_word(choice)
     stopped = stop is not None and text.endswith(stop)
-    completion = chat.completion_tokens(text, finished=finish_reason == "stop" and not stopped)
+    finished = Ending.of(finish_reason) is Ending.FINISHED and not stopped
+    completion = chat.completion_tokens(text, finished=finished)
     if not completion:
         return "no text, and says that it was cut short"
     room = sampling.token_limit - 1 - len(prompt.tokens)

@@ -18,6 +18,7 @@ from ...evaluations.summary import SummaryRow, TaskTally, pass_at_interval, summ
 from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally, bootstrap_interval
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
+from ...records import Ending
 
 OTHER = "other"
 PAGE_OUTCOMES = (*OUTCOMES, OTHER)
@@ -197,7 +198,7 @@ def _values(position: int, group: DumpedGroup) -> Iterator[tuple[str, Iterable[f
     yield "accuracy", [fmean(rollout.correct for rollout in rollouts)]
     if len(rollouts) > 1:
         yield "signal", [float(len(set(group.scores)) > 1)]
-    yield "truncated", [fmean(rollout.finish_reason == "length" for rollout in rollouts)]
+    yield "truncated", [fmean(Ending.of(rollout.finish_reason) is Ending.CUT for rollout in rollouts)]
     yield "tokens", [rollout.tokens for rollout in rollouts if rollout.tokens is not None]
     yield "characters", map(length_of, rollouts)
     for rollout in rollouts:

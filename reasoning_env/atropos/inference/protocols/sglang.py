@@ -23,7 +23,7 @@ from ..replies import (
 
 
 class _Finish(msgspec.Struct):
-    type: str = "stop"
+    type: str
 
 
 class _Meta(msgspec.Struct):
