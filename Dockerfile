@@ -7,7 +7,7 @@
 
 FROM debian:trixie-slim AS system
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends python3 libseccomp2 ca-certificates tini \
+    && apt-get install --yes --no-install-recommends python3 ca-certificates tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log
 
 # The compiler is for `pycosat`, of which there is no wheel. Later stages take /opt/environment alone.

@@ -1,15 +1,15 @@
-"""Apply a seccomp profile of Docker to this process, then run a command: `seccomp_profile.py PROFILE WORD ...`.
+"""Run a command under a seccomp profile of Docker, as in a container with `--cap-drop ALL`.
 
-Stands alone, because it runs inside an image. The process has no capabilities, as a container with `--cap-drop ALL`.
+The profile is compiled where libseccomp is. The command may run where Python is and nothing else, inside an image.
 """
 
 from __future__ import annotations
 
 import errno
 import json
-import os
 import platform
-import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pyseccomp  # type: ignore[import-untyped]
@@ -43,8 +43,24 @@ def argument(condition: dict[str, Any]) -> Any:
     return pyseccomp.Arg(condition["index"], comparison, condition["value"])
 
 
-def load(profile: dict[str, Any]) -> None:
-    """Apply a profile to this process and its children, for good. System calls that libseccomp lacks are left out."""
+LOAD = """
+import ctypes, os, sys
+code = bytes.fromhex(sys.argv[1])
+class Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+if ctypes.CDLL(None).prctl(22, 2, ctypes.byref(Program(len(code) // 8, code)), 0, 0):
+    sys.exit("the profile cannot be applied")
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def under(profile: Path) -> list[str]:
+    """Return the words before a command that apply a profile to it, for good. The process needs no_new_privs."""
+    return ["python", "-c", LOAD, _compile(json.loads(profile.read_text(encoding="utf-8"))).hex()]
+
+
+def _compile(profile: dict[str, Any]) -> bytes:
+    """Return a profile as a program of the kernel. System calls that libseccomp lacks are left out."""
     denied = profile.get("defaultErrnoRet", errno.EPERM)
     calls = pyseccomp.SyscallFilter(pyseccomp.ERRNO(denied))
     for rule in filter(applies, profile["syscalls"]):
@@ -59,10 +75,7 @@ def load(profile: dict[str, Any]) -> None:
                 calls.add_rule(action, name, *map(argument, rule.get("args") or ()))
             except (OSError, RuntimeError, ValueError):
                 continue
-    calls.load()
-
-
-if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as file:
-        load(json.load(file))
-    os.execvp(sys.argv[2], sys.argv[2:])
+    with tempfile.TemporaryFile() as file:
+        calls.export_bpf(file)
+        file.seek(0)
+        return file.read()
