@@ -20,11 +20,12 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .errors import ClosedError, ConfigError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
 from .problems.plan import made_with
+from .problems.state import read_state
 from .prompts.messages import Completion, read_completions
 from .records import Problem, Subject, Verdict
 from .rewards import check_subject, check_whole_problem, read_verdicts
@@ -32,7 +33,6 @@ from .runtime.loop_thread import LoopThread
 from .session import Session
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .sources.score_function import ScoreFunction
-from .state import read_state
 from .storage.files import changed_settings
 
 logger = logging.getLogger(__name__)
@@ -72,12 +72,12 @@ class Bridge(LoopThread):
         fits: Callable[[Problem], bool] | None = None,
         score: str | ScoreFunction | None = None,
         instance: int = 0,
-        state: Mapping[str, Any] | None = None,
+        state: Mapping[str, object] | None = None,
         group_size: int = 8,
         judge_url: str | None = None,
         judge_timeout_s: float = 120.0,
         start: bool = True,
-        **fields: Any,
+        **fields: object,
     ) -> None:
         self.fits = fits
         check_whole_number("instance", instance, least=0)
@@ -144,11 +144,11 @@ class Bridge(LoopThread):
         """Return the fixed problems of the evaluation, which `next` never hands out."""
         return self._run(self._evaluation_problems())
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return as JSON values everything that decides the next problem. `Bridge(state=...)` continues from it."""
         return self._run(self._call(self._describe_state))
 
-    def resume(self, state: Mapping[str, Any]) -> None:
+    def resume(self, state: Mapping[str, object]) -> None:
         """Continue from the `state()` of an earlier run.
 
         Raises ConfigError for another value, and RuntimeError after the first problem was drawn.
@@ -184,7 +184,7 @@ class Bridge(LoopThread):
     def _return_if_fits(self, problem: Problem) -> Problem | None:
         return problem if self.fits is None or self.fits(problem) else None
 
-    def _describe_state(self) -> dict[str, Any]:
+    def _describe_state(self) -> dict[str, object]:
         """Return the state of the session, with the settings that decide the problems."""
         return {**self.session.state(), "made_with": made_with(self.session.settings, self.session.plan, "problems")}
 
@@ -207,7 +207,7 @@ class Bridge(LoopThread):
         self.session.begin(self._instance, self._state)
         return await self.session.next()
 
-    async def _resume(self, state: Mapping[str, Any]) -> None:
+    async def _resume(self, state: Mapping[str, object]) -> None:
         if self.session.stats is not None:
             raise RuntimeError("problems were drawn already; call resume() before the first problem is drawn")
         self._state = state

@@ -31,7 +31,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import Generic, Self, TypeVar, cast, overload
 
 from .errors import ConfigError
 from .evaluations.plan import EvaluationPlan, plan_evaluation
@@ -44,6 +44,7 @@ from .problems.plan import SelectedTasks, TaskPlan, check_own_tasks, make_sample
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
+from .problems.state import read_state
 from .problems.stream import ProblemStream
 from .prompts.messages import Completion, build_messages, read_completions, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
@@ -67,14 +68,13 @@ from .rewards import check_subject, check_whole_problem, read_verdicts, score_te
 from .runtime.text import short
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .sources.score_function import ScoreFunction, check_row, problem_of_row
-from .state import read_state
 from .storage.folders import check_checkout
 from .tasks import TASKS
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 U = TypeVar("U")
 
 
@@ -123,7 +123,7 @@ class Session(Generic[T]):
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> None: ...
 
     @overload
@@ -131,13 +131,14 @@ class Session(Generic[T]):
         self: Session[Problem],
         settings: ReasoningSettings | None = None,
         *,
+        prepare: None = None,
         pool: WorkerPool | None = None,
         checkout: str | Path | None = None,
         score: str | ScoreFunction | None = None,
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> None: ...
 
     def __init__(
@@ -151,7 +152,7 @@ class Session(Generic[T]):
         group_size: int = 8,
         preamble: str = "",
         thinking: Thinking | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> None:
         check_whole_number("group_size", group_size, least=1)
         settings = read_settings(Session, settings, fields)
@@ -212,7 +213,7 @@ class Session(Generic[T]):
     def begin(
         self,
         instance: int = 0,
-        state: Mapping[str, Any] | None = None,
+        state: Mapping[str, object] | None = None,
         *,
         done: Container[int] = frozenset(),
         learn_from: Iterable[ScoredGroup] = (),
@@ -228,10 +229,14 @@ class Session(Generic[T]):
         if self._stream is not None:
             return
         settings = self.settings
-        saved: Mapping[str, Any] = {} if state is None else read_state(state)
+        saved = None if state is None else read_state(state)
         self.instance = instance
         self._sampler = make_sampler(
-            self.plan, settings, instance=instance, group_size=self.group_size, state=saved.get("sampler")
+            self.plan,
+            settings,
+            instance=instance,
+            group_size=self.group_size,
+            state=None if saved is None else saved["sampler"],
         )
         for group in learn_from:
             self._sampler.observe(group.task, group.level, group.scores)
@@ -242,7 +247,7 @@ class Session(Generic[T]):
             deadline_s=settings.generation_deadline_s,
             quarantine_after=settings.quarantine_after_failures,
             prepare=self._prepare_or_reject,
-            state=saved.get("stream"),
+            state=None if saved is None else saved["stream"],
             done=done,
         )
         self._stream.start()
@@ -376,7 +381,7 @@ class Session(Generic[T]):
 
     # ---- state, metrics, references
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return as JSON values everything that decides the next problem.
 
         The state holds the problems in flight, the problems drawn ahead, and the sampler's estimates. Raises
@@ -408,7 +413,7 @@ class Session(Generic[T]):
         return await self._remaker.remake(reference, self.library)
 
     async def make(
-        self, task: str, seed: int, *, params: Mapping[str, Any] | None = None, level: float | None = None
+        self, task: str, seed: int, *, params: Mapping[str, object] | None = None, level: float | None = None
     ) -> Problem:
         """Generate the problem of exactly this seed, even a problem that training rejects.
 

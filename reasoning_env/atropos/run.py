@@ -22,13 +22,13 @@ from ..inference.chat import PlainChat
 from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
 from ..metrics.recorder import progress_line
 from ..problems.plan import made_with
+from ..problems.state import read_state
 from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import can_show_panel, live_panel
 from ..runtime.turns import in_turn
 from ..session import Session
-from ..state import read_state
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
 from ..workers.pool import WorkerPool

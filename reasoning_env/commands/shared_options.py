@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ..errors import ConfigError
 from ..records import Problem
@@ -32,7 +31,7 @@ def split_names(arguments: Sequence[str]) -> list[str]:
     return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
 
 
-def warn_without_levels(session: Session[Any], tasks: Sequence[str], level: float | None) -> None:
+def warn_without_levels(session: Session[object], tasks: Sequence[str], level: float | None) -> None:
     """Name on stderr the tasks that have no levels, if a level is asked for."""
     without = [task for task in tasks if task not in session.library.adjustable]
     if level is not None and without:
@@ -40,7 +39,7 @@ def warn_without_levels(session: Session[Any], tasks: Sequence[str], level: floa
 
 
 async def check_params(
-    session: Session[Any], tasks: Sequence[str], params: Mapping[str, object], level: float | None
+    session: Session[object], tasks: Sequence[str], params: Mapping[str, object], level: float | None
 ) -> None:
     """Raise ConfigError when a task does not accept the parameters at the level."""
     if not params:

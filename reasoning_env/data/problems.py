@@ -173,7 +173,7 @@ class ProblemRows:
         earlier: What an earlier call has done.
     """
 
-    def __init__(self, session: Session[Any], wanted: Wanted, earlier: Earlier | None = None) -> None:
+    def __init__(self, session: Session[object], wanted: Wanted, earlier: Earlier | None = None) -> None:
         self._session = session
         self._wanted = wanted
         earlier = earlier or Earlier()
@@ -244,7 +244,7 @@ class ProblemRows:
 class _Draws:
     """The draws of a task at a level, in order; some are generated ahead."""
 
-    def __init__(self, session: Session[Any], task: str, progress: LevelProgress, seed: int) -> None:
+    def __init__(self, session: Session[object], task: str, progress: LevelProgress, seed: int) -> None:
         self.progress = progress
         self.ahead: deque[asyncio.Task[Problem | Rejection]] = deque()
         self._session = session
@@ -300,7 +300,7 @@ class _Draws:
 
 
 async def problems(
-    session: Session[Any], wanted: Wanted, *, form: ProblemForm = ProblemForm.ROWS
+    session: Session[object], wanted: Wanted, *, form: ProblemForm = ProblemForm.ROWS
 ) -> AsyncIterator[dict[str, Any]]:
     """Yield the rows that `problems` writes to a file, task by task; sorted by `index` they are the file's.
 
@@ -310,7 +310,7 @@ async def problems(
         yield describe_problem(session, row.position, row.problem, form)
 
 
-def describe_problem(session: Session[Any], position: int, problem: Problem, form: ProblemForm) -> dict[str, object]:
+def describe_problem(session: Session[object], position: int, problem: Problem, form: ProblemForm) -> dict[str, object]:
     """Return the columns of a problem at a position of a file, as `PROBLEM_COLUMNS` names them for the form."""
     messages = [dict(message) for message in session.messages(problem)]
     if form is ProblemForm.VERL:

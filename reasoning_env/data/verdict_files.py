@@ -83,7 +83,7 @@ class NumberedRow:
 
 
 async def judge_rows(
-    session: Session[Any],
+    session: Session[object],
     paths: Sequence[Path],
     out: Path,
     *,
@@ -197,7 +197,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     return schema
 
 
-def _made_with(session: Session[Any], files: Sequence[Path], selection: Selection, shard: Shard) -> dict[str, Any]:
+def _made_with(session: Session[object], files: Sequence[Path], selection: Selection, shard: Shard) -> dict[str, Any]:
     """Return what decides the scores. Files count by their sizes and times."""
     facts = [file.stat() for file in files]
     return made_with(
@@ -248,7 +248,7 @@ async def _missing_rows(files: Sequence[Path], shard: Shard, judged: KeyedFile) 
             yield numbered
 
 
-async def _judge(session: Session[Any], numbered: NumberedRow, selection: Selection) -> dict[str, object]:
+async def _judge(session: Session[object], numbered: NumberedRow, selection: Selection) -> dict[str, object]:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)

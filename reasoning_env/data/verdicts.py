@@ -32,7 +32,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
 """The columns that rows get, by their column of completions, each with its type in Parquet: see `tables`."""
 
 
-async def verdicts(session: Session[Any], rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[dict[str, Any]]:
+async def verdicts(session: Session[object], rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[dict[str, Any]]:
     """Yield the rows with their scores, in order, as `judge_rows` writes them. The session is started.
 
     A row that cannot be judged is left out: a warning tells each reason with the first row's number, from 1. After a
@@ -68,7 +68,7 @@ async def verdicts(session: Session[Any], rows: Iterable[Row] | AsyncIterable[Ro
         await cancel_all(judged for _, judged in under_way)
 
 
-def at_once(session: Session[Any]) -> int:
+def at_once(session: Session[object]) -> int:
     """Return how many rows are judged at a time: the next one waits when a worker is done, of either role."""
     return 2 * (session.settings.num_generators + session.settings.num_verifiers)
 
@@ -117,7 +117,7 @@ def read_row(row: Row) -> JudgeRequest | dict[str, object]:
         return left_out_row("the reference cannot be read", error.problem)
 
 
-async def judge_row(session: Session[Any], row: Row) -> dict[str, Any]:
+async def judge_row(session: Session[object], row: Row) -> dict[str, Any]:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     asked = read_row(row)
     if not isinstance(asked, JudgeRequest):
@@ -150,7 +150,7 @@ def left_out_row(reason: str, why: str = "") -> dict[str, object]:
 
 
 async def _verdicts(
-    session: Session[Any], reference: str, texts: Sequence[str], thinking: Thinking | None
+    session: Session[object], reference: str, texts: Sequence[str], thinking: Thinking | None
 ) -> list[Verdict] | None:
     """Return the verdicts; None after faults of ours that persist."""
     for pause_s in (*RETRY_PAUSES_S, None):

@@ -272,7 +272,7 @@ class DumpedGroup:
     params: Mapping[str, FreeJson] = field(default_factory=dict)
     level: Number | None = None
     expected_answer: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    metadata: Mapping[str, object] = field(default_factory=dict, repr=False)
     failed: Count | None = None
     item: Count | None = None
     dataset_size: Count | None = None

@@ -22,7 +22,8 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import Any
+
+from .state import ArmState
 
 LEVEL_STEP = 1 / 16
 LEVELS: tuple[float | None, ...] = tuple(step * LEVEL_STEP for step in range(17))
@@ -133,7 +134,7 @@ class SignalEstimator:
         group_size: int,
         target: float,
         questions: Callable[[str, float | None], float] = lambda task, level: math.inf,
-        state: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+        state: Mapping[str, Sequence[ArmState]] | None = None,
     ) -> None:
         self._adjustable = frozenset(adjustable)
         self._group_size = group_size
@@ -166,17 +167,21 @@ class SignalEstimator:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the counts as JSON: rows of level and counts, by task."""
         return {
             task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
             for task, arms in self._counts.items()
         }
 
-    def _restore(self, task: str, rows: Sequence[Sequence[Any]]) -> dict[int, ArmCounts]:
+    def _restore(self, task: str, rows: Sequence[ArmState]) -> dict[int, ArmCounts]:
         """Return the counts of arms that the task still has: a changed setting may have changed the arms."""
         levels = self._levels(task)
-        return {levels.index(level): ArmCounts(*counts) for level, *counts in rows if level in levels}
+        return {
+            levels.index(level): ArmCounts(groups, right, signals, served)
+            for level, groups, right, signals, served in rows
+            if level in levels
+        }
 
     def _levels(self, task: str) -> tuple[float | None, ...]:
         return LEVELS if task in self._adjustable else NO_LEVELS

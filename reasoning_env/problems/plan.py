@@ -9,7 +9,6 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..records import LibraryInfo, Pool, ProblemRequest, ProblemSpec, Reason, Split, TaskInfo
@@ -19,6 +18,7 @@ from .estimator import SignalEstimator
 from .references import Reference, hash_question
 from .sampling import TaskSampler
 from .selection import match_tasks, resolve_patterns, select_tasks
+from .state import ArmState
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class TaskPlan:
     tasks: tuple[str, ...]
     training_tasks: tuple[str, ...]
     adjustable: frozenset[str]
-    params: Mapping[str, Mapping[str, Any]]
+    params: Mapping[str, Mapping[str, object]]
     weights: Mapping[str, float]
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class SelectedTasks:
 
     tasks: tuple[str, ...]
     training_tasks: tuple[str, ...]
-    params: Mapping[str, Mapping[str, Any]]
+    params: Mapping[str, Mapping[str, object]]
     weights: Mapping[str, float]
 
     @classmethod
@@ -211,7 +211,7 @@ def make_sampler(
     *,
     instance: int,
     group_size: int,
-    state: Mapping[str, Any] | None = None,
+    state: Mapping[str, Sequence[ArmState]] | None = None,
 ) -> TaskSampler:
     """Return the sampler of a stream of problems. `state` is the state of an earlier run's sampler."""
     curriculum = settings.complexity_mode == "curriculum"
@@ -241,7 +241,7 @@ def make_sampler(
     )
 
 
-def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, Any]:
+def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
     """Return what decides parts of a run, with `more` of the caller's, in the form in which JSON reads it back.
 
     Two runs with the same identity are the same, so that one may go on with what the other has left. `tasks` are

@@ -20,7 +20,6 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import InvalidReferenceError, did_you_mean
 from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Split
@@ -90,7 +89,7 @@ class Reference:
     level: float | None
     library: str
     question_hash: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
     item: int = 0
     dataset_size: int = 1
 

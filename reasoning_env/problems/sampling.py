@@ -12,7 +12,7 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..errors import GenerationError
 from ..metrics.stats import TaskReport
@@ -44,7 +44,7 @@ class TaskSampler:
         *,
         run_seed: int,
         instance: int = 0,
-        params: Mapping[str, Mapping[str, Any]] | None = None,
+        params: Mapping[str, Mapping[str, object]] | None = None,
         level: float | None = None,
         random_levels: bool = False,
         estimator: SignalEstimator | None = None,
@@ -104,7 +104,7 @@ class TaskSampler:
             for task, estimate in estimates.items()
         }
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the estimator's state as JSON."""
         return {} if self._estimator is None else self._estimator.state()
 

@@ -13,10 +13,10 @@ import asyncio
 import logging
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..errors import ClosedError, GenerationError, WorkerError
 from ..metrics.stats import StreamStats
@@ -27,6 +27,7 @@ from .giving_up import MAX_REJECTED, MIN_UNFIT
 from .references import Reference, hash_question
 from .repeats import RepeatCounter
 from .sampling import TaskSampler, nearest_level
+from .state import StreamState
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class Exclusions:
         state: The value of `state()` in an earlier run; other keys are ignored.
     """
 
-    def __init__(self, sampler: TaskSampler, quarantine_after: int, state: Mapping[str, Any]) -> None:
+    def __init__(self, sampler: TaskSampler, quarantine_after: int, state: StreamState) -> None:
         self._sampler = sampler
         self._quarantine_after = quarantine_after
         self.failures = 0
@@ -104,7 +105,7 @@ class Exclusions:
             sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return as JSON what a later run must not draw either."""
         return {
             "failures_in_a_row": dict(self._failures_in_a_row),
@@ -168,7 +169,7 @@ class ProblemStream(Generic[T]):
         deadline_s: float,
         quarantine_after: int,
         prepare: Callable[[Problem], Awaitable[T | Rejection]],
-        state: Mapping[str, Any] | None = None,
+        state: StreamState | None = None,
         done: Container[int] = frozenset(),
     ) -> None:
         self._generator = generator
@@ -177,9 +178,9 @@ class ProblemStream(Generic[T]):
         self._deadline_s = deadline_s
         self._prepare = prepare
         self._done = done
-        saved = state or {}
-        self._next_index: int = saved.get("next_index", 0)
-        self._restored: deque[_Position[T]] = deque(_unpacked(*position) for position in saved.get("positions", ()))
+        saved: StreamState = state or {"next_index": 0, "positions": []}
+        self._next_index = saved["next_index"]
+        self._restored: deque[_Position[T]] = deque(_unpacked(*position) for position in saved["positions"])
         self._ahead: deque[_Position[T]] = deque()
         self._in_flight: dict[int, _InFlight] = {}
         self._turn = asyncio.Lock()
@@ -237,7 +238,7 @@ class ProblemStream(Generic[T]):
         self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
         self._ahead.clear()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the state of the stream as JSON: positions in flight first, then drawn positions.
 
         A position is a list: index, attempt, reference of the problem.

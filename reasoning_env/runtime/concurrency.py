@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..errors import ReasoningEnvError
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
+async def cancel_all(tasks: Iterable[asyncio.Future[T]]) -> None:
     """Cancel tasks and wait until all have ended. Their errors are ignored."""
     running = list(tasks)
     for task in running:

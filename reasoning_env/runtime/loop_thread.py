@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from ..errors import ClosedError
 from .concurrency import cancel_all
@@ -29,7 +29,7 @@ class LoopThread(ABC):
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._lock = threading.RLock()
-        self._calls: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[object]] = set()
         self._closed = False
         self._closing: Future[None] | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -95,7 +95,7 @@ class LoopThread(ABC):
             await cancel_all([self._starting])
         await self._end_work()
 
-    async def _until_closed(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _until_closed(self, work: Coroutine[object, object, T]) -> T:
         """Return the result of a call. Raises RuntimeError when `close` ends the call."""
         call = asyncio.current_task()
         assert call is not None
@@ -111,7 +111,7 @@ class LoopThread(ABC):
 
     # ---- from other threads
 
-    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _submit(self, work: Coroutine[object, object, T]) -> Future[T]:
         if os.getpid() != self._pid:
             work.close()
             name = type(self).__name__
@@ -122,10 +122,10 @@ class LoopThread(ABC):
                 raise self._closed_error()
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), self._loop)
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Coroutine[object, object, T]) -> T:
         return self._submit(work).result()
 
-    async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _wait(self, work: Coroutine[object, object, T]) -> T:
         return await asyncio.wrap_future(self._submit(work))
 
     def _closed_error(self) -> RuntimeError:

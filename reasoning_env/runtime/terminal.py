@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.control import Control
@@ -43,7 +43,7 @@ class Table:
     """
 
     columns: Mapping[str, str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[object]]
 
     def print(self) -> None:
         """Print the table; columns of numbers are aligned to the right."""

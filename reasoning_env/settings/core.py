@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -85,8 +85,8 @@ def decides(field: FieldInfo, part: Decided) -> bool:
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Weights = Annotated[dict[str, Weight], BeforeValidator(parse_mapping)]
-TemplateOptions = Annotated[dict[str, Any], BeforeValidator(parse_options)]
-TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_mapping)]
+TemplateOptions = Annotated[dict[str, object], BeforeValidator(parse_options)]
+TaskParams = Annotated[dict[str, dict[str, object]], BeforeValidator(parse_mapping)]
 
 
 class ReasoningSettings(BaseModel):
@@ -102,7 +102,7 @@ class ReasoningSettings(BaseModel):
 
     if not TYPE_CHECKING:  # a type checker takes the fields as the arguments
 
-        def __init__(self, **values: Any) -> None:
+        def __init__(self, **values: object) -> None:
             try:
                 super().__init__(**values)
             except ValidationError as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -26,7 +26,7 @@ def check_whole_number(name: str, value: object, least: int) -> None:
         raise ConfigError(f"must be at least {least}", setting=name, got=value)
 
 
-def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], section: str = "") -> Settings:
+def make_settings(settings_cls: type[Settings], values: Mapping[str, object], section: str = "") -> Settings:
     """Return settings with these values, which may be texts.
 
     Raises ConfigError in one line for unknown names and for values that the settings do not take. Settings are named
@@ -35,7 +35,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], se
     fields = settings_cls.model_fields
     for name in values:
         if name not in fields:
-            remedy = did_you_mean(str(name), fields)
+            remedy = did_you_mean(name, fields)
             raise ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
         types = _alternatives(fields[name])
         if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):

@@ -18,7 +18,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..records import ProblemRequest
 
@@ -53,7 +53,7 @@ class Generated:
     metadata_json: str
     entry: bytes
     seed: int
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     level: float | None
     flawed: Mapping[str, int] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class Source(ABC):
 
     @abstractmethod
     def scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
         """Return the scorer of a problem that `generate` made with these parameters, at this level.
 
@@ -106,7 +106,7 @@ class Source(ABC):
         """
 
     def bare_scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
         """Return the verifier of a problem as its author wrote it, whatever it returns. For audits only.
 
@@ -114,7 +114,7 @@ class Source(ABC):
         """
         return self.scorer(task, params, entry, level, plainly=True).score
 
-    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+    def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
         """Return the fault in a user's parameters, in one line; None if they make a problem."""
         try:
             self.generate(ProblemRequest(task, 0, params, level))
@@ -123,6 +123,6 @@ class Source(ABC):
             return f"{task}: no problem can be made with {as_json} ({type(error).__name__}: {error})"
         return None
 
-    def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:
+    def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:
         """Return the parameters of a task by name, each with its `default` and, if levels move it, `levels`."""
         return {}

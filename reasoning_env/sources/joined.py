@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ..records import ProblemRequest
 from .contract import Answers, Generated, Source, SourceTask
@@ -36,17 +35,17 @@ class JoinedSources(Source):
         return self._source_of[request.task].generate(request)
 
     def scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
         return self._source_of[task].scorer(task, params, entry, level, plainly=plainly)
 
     def bare_scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
         return self._source_of[task].bare_scorer(task, params, entry, level)
 
-    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+    def check(self, task: str, params: Mapping[str, object], level: float | None) -> str | None:
         return self._source_of[task].check(task, params, level)
 
-    def describe(self, task: str) -> Mapping[str, Mapping[str, Any]]:
+    def describe(self, task: str) -> Mapping[str, Mapping[str, object]]:
         return self._source_of[task].describe(task)

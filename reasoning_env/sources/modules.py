@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from .contract import Source
 
@@ -57,7 +56,7 @@ class TaskModule:
 
 def import_task_modules(
     entries: Sequence[str],
-    registry: MutableMapping[str, Any],
+    registry: MutableMapping[str, object],
     folder: str | None = None,
     announce: Callable[[str], None] = lambda entry: None,
 ) -> ImportedModules:
@@ -185,7 +184,7 @@ def _describe(error: BaseException) -> str:
     return f"{text} (line {frames[-1].lineno} of {os.path.basename(frames[-1].filename)})"
 
 
-def _check_names(module: str, before: Mapping[str, Any], registry: Mapping[str, Any]) -> None:
+def _check_names(module: str, before: Mapping[str, object], registry: Mapping[str, object]) -> None:
     known = {task.casefold(): task for task in before}
     for task, classes in registry.items():
         if task in before:

@@ -103,7 +103,7 @@ def read_signature(parameters: Sequence[tuple[str, str, bool]] | None) -> inspec
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if not hasattr(value, "tolist"):
         raise TypeError(f"{short(value)} is no value of JSON")
     return value.tolist()
@@ -139,12 +139,12 @@ class FunctionSource(Source):
         raise NotImplementedError("a score function makes no problems")
 
     def scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None, *, plainly: bool
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
     ) -> Answers:
         return ScoredRow(self._function, entry)
 
     def bare_scorer(
-        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None
+        self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
 
         def verify(answer: str) -> object:
@@ -160,7 +160,7 @@ class ScoredRow(DetailedAnswers):
     `parts` are the further numbers of the last score.
     """
 
-    def __init__(self, function: Callable[..., Any], row_json: bytes) -> None:
+    def __init__(self, function: Callable[..., object], row_json: bytes) -> None:
         self._function = function
         self._row_json = row_json
         self.parts = {}
@@ -207,7 +207,7 @@ def _check_plain(name: str, function: Any) -> list[tuple[str, str, bool]] | None
     ]
 
 
-def _parts(returned: Mapping[Any, Any]) -> dict[str, float]:
+def _parts(returned: Mapping[object, object]) -> dict[str, float]:
     """Return the further numbers. Raises ScoreError for what is no finite number, and for too many."""
     parts = {}
     for name, value in returned.items():
@@ -234,5 +234,5 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return repr(value)[:60]

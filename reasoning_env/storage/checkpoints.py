@@ -61,9 +61,9 @@ class Checkpoint:
 class _EnvironmentState:
     """What a state holds of the environment, beside the state of the session."""
 
-    made_with: Mapping[str, Any]
+    made_with: Mapping[str, object]
     registration: Count
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _FileContent:
 
     version: Count
     step: Count
-    state: dict[str, Any]
+    state: dict[str, object]
 
 
 _RECORD = TypeAdapter(_FileContent)
@@ -176,7 +176,7 @@ class CheckpointStore:
     """
 
     def __init__(
-        self, made_with: Mapping[str, Any], *, accept_changes: bool, check_state: CheckState = _accept
+        self, made_with: Mapping[str, object], *, accept_changes: bool, check_state: CheckState = _accept
     ) -> None:
         self.folder: Path | None = None
         """Folder of the checkpoints; None when no state is kept."""
@@ -185,7 +185,7 @@ class CheckpointStore:
         self._check_state = check_state
         self._opened = False
         self._resumed: Checkpoint | None = None
-        self._saves: SimpleQueue[tuple[int, Mapping[str, Any], bool] | None] = SimpleQueue()
+        self._saves: SimpleQueue[tuple[int, Mapping[str, object], bool] | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
         self._requested = 0
         self._written = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
@@ -28,8 +28,8 @@ def _as_list(value: object) -> object:
 class Sections(BaseModel):
     """Content of a file for `--config`; `openai` holds the settings of a server, or a list of settings."""
 
-    env: dict[str, Any] = Field(default_factory=dict)
-    openai: Annotated[list[dict[str, Any]], BeforeValidator(_as_list)] = Field(default_factory=list)
+    env: dict[str, object] = Field(default_factory=dict)
+    openai: Annotated[list[dict[str, object]], BeforeValidator(_as_list)] = Field(default_factory=list)
     slurm: bool = False
     testing: bool = False
 

@@ -20,7 +20,6 @@ from contextlib import suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.text import visible
@@ -278,7 +277,7 @@ class KeyedFile:
         """Write a row of JSON values that has a column at least. Raises OutputError."""
         self.append(key, json.dumps(row).encode("ascii") + b"\n")
 
-    def rows(self, keys: Iterable[str]) -> Iterator[dict[str, Any]]:
+    def rows(self, keys: Iterable[str]) -> Iterator[dict[str, object]]:
         """Yield the rows of keys, in the order of the keys."""
         with open(self.path, "rb") as lines:
             for key in keys:

@@ -58,7 +58,7 @@ Time = Annotated[float, Strict(), Field(ge=0, le=1e11, allow_inf_nan=False)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(visible)]
 """A text that is printed, such as the name of a task: control characters are read as their escapes."""
-FreeJson = Annotated[Any, AfterValidator(_check_depth)]
+FreeJson = Annotated[object, AfterValidator(_check_depth)]
 """Any JSON value of a bounded depth."""
 
 

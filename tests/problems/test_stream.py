@@ -204,7 +204,7 @@ async def test_failing_task_is_quarantined(
 ) -> None:
     """The task may have failed more often in the earlier run than this run allows."""
     sampler = Sampler()
-    state = {"failures_in_a_row": {"b": failed_before}}
+    state = {"next_index": 0, "positions": [], "failures_in_a_row": {"b": failed_before}}
     stream = make_stream(FakeWorkers(b_fails), sampler, quarantine_after=3, state=state)
     with caplog.at_level(logging.WARNING):
         assert {spec.task for spec in await take(stream, 30)} == {"a", "c"}

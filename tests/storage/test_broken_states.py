@@ -14,7 +14,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
 from reasoning_env.problems.estimator import SignalEstimator
-from reasoning_env.state import read_state
+from reasoning_env.problems.state import read_state
 from reasoning_env.storage.checkpoints import LATEST, VERSION, CheckpointStore, find_checkpoint, write_checkpoint
 from tests.broken_files import NO_FILES, broken_documents, no_hang
 from tests.records import make_group, make_rollout

@@ -199,7 +199,7 @@ class Process(Mode):
         await _in_thread(file.append, str(position), *pieces)
 
 
-def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[Any]) -> dict[str, Any]:
+def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, Any]:
     """Return what decides the groups: their problems and answers."""
     # Fields of ours say themselves what they decide.
     names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")

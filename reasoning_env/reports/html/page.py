@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
@@ -73,8 +73,8 @@ class Pair(TypedDict):
 
     a: int
     b: int
-    overall: dict[str, Any]
-    tasks: list[dict[str, Any]]
+    overall: dict[str, object]
+    tasks: list[dict[str, object]]
     settings: list[str]
     different: list[str]
     unpaired: int

@@ -7,9 +7,9 @@ from typing import Annotated, NotRequired
 from pydantic import AfterValidator, Field, Strict, TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
-from .errors import ConfigError, InvalidReferenceError
-from .problems.references import Reference
-from .storage.reading import Count, Name, Number, Share, describe
+from ..errors import ConfigError, InvalidReferenceError
+from ..storage.reading import Count, Name, Number, Share, describe
+from .references import Reference
 
 
 def _check_reference(text: str) -> str:
