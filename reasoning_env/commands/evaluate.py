@@ -324,7 +324,7 @@ def _read_request(options: Mapping[str, Any], names: Mapping[str, str], defaults
     return Request(settings, server, names, unused)
 
 
-def _read_server(file: Sections, options: Mapping[str, Any]) -> tuple[ServerSettings, list[str]]:
+def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerSettings, list[str]]:
     """Return the settings of the server, and the names of other settings in files. Raises ConfigError."""
     of_file = file.openai[0] if file.openai else {}
     known = {name: value for name, value in of_file.items() if name in ServerSettings.model_fields}

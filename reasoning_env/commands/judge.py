@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 
@@ -194,14 +193,14 @@ def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
     """
     warned = -math.inf
 
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         nonlocal warned
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             if time.monotonic() - warned >= ACCEPT_WARNING_S:
                 warned = time.monotonic()
                 logger.warning("further connections wait: %s; raise the limit with ulimit -n", error.strerror)
-        elif not (isinstance(error, ValueError) and "_start_serving" in context["message"]):
+        elif not (isinstance(error, ValueError) and "_start_serving" in str(context["message"])):
             loop.default_exception_handler(context)
 
     loop.set_exception_handler(handle)

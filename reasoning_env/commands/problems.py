@@ -280,7 +280,9 @@ async def _fill(
     return problems.progress
 
 
-def _made_with(session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _FileOptions) -> dict[str, Any]:
+def _made_with(
+    session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _FileOptions
+) -> dict[str, object]:
     """Return what decides the rows."""
     # The levels and the seed of a file stand in place of those of the settings.
     of_file = {

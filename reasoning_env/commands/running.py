@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..runtime.concurrency import map_concurrently, run_until_signal
 from ..runtime.terminal import StderrHandler, progress_bar
@@ -28,7 +28,7 @@ def run_to_end(work: Callable[[], Awaitable[R]]) -> R:
     return asyncio.run(run_until_signal(work, close_nothing))
 
 
-def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
+def run_on_thread(work: Coroutine[object, object, R]) -> R:
     """Run a coroutine on a thread of its own and return the result; the calling thread may have a running event loop.
 
     Ctrl-C cancels the coroutine, waits for its end, then raises KeyboardInterrupt.

@@ -244,7 +244,7 @@ def _print_different_questions(tasks: Iterable[str]) -> None:
         print(f"=== {task}: different questions\n{'; '.join(few + elsewhere)}\n")
 
 
-def _value_at(at_levels: Mapping[str, Any], level: float) -> str:
+def _value_at(at_levels: Mapping[str, object], level: float) -> str:
     return json.dumps(at_levels[str(level)]) if at_levels else ""
 
 

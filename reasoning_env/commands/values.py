@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Mapping
-from typing import Any
 
 from ..data.training import PassRates
 from ..settings import parse_mapping
@@ -68,7 +67,7 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def mapping(text: str) -> Mapping[str, Any]:
+def mapping(text: str) -> Mapping[str, object]:
     """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
     try:
         params = parse_mapping(text)

@@ -61,7 +61,7 @@ class DatasetCache:
         _put_on_class(task, self._whole[1])
         return self._whole[1]
 
-    def _share(self, task: str, params: Mapping[str, object]) -> Any | None:
+    def _share(self, task: str, params: Mapping[str, object]) -> Any:
         """Return a copy of a kept dataset with other parameters, if both load the same data; else None."""
         read = find_task(task).built_from
         if read is None:
@@ -83,7 +83,7 @@ class DatasetCache:
         return dataset
 
 
-def _put_on_class(task: str, dataset: Any) -> None:
+def _put_on_class(task: str, dataset: object) -> None:
     """Put the data of a dataset on its class again: the constructor of a later dataset may have replaced the data."""
     name = find_task(task).data_on_class
     if name:

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ..errors import ConfigError, WorkerError
 from ..records import LibraryInfo, TaskInfo
@@ -122,10 +122,6 @@ class KilledError(WorkerError):
     """Somebody, or the kernel for lack of memory, killed the fork server while it started."""
 
 
-def _task_info(name: str, task: Mapping[str, Any]) -> TaskInfo:
-    return TaskInfo(name, task["category"], task["left_out"])
-
-
 class ForkServer:
     """The process of the fork server: call `start`, then `spawn` for each worker, then `stop`.
 
@@ -199,7 +195,7 @@ class ForkServer:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
             channel.send(settings.for_child())
-            hello = await self._await_import(channel)
+            hello = (await self._await_import(channel)).header
         except DeadlineExceeded:
             if self._importing is not None:
                 raise ConfigError(
@@ -227,7 +223,9 @@ class ForkServer:
         return LibraryInfo(
             version=hello["version"],
             path=hello["path"],
-            tasks=tuple(_task_info(name, task) for name, task in sorted(hello["tasks"].items())),
+            tasks=tuple(
+                TaskInfo(name, task["category"], task["left_out"]) for name, task in sorted(hello["tasks"].items())
+            ),
             warnings=tuple(hello["warnings"]),
             adjustable=frozenset(name for name, task in hello["tasks"].items() if task["has_levels"]),
             system_prompt=hello["system_prompt"],
@@ -238,7 +236,7 @@ class ForkServer:
             score_signature=read_signature(hello["parameters"]) if "parameters" in hello else None,
         )
 
-    async def _await_import(self, channel: Channel) -> dict[str, Any]:
+    async def _await_import(self, channel: Channel) -> Frame:
         """Return the first frame after the import of the library and of the user's modules, each of which has a frame.
 
         `_importing` is the module that is being imported. A warning names one that takes over SLOW_IMPORT_S seconds.
@@ -248,13 +246,13 @@ class ForkServer:
             warn = partial(logger.warning, "%s is still being imported", self._importing)
             timer = loop.call_later(self.SLOW_IMPORT_S, warn) if self._importing is not None else None
             try:
-                header = (await self._first_frame(channel)).header
+                frame = await self._first_frame(channel)
             finally:
                 if timer is not None:
                     timer.cancel()
-            if "importing" not in header:
-                return header
-            self._importing = header["importing"]
+            if "importing" not in frame.header:
+                return frame
+            self._importing = frame.header["importing"]
 
     async def spawn(self, role: Role, instead_of: Worker | None = None) -> tuple[Worker, WorkerEnd]:
         """Return a new worker that is ready for requests, and how the worker that it replaces ended.

@@ -53,7 +53,7 @@ class Attribute:
     distinct_bounds: bool = False
     drawn: bool = False
 
-    def at(self, level: float, draw: float = 0.5) -> dict[str, Any]:
+    def at(self, level: float, draw: float = 0.5) -> dict[str, object]:
         """Return the fields' values at a level in [0, 1]; `draw`, in [0, 1), picks between two levels if `drawn`."""
         last = len(self.levels) - 1
         if self.drawn:
@@ -122,7 +122,7 @@ class DifficultyMap:
         adjustable = any(member.level is not None for member in resolved)
         return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
 
-    def describe(self, task: str) -> dict[str, dict[str, Any]]:
+    def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return each parameter of a task with its `default`, and with its values at levels 0, 0.5 and 1 if these move.
 
         Where a seed draws one of two values, the value is one of the two. A composite has no parameters here.
@@ -277,7 +277,7 @@ def interpolate(levels: Sequence[Any], position: float) -> Any:
     return levels[before] if share == 0 else _between(levels[before], levels[before + 1], share)
 
 
-def _between(first: Any, second: Any, share: float) -> Any:
+def _between(first: object, second: object, share: float) -> Any:
     if _is_number(first) and _is_number(second):
         value = first + share * (second - first)
         if isinstance(first, int) and isinstance(second, int):
@@ -346,7 +346,7 @@ def _expected_type(annotation: object, value: object) -> str | None:
     if annotation in (list, tuple) or outer in (list, tuple, Sequence):
         if not isinstance(value, (list, tuple)):
             return "a list"
-        element = inner[0] if inner else Any
+        element = inner[0] if inner else object
         wrong = next((fault for item in value if (fault := _expected_type(element, item)) is not None), None)
         return None if wrong is None else f"a list in which each entry is {wrong}"
     return None

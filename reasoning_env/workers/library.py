@@ -122,9 +122,10 @@ class Library(Source):
             return f"{task}: the library makes no problem with {as_json} ({type(error).__name__}: {error})"
         return self._check_score(task, generated) if task in self._modules else None
 
-    def describe(self, task: str) -> Any:
+    def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return the parameters of a task as `DifficultyMap.describe` does, as strict JSON can hold them."""
-        return _plain(self._difficulty.describe(task))
+        parameters = self._difficulty.describe(task)
+        return {name: {fact: _plain(value) for fact, value in facts.items()} for name, facts in parameters.items()}
 
     def _describe_tasks(self, categories: Mapping[str, str]) -> dict[str, SourceTask]:
         return {

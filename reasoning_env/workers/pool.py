@@ -58,7 +58,7 @@ a millisecond cost all workers their lives again and again, and `/health` was 50
 class Job:
     """A job for a worker: `run` is called with the worker's slot. Urgent jobs come before all others."""
 
-    run: Callable[[Slot], Awaitable[Any]]
+    run: Callable[[Slot], Awaitable[object]]
     result: asyncio.Future[Any]
     urgent: bool
 
@@ -216,14 +216,14 @@ class WorkerPool:
         tasks = list(dict.fromkeys(task for task, _, _ in params))
         return [str(fault) for fault in await self._ask_about_parameters(asked, "faults", tasks)]
 
-    async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    async def describe(self, tasks: Sequence[str]) -> dict[str, dict[str, dict[str, object]]]:
         """Return the parameters of tasks by task and name, each with its `default` and, if levels move it, `levels`.
 
         `levels` has the values at the levels 0.0, 0.5 and 1.0. Raises WorkerError if the library cannot be asked.
         """
         return dict(await self._ask_about_parameters({"describe": list(tasks)}, "described", tasks))
 
-    async def _ask_about_parameters(self, request: dict[str, Any], reply_key: str, tasks: Sequence[str]) -> Any:
+    async def _ask_about_parameters(self, request: Mapping[str, object], reply_key: str, tasks: Sequence[str]) -> Any:
         """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
         slot = Slot(Role.GENERATOR)
         limit_s = self._settings.user.worker_start_timeout_s

@@ -301,5 +301,5 @@ def _are_parts(value: object) -> bool:
     )
 
 
-def _is_number(value: Any, highest: float) -> bool:
-    return type(value) in (int, float) and 0 <= value <= highest
+def _is_number(value: object, highest: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= highest

@@ -48,7 +48,7 @@ class FasterGenerators:
             install(import_module(f"{self._library.__name__}.{replacement.module}"))
 
 
-def edited(function: Any, replacements: Mapping[str, str], **names: Any) -> Any:
+def edited(function: Any, replacements: Mapping[str, str], **names: object) -> Any:
     """Compile a function with replaced text; `names` holds what the new text uses beyond the function's own names.
 
     The function's file must be the one that the replacements were written for. Raises ValueError for an old text that

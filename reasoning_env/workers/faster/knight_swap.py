@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from types import ModuleType
 
 Move = tuple[str, str, str]
 
@@ -82,5 +82,5 @@ def solve_swap(
     return None if solutions is None else path
 
 
-def install(module: Any) -> None:
+def install(module: ModuleType) -> None:
     module.KnightSwapLogic.solve_swap = staticmethod(solve_swap)

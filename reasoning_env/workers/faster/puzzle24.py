@@ -22,7 +22,7 @@ Operation = Callable[[Any, Any], Any]
 class Chain:
     """Stands in for a sympy symbol, or for a chain of operations on symbols from left to right."""
 
-    def __init__(self, symbol: Any, *operations: tuple[Operation, Operation, Any]) -> None:
+    def __init__(self, symbol: object, *operations: tuple[Operation, Operation, object]) -> None:
         self._symbol = symbol
         self._operations = operations
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import edited
 
 
-def install_figlet_font(module: Any) -> None:
+def install_figlet_font(module: ModuleType) -> None:
     """Read the file of words once; each dataset takes the words of other lengths out of it.
 
     The same words, in the file's order.
@@ -28,7 +28,7 @@ def install_figlet_font(module: Any) -> None:
     dataset.__init__ = edited(dataset.__init__, {**from_memory, **of_base}, read_words=read_words)
 
 
-def evolve(boards: Any, timesteps: int, **_: Any) -> list[Any]:
+def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
     from numpy import roll
 
     board = boards[-1]
@@ -56,7 +56,7 @@ def multiply(sympy: Any, factors: Sequence[Any]) -> Any:
     return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
 
 
-def install_polynomial_multiplication(module: Any) -> None:
+def install_polynomial_multiplication(module: ModuleType) -> None:
     """Multiply coefficients; sympy's `expand` builds an expression for every pair of terms.
 
     The same problems: the expanded sum of monomials is unique, and sympy orders its terms by itself.

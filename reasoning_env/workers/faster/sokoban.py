@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from functools import cache
 from heapq import heappop, heappush
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 LEAVE, ENTER, FILL = (bytes.maketrans(*pair) for pair in ((b"*%", b"-X"), (b"-X@$", b"*%*%"), (b"-X", b"@$")))
@@ -110,7 +111,7 @@ def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
     return solve("".join(map("".join, puzzle.tolist())).encode(), puzzle.shape[1], max_depth), None
 
 
-def install(package: Any) -> None:
+def install(package: ModuleType) -> None:
     generator: Any = import_module(f"{package.__name__}.generator")
     player: Any = import_module(f"{package.__name__}.player")
     generator.solve_astar = solve_astar

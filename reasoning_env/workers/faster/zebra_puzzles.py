@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from itertools import combinations, product
+from types import ModuleType
 from typing import Any
 
 Clauses = list[list[int]]
@@ -27,7 +28,7 @@ class Tests:
     def __init__(self, puzzle: Any, solve: Callable[[Clauses], Any]) -> None:
         self._solve = solve
         self._houses = puzzle.houses
-        self._solution: Mapping[Any, int] = puzzle.solution
+        self._solution: Mapping[object, int] = puzzle.solution
         self._at = {
             placement: number for number, placement in enumerate(product(self._solution, self._houses), start=1)
         }
@@ -35,7 +36,7 @@ class Tests:
         self._clauses: dict[int, Clauses] = {}
         self._others: list[set[int]] = []
 
-    def is_unique(self, clues: Iterable[Any]) -> bool:
+    def is_unique(self, clues: Iterable[object]) -> bool:
         """Tell whether no other arrangement meets the clues."""
         by_id = {id(clue): clue for clue in clues}
         for number in by_id.keys() - self._clauses.keys():
@@ -50,7 +51,7 @@ class Tests:
         return False
 
     def _rules_of_all_puzzles(self) -> Iterator[list[int]]:
-        by_type: dict[type, list[Any]] = {}
+        by_type: dict[type, list[object]] = {}
         for literal in self._solution:
             by_type.setdefault(type(literal), []).append(literal)
             yield [self._at[literal, house] for house in self._houses]
@@ -76,7 +77,7 @@ def _sort(things: Collection[Any]) -> list[Any]:
     return sorted(things, key=str if hasattr(next(iter(things), None), "as_cnf") else None)
 
 
-def install(package: Any) -> None:
+def install(package: ModuleType) -> None:
     generate: Any = import_module(f"{package.__name__}.generate")
     sat_utils: Any = import_module(f"{package.__name__}.sat_utils")
     tests_of = lru_cache(1)(lambda puzzle: Tests(puzzle, sat_utils.pycosat.solve))
