@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, model_validator
 from ..errors import ConfigError
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
+from ..prompts.messages import Tokenizer
 from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions
 
@@ -195,7 +196,7 @@ def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
-def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatFormat:
+def make_chat_format(tokenizer: Tokenizer, config: ReasoningGymEnvConfig) -> ChatFormat:
     """Return the chat format of the settings; raises ConfigError if the format cannot build a whole prompt."""
     return ChatFormat(
         tokenizer,
@@ -223,7 +224,7 @@ def check_batch_size(config: ReasoningGymEnvConfig) -> None:
         )
 
 
-def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, Any]:
+def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, object]:
     """Return the content of the environment's registration at run-api."""
     return {
         "max_token_length": config.max_token_length,

@@ -32,7 +32,7 @@ class Launch:
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
-    given: Mapping[str, Any]
+    given: Mapping[str, object]
 
     def describe(self) -> str:
         """Return a line with the settings that differ from the defaults."""
@@ -76,7 +76,9 @@ def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APISe
 
 
 def _build_servers(
-    defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+    defaults: ServerBaseline | list[APIServerConfig],
+    several: Sequence[Mapping[str, object]],
+    options: Mapping[str, object],
 ) -> ServerBaseline | list[APIServerConfig]:
     server_cls = server_class(defaults)
     if options.get("model_name") == "":

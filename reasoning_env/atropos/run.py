@@ -94,7 +94,7 @@ class Run:
         mode: Mode,
         trainer_limit: Callable[[], int],
         step: Callable[[], int | None],
-        collect_state: Callable[[], Mapping[str, Any]],
+        collect_state: Callable[[], Mapping[str, object]],
         server_config: ServerBaseline | None = None,
         testing: bool = False,
         pool: WorkerPool | None = None,

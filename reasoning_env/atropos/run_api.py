@@ -47,7 +47,7 @@ class RunApiFault(Exception):
 
 
 async def request(
-    url: str, method: str, path: str, keys: Sequence[str] = (), body: Any = None, *, connect_timeout_s: float = 5.0
+    url: str, method: str, path: str, keys: Sequence[str] = (), body: object = None, *, connect_timeout_s: float = 5.0
 ) -> dict[str, Any]:
     """Make a request, one try, and return the reply; raises RunApiFault.
 
@@ -144,7 +144,7 @@ class RunApiSession:
     """Seconds without a reply after which the log says so."""
     leave_timeout_s = 3.0
 
-    def __init__(self, url: str, entry: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, entry: Mapping[str, object]) -> None:
         self._url = url.rstrip("/")
         self._entry = dict(entry)
         self._registration: Registration | None = None
@@ -280,7 +280,7 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(
-        self, method: str, path: str, keys: Sequence[str], body: Any = None, *, answers: Container[int | None] = ()
+        self, method: str, path: str, keys: Sequence[str], body: object = None, *, answers: Container[int | None] = ()
     ) -> Any:
         """Return a reply with these keys, however late; None for a reply with a status in `answers`."""
         waits = pauses()

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
 
@@ -69,7 +68,7 @@ def enqueue(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[a
     return [run.queue.put(group) for group in _as_list(groups)]
 
 
-def is_complete(group: Mapping[str, Any] | None, config: ReasoningGymEnvConfig) -> bool:
+def is_complete(group: ScoredDataGroup | None, config: ReasoningGymEnvConfig) -> bool:
     """Tell whether a packed group has all its members and, if equal scores are filtered, different scores."""
     if group is None:
         return False
@@ -84,7 +83,7 @@ def is_complete(group: Mapping[str, Any] | None, config: ReasoningGymEnvConfig) 
     return True
 
 
-def is_short_enough(group: Mapping[str, Any], token_limit: int) -> bool:
+def is_short_enough(group: ScoredDataGroup, token_limit: int) -> bool:
     """Tell whether all members stay below `token_limit` tokens; 0 is no limit."""
     longest = max(map(len, group["tokens"]))
     if 0 < token_limit <= longest:

@@ -102,7 +102,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
     return {f"train/completion_lengths{name}": float(value) for name, value in named.items()}
 
 
-async def log_metrics(env: Environment, metrics: Mapping[str, Any], clients: Sequence[Any]) -> None:
+async def log_metrics(env: Environment, metrics: Mapping[str, object], clients: Sequence[Any]) -> None:
     """Log metrics together with BaseEnv's own, and begin a new interval.
 
     Unlike BaseEnv's method, this function asks no stand-in of a test for metrics, and keeps the metrics of every

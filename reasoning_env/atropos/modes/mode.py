@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
 
@@ -42,7 +41,7 @@ class Mode:
 
     # ---- before the start
 
-    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, Any]:
+    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
         """Return the settings whose default differs from the one in `config`; `name` is the environment's."""
         return {}
 

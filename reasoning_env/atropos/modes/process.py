@@ -55,7 +55,7 @@ class Process(Mode):
         self._scored: dict[int, Group] = {}
         """Scored groups that are not written yet, by the index of their problem."""
 
-    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, Any]:
+    def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
         path = config.data_path_to_save_groups or f"data/{name or 'groups'}.jsonl"
         return {
             "data_path_to_save_groups": path,
@@ -199,7 +199,7 @@ class Process(Mode):
         await _in_thread(file.append, str(position), *pieces)
 
 
-def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, Any]:
+def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
     """Return what decides the groups: their problems and answers."""
     # Fields of ours say themselves what they decide.
     names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ...storage.files import LineFile
 from ..wire import encode_members
@@ -27,7 +26,7 @@ class BackgroundWriter:
         self._file: LineFile | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
 
-    def write(self, obj: Mapping[str, Any]) -> None:
+    def write(self, obj: Mapping[str, object]) -> None:
         # A copy: the caller adds keys to the group later.
         self._thread.submit(self._write, dict(obj)).add_done_callback(_log_error)
 
@@ -37,7 +36,7 @@ class BackgroundWriter:
         if self._file is not None:
             self._file.close()
 
-    def _write(self, obj: Mapping[str, Any]) -> None:
+    def _write(self, obj: Mapping[str, object]) -> None:
         pieces = [b"{", *encode_members(obj.items()), b"}\n"]
         if self._file is None:
             self._file = _make(self._path)
@@ -54,7 +53,7 @@ def _make(path: Path) -> LineFile:
     raise AssertionError("numbers have no end")
 
 
-def _log_error(written: Future[Any]) -> None:
+def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
         logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)
