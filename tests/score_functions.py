@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +79,7 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "write a file": write_file,
     "connect": lambda row: socket.create_connection((row["host"], row["port"])),
     "fork": lambda row: os.fork(),
+    "start a program": lambda row: subprocess.run(["/bin/true"], check=True),
     "start a thread": start_thread,
     "variable": lambda row: float(os.environ.get(row["name"]) == "value"),
     "read": lambda row: float(Path(row["path"]).read_text() == "content"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -184,10 +185,19 @@ async def test_no_connection_is_made(session: Session[Problem]) -> None:
     assert "Operation not permitted" in str(verdict.error)
 
 
-@pytest.mark.parametrize("completion", ["fork", "start a thread"])
+@pytest.mark.parametrize(
+    ("completion", "error"),
+    [
+        ("fork", "Operation not permitted; a verifier may start no process"),
+        ("start a program", "Operation not permitted.*; a verifier may start no process"),
+        ("start a thread", "can't start new thread; a verifier may start threads only if it was given them"),
+    ],
+)
 @on_module_loop
-async def test_no_process_or_thread(session: Session[Problem], completion: str) -> None:
-    assert (await verdict_on(session, completion)).reason is Reason.VERIFIER_ERROR
+async def test_no_process_or_thread(session: Session[Problem], completion: str, error: str) -> None:
+    verdict = await verdict_on(session, completion)
+    assert verdict.reason is Reason.VERIFIER_ERROR
+    assert re.search(error, str(verdict.error))
 
 
 # ---------------------------------------------------------------------------- what it may use
@@ -196,7 +206,9 @@ async def test_no_process_or_thread(session: Session[Problem], completion: str) 
 @on_module_loop
 async def test_usual_function_sees_little(session: Session[Problem], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content")
-    assert (await verdict_on(session, "read", path=str(tmp_path / "file"))).reason is Reason.VERIFIER_ERROR
+    verdict = await verdict_on(session, "read", path=str(tmp_path / "file"))
+    assert verdict.reason is Reason.VERIFIER_ERROR
+    assert "; a verifier may read Python's packages and what it was given to read" in str(verdict.error)
     assert (await verdict_on(session, "variable", name="PATH")).score == 0.0
 
 

@@ -94,10 +94,10 @@ def _generate(source: Source, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(source: Source, sock: socket.socket) -> None:
+def serve_verifier(source: Source, sock: socket.socket, explain: Callable[[BaseException], str]) -> None:
     """Answer score requests until the socket closes: a frame when the task is built, then a frame for each answer.
 
-    Answers after SLICE_S get no frame: they are asked again.
+    Answers after SLICE_S get no frame: they are asked again. `explain` adds to the text of an error of the verifier.
     """
     while (request := read_frame(sock)) is not None:
         header = request.header
@@ -112,14 +112,14 @@ def serve_verifier(source: Source, sock: socket.socket) -> None:
         _reply(sock, request, {"ready": True})
         began = time.perf_counter()
         for position, answer in enumerate(header["answers"]):
-            verdict = _score_answer(scorer, answer)
+            verdict = _score_answer(scorer, answer, explain)
             turn_over = time.perf_counter() - began >= SLICE_S
             _reply(sock, request, {"position": position, "turn_over": turn_over, **verdict})
             if turn_over:
                 break
 
 
-def _score_answer(scorer: Answers, answer: str) -> dict[str, object]:
+def _score_answer(scorer: Answers, answer: str, explain: Callable[[BaseException], str]) -> dict[str, object]:
     started = time.perf_counter()
     score = 0.0
     reason = "scored"
@@ -133,7 +133,7 @@ def _score_answer(scorer: Answers, answer: str) -> dict[str, object]:
         _exit_out_of_memory()
     except BaseException as error:
         reason = "verifier_error"
-        details["error"] = _describe(error)
+        details["error"] = _describe(error) + explain(error)
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started, **details}
 
 
@@ -242,7 +242,7 @@ class Forker:
                 hello["sandbox"] = restrictions.describe()[:1000]
                 hello["lacks_a_filter"] = restrictions.lacks_a_filter
                 sock.sendall(encode_frame(hello))
-                serve_verifier(self._source, sock)
+                serve_verifier(self._source, sock, restrictions.explain)
             status = 0
         except ConnectionError:
             status = 0

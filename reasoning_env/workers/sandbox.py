@@ -182,6 +182,17 @@ class Restrictions:
         """True if the system refuses Landlock or seccomp. Other layers are missing by choice, or add little."""
         return "Landlock" in self.missing or "seccomp" in self.missing
 
+    def explain(self, error: BaseException) -> str:
+        """Return what to add to the text of a verifier's error: why it was refused something, or nothing."""
+        match error:
+            case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
+                return "; a verifier may read Python's packages and what it was given to read, and write no file"
+            case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
+                return "; a verifier may start no process, open no socket and write no file"
+            case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
+                return "; a verifier may start threads only if it was given them"
+        return ""
+
     def describe(self) -> str:
         """Return one line for the log."""
         line = f"verifier workers are sandboxed by {', '.join(self.layers) or 'nothing'}"
