@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ConfigError, RaisingFunctionError, ReasoningEnvError, WorkerError
+from reasoning_env.errors import ConfigError, RaisingFunctionError, ReasoningEnvError
 from reasoning_env.integrations import verl
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
@@ -36,19 +36,6 @@ def test_scores_in_order(bridge: Bridge) -> None:
 
 async def test_scores_for_an_event_loop(bridge: Bridge) -> None:
     assert scores(await bridge.ajudge({"answer": "right"}, ["right", "wrong"])) == [1.0, 0.0]
-
-
-def test_row_that_is_no_json(bridge: Bridge) -> None:
-    with pytest.raises(ConfigError, match="row: must be a JSON object"):
-        bridge.judge({"answer": object()}, ["right"])
-
-
-def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(*_: Any) -> list[Verdict]:
-        raise WorkerError("no worker")
-
-    monkeypatch.setattr(bridge.session, "judge", fail)
-    assert bridge.judge({}, ["a", "b"]) == [None, None]
 
 
 def test_function_that_always_raises_ends_the_run() -> None:
@@ -92,18 +79,6 @@ async def test_server_in_place_of_processes() -> None:
 def test_function_or_server() -> None:
     with pytest.raises(ConfigError, match="score: the server at judge_url has a score function of its own"):
         Bridge(score=FUNCTION, judge_url="http://localhost:1")
-
-
-def test_error_of_the_start() -> None:
-    with pytest.raises(ConfigError, match="there is no module nowhere"):
-        Bridge(score="nowhere:score")
-
-
-def test_closed_bridge() -> None:
-    bridge = Bridge(score=FUNCTION, start=False)
-    bridge.close()
-    with pytest.raises(RuntimeError, match="this Bridge is closed"):
-        bridge.judge({}, ["x"])
 
 
 # ---------------------------------------------------------------------------- the functions for verl, without verl

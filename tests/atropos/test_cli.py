@@ -83,19 +83,6 @@ def test_kept_rows_of_written_groups(capsys: pytest.CaptureFixture[str], tmp_pat
     assert out.read_text().count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--keep some", "--keep: .*'best', 'correct', 'all', 'pairs'"),
-        ("--pass-rate 0.1..0.9", "--pass-rate goes with --keep"),
-        ("--max-per-problem 2", "--max-per-problem goes with --keep"),
-    ],
-)
-def test_wrong_options_of_kept_rows(options: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        _run("process", *options.split())
-
-
 def test_exhausted_retries() -> None:
     error = RuntimeError("RetryError")
     error.last_attempt = SimpleNamespace(exception=lambda: ConnectionError("gone"))  # type: ignore[attr-defined]
@@ -260,20 +247,6 @@ def test_settings_search(show: Show, word: str) -> None:
     found = _names(show(word, "--json"))
     assert word.lower() in found
     assert len(found) < len(_names(show("--json")))
-
-
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (["scored", "below"], "scored .*below"),
-        (["group_sise"], "group_size"),
-        (["--jsn"], "no option --jsn; did you mean --json"),
-        (["--json", "--markdown"], "not allowed with"),
-    ],
-)
-def test_mistake_at_settings(argv: list[str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
-        _run("settings", *argv)
 
 
 def test_settings_as_markdown(show: Show) -> None:

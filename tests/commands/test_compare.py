@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -79,17 +78,6 @@ def test_unpaired_problems_are_left_out(write: Write, compare: Compare) -> None:
     first, second = write("a", {"task": [1.0, 1.0, []]}), write("b", {"task": [0.0, 0.5, 1.0]})
     (one,) = compare(first, second)
     assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
-
-
-def test_damaged_lines_are_left_out(write: Write, compare: Compare, caplog: pytest.LogCaptureFixture) -> None:
-    first, second = write("a", {"task": [1.0]}), write("b", {"task": [0.0]})
-    with open(first / "samples.jsonl", "a") as file:
-        file.write('not a line\n{"item_id": "ta')
-    with caplog.at_level(logging.WARNING):
-        (one,) = compare(first, second)
-    assert one["overall"]["problems"] == 1
-    [record] = caplog.records
-    assert str(first / "samples.jsonl") in record.getMessage()
 
 
 def change_problem(folder: Path, number: int) -> None:

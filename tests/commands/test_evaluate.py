@@ -14,7 +14,7 @@ from aiohttp import web
 
 from reasoning_env.commands.evaluate import check_score, evaluate_command
 from reasoning_env.commands.main import needs_environment
-from reasoning_env.errors import ConfigError, ReasoningEnvError
+from reasoning_env.errors import ReasoningEnvError
 from reasoning_gym_testing.http_server import FaultyServer
 
 ENDED: Mapping[str, Mapping[str, Any]] = {
@@ -137,34 +137,6 @@ def test_several_models(folder: Path, url: str, capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     assert [line.partition(":")[0] for line in said.splitlines() if ": 1 problem" in line] == ["a", "b"]
     assert "program compare" in said
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("m --env.tokenizer_name x", "--env.tokenizer_name: is a setting of a training alone; take it out"),
-        ("m --env.eval_taks x", "there is no option --env.eval_taks; did you mean --env.eval_tasks"),
-        ("m --openai.server_type vllm", "--openai.server_type: must be one of 'auto', 'chat'; got 'vllm'"),
-        ("m --slurm true", "there is no option --slurm"),
-        ("m --limit 0", "--limit: must be at least 1; got '0'"),
-        ("m --model n", "'m' is not an option"),
-        ("m m", "m is named twice"),
-        ("m --base-url nonsense", "--base-url: must begin with http:// or https://"),
-        ("--model=", "--model: is empty; name the model"),
-        ("m --preset rg-easy --seed 3", "--seed: a preset has seeds of its own; take the seed or --preset out"),
-        ("m --openai.api_key $NOT_SET", "--openai.api_key: the environment variable NOT_SET is not set"),
-        ("m --config servers.yaml", "--config: `evaluate` asks one inference server, and the files name several"),
-        ("m --env.chat_template a.jinja", "--env.chat_template: must be `plain` or none, because the server lays out"),
-        ("m --config typo.yaml", "env.eval_taks: there is no such setting; did you mean eval_tasks"),
-        ("m --temperature nan", "--temperature: must be a number; got 'nan'"),
-    ],
-)
-def test_mistake_is_one_line(folder: Path, words: str, said: str) -> None:
-    (folder / "servers.yaml").write_text("openai: [{}, {}]\n")
-    (folder / "typo.yaml").write_text("env: {eval_taks: gcd}\n")
-    with pytest.raises(ConfigError) as error:
-        evaluate(folder, *words.split())
-    assert str(error.value).startswith(said)
 
 
 def test_settings_as_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,19 +24,6 @@ def test_switch_without_value() -> None:
     assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": ["x"]}
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [["--env.tasks", "x", "--env.tasks=y"], ["-n3", "--env.tasks", "x", "-n", "3"], ["--keep", "all", "--keep=all"]],
-)
-def test_option_twice(argv: list[str]) -> None:
-    with pytest.raises(ConfigError, match=r"(--env.tasks|-n|--keep): is given twice; give it once"):
-        parser().read(argv)
-
-
-def test_switch_twice() -> None:
-    assert parser().read(["--quiet", "--quiet"]) == {"quiet": True}
-
-
 def test_every_file_counts() -> None:
     assert parser().read(["--config", "x", "--config=y"]) == {"config": ["x", "y"]}
 
@@ -85,23 +72,6 @@ def test_typed_options() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("argv", "named"),
-    [
-        (["a", "a"], "a is named twice"),
-        (["a", "-b"], "'-b' is not an option"),
-        (["a", "--model", "b"], "'a' is not an option"),
-        (["env.tasks=gcd"], "'env.tasks=gcd' is not an option"),
-        (["--limt", "3"], "no option --limt; did you mean --limit"),
-        (["--fail-under", "80"], "--fail-under: must be a number from 0 to 1; got '80'"),
-        (["--quiet", "-v"], "not allowed with argument --quiet"),
-    ],
-)
-def test_mistake_at_evaluate(argv: list[str], named: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(named)):
-        parser("evaluate").read(argv)
-
-
 VALUES = st.text().filter(lambda value: not value.startswith("-"))
 OPTIONS = st.lists(
     st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=4, unique_by=lambda option: option[0]
@@ -117,31 +87,6 @@ def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
         for word in ([f"--{name}={value}"] if together else [f"--{name}", value])
     ]
     assert parser().read(argv) == {name: value for name, value, _ in options}
-
-
-@pytest.mark.parametrize(
-    ("argv", "named"),
-    [
-        (["--env.grup_size", "8"], "no option --env.grup_size; did you mean --env.group_size"),
-        (["--env.grup_size=8"], "no option --env.grup_size; did you mean --env.group_size"),
-        (["--env.group", "8"], "no option --env.group; did you mean --env.group_size"),
-        (["--xyz"], "no option --xyz"),
-        (["group_size=8"], "'group_size=8'"),
-        (["--config", "a.yaml", "b.yaml"], "'b.yaml'"),
-        (["-x"], "'-x'"),
-        (["--conf", "a.yaml"], "no option --conf; did you mean --config"),
-        (["--config"], "--config: expected one argument, as in --NAME VALUE"),
-        (["--config", "--env.tasks", "a"], "--config: expected one argument"),
-        (["--env.tasks", "-gcd"], "--env.tasks: expected one argument"),
-        (["--keep", "some"], "--keep: must be one of 'best', 'correct', 'all', 'pairs'; got 'some'"),
-        (["--print-config=yes"], "--print-config: takes no value"),
-    ],
-)
-def test_mistake_is_one_line(argv: list[str], named: str) -> None:
-    with pytest.raises(ConfigError) as refusal:
-        parser().read(argv)
-    assert named in str(refusal.value)
-    assert "\n" not in str(refusal.value)
 
 
 def test_only_process_has_keep() -> None:

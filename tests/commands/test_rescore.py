@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -106,15 +105,6 @@ def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.Captur
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
-
-
-def test_damaged_lines_are_told(dumped: Dump, rescore: Rescore) -> None:
-    path = dumped(line("exact", 5, [RIGHT]))
-    path.write_bytes(path.read_bytes() + b"\xff\nforeign\n{")
-    result = rescore(path)
-    assert result["tasks"][0]["rollouts"] == 1
-    (told,) = result["left_out"]
-    assert re.search(rf"{path}: .*\b3\b.*\b2\b", told)
 
 
 @pytest.mark.parametrize("name", ["missing", "dumps"])

@@ -187,13 +187,6 @@ async def test_finished_file_stays(write: Write, tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_other_settings_are_named(write: Write, tmp_path: Path) -> None:
-    await write(tmp_path / "a.jsonl", 4)
-    with pytest.raises(ConfigError, match=r"a\.jsonl was made with other settings \(count, seed\)"):
-        await write(tmp_path / "a.jsonl", 5, seed=7)
-
-
-@on_module_loop
 async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
     with pytest.raises(ConfigError, match="without a card that says"):

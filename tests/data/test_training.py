@@ -119,11 +119,6 @@ def test_loaded_by_datasets(path: Path, tmp_path: Path, keep: Keep) -> None:
     assert list(loaded) == rows
 
 
-def test_damaged_line_is_skipped(path: Path) -> None:
-    path.write_text("nonsense\n" + json.dumps(line(RIGHT)) + "\n")
-    assert write_kept(path, Selection(Keep.ALL))[1] == 1
-
-
 def test_rows_beside_groups_are_no_groups(path: Path) -> None:
     header_path(path).write_text("{}")
     kept(path, line(RIGHT))

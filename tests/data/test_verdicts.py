@@ -27,8 +27,6 @@ from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.reports.lines import group, rollout
 
-from .interrupted import finish, kill_in_the_middle
-
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 Rescore = Callable[..., Awaitable[dict[str, Any]]]
@@ -307,17 +305,6 @@ def test_files_beside_lines_of_process(tmp_path: Path) -> None:
 
 
 @on_module_loop
-async def test_damaged_gzip_is_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    rows = "".join(json.dumps({"reference": problem.reference, "completion": str(n)}) + "\n" for n in range(2000))
-    packed = gzip.compress(rows.encode())
-    (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    card = await rescore(tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl", shard=Shard(2, 2))
-    told = card["left_out"].get("the line cannot be read", {"first": "damaged gzip data"})
-    assert told["first"].startswith("damaged gzip data")
-    assert card["rows"] > 0
-
-
-@on_module_loop
 async def test_formats_of_thinking(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"
     lines = [
@@ -328,18 +315,6 @@ async def test_formats_of_thinking(rescore: Rescore, problem: Problem, tmp_path:
     await rescore(tmp_path / "b.parquet", tmp_path / "c.jsonl")
     for name in ("b.parquet", "c.jsonl"):
         assert [row["scores"] for row in read(tmp_path / name)] == [[1.0], [0.0]]
-
-
-@pytest.mark.slow
-def test_killed_call_goes_on(problem: Problem, tmp_path: Path) -> None:
-    rows = [{"reference": problem.reference, "number": n, "completion": f"<answer>{n}</answer>"} for n in range(200)]
-    path = write(tmp_path / "a.jsonl", *rows)
-    out, whole = tmp_path / "killed.parquet", tmp_path / "whole.parquet"
-    kill_in_the_middle(["rescore", str(path), "--out", str(out)], out)
-    for each in (out, whole):
-        finish(["rescore", str(path), "--out", str(each)])
-    assert out.read_bytes() == whole.read_bytes()
-    assert [row["number"] for row in read(out)] == list(range(200))
 
 
 @pytest.mark.parametrize(
@@ -379,12 +354,6 @@ async def test_paths_without_rows(rescore: Rescore, tmp_path: Path, name: str, s
     (tmp_path / "a.csv").touch()
     with pytest.raises(ConfigError, match=f"PATH: .*{said}"):
         await rescore(tmp_path / name, tmp_path / "b.jsonl")
-
-
-@on_module_loop
-async def test_other_ends_of_names(rescore: Rescore, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--out: must end in \.jsonl or \.parquet"):
-        await rescore(write(tmp_path / "a.jsonl"), tmp_path / "b.csv")
 
 
 @on_module_loop

@@ -21,11 +21,35 @@ COMMANDS = [
     ("serve stray", "'stray' is not an option"),
     ("compare a b --acuracy", "there is no option --acuracy; did you mean --accuracy"),
     ("report missing extra --sampel-mb 3", "there is no option --sampel-mb; did you mean --sample-mb"),
+    ("process --env.group_sise=4", "there is no option --env.group_sise; did you mean --env.group_size"),
+    ("process --env.group 4", "there is no option --env.group; did you mean --env.group_size"),
+    ("process group_size=4", "'group_size=4' is not an option"),
+    ("process --config a.yaml b.yaml", "'b.yaml' is not an option"),
+    ("process --conf a.yaml", "there is no option --conf; did you mean --config"),
+    ("process --config", "--config: expected one argument, as in --NAME VALUE"),
+    ("process --config --env.tasks a", "--config: expected one argument"),
+    ("process --env.tasks -gcd", "--env.tasks: expected one argument"),
+    ("process --print-config=yes", "--print-config: takes no value"),
+    ("serve --keep best", "there is no option --keep"),
+    ("evaluate m --slurm true", "there is no option --slurm"),
+    ("evaluate m --model n", "'m' is not an option"),
+    ("evaluate m m", "m is named twice"),
+    ("settings group_sise", "group_size"),
+    ("settings --jsn", "there is no option --jsn; did you mean --json"),
+    ("settings --json --markdown", "not allowed with"),
 ]
 TASKS = [
     ("tasks gcd --level 7", "--level: must be a number from 0 to 1; got '7'"),
     ("tasks gcd --prompt --seed x", "--seed: must be a whole number from 0 to 4294967295; got 'x'"),
     ("tasks gcd --params {bad", "--params: "),
+    ("tasks gcd --params 5", "--params: "),
+    ("tasks gcd --params {size:3}", "--params: "),
+    ("tasks gcd --samples 0", "--samples"),
+    ("tasks gcd --prompt --seed 4294967296", "--seed: must be a whole number from 0 to 4294967295; got '4294967296'"),
+    ("tasks --prompt", "--prompt"),
+    ("tasks gcd --tokenizer_name x", "--tokenizer_name"),
+    ("tasks gcd --chat_template plain --prompt", "--chat_template"),
+    ("tasks gcd --thinking loud --prompt", "--thinking"),
     ("score gcd --seed x 1", "--seed: must be a whole number from 0 to 4294967295; got 'x'"),
     ("evaluate --tasks gdc", "--tasks: there is no task 'gdc'; did you mean gcd"),
     ("serve --tasks gcd --env.exclude_tasks gcd", "--env.exclude_tasks: every selected task is excluded"),
@@ -92,11 +116,27 @@ SETTINGS = [
     ("process --env.data_path_to_save_groups folder", "--env.data_path_to_save_groups: folder is a folder"),
     ("process --keep bset", "--keep: must be one of 'best', 'correct', 'all', 'pairs'; got 'bset'"),
     ("settings zzz", "no setting has zzz in its name or meaning"),
+    ("process --pass-rate 0.1..0.9", "--pass-rate goes with --keep"),
+    ("process --max-per-problem 2", "--max-per-problem goes with --keep"),
+    ("process --env.total_steps 1.5e0", "--env.total_steps: "),
+    ("process --env.temperature 3", "--env.temperature: must be at most 2; got '3'"),
+    ("process --env.temperature x --env.seed y", "must be a whole number; got 'y'"),
+    ("process --env.task_params {gcd:{min_terms:4}}", "--env.task_params: "),
+    ("evaluate m --env.tokenizer_name x", "--env.tokenizer_name: is a setting of a training alone; take it out"),
+    ("evaluate m --openai.server_type vllm", "--openai.server_type: must be one of 'auto', 'chat'; got 'vllm'"),
+    ("evaluate m --openai.api_key $NOT_SET", "--openai.api_key: the environment variable NOT_SET is not set"),
+    ("evaluate m --env.chat_template a.jinja", "--env.chat_template: must be `plain` or none, because the server"),
 ]
 SERVERS = [
     ("evaluate --base-url localhost:9001", "--base-url: must begin with http:// or https://"),
     ("evaluate --base-url http://127.0.0.1:99999/v1", "--base-url: must have a port from 0 to 65535"),
     ("evaluate --base-url http://127.0.0.1:9/v1", "(http://127.0.0.1:9/v1: Connection refused); start one, or correct"),
+    ("evaluate --base-url http:///v1", "--base-url: must begin with http:// or https:// and the server's name; got"),
+    ("process --openai.timeout soon", "--openai.timeout: must be a whole number; got 'soon'"),
+    ("serve --config two_servers.yaml", "openai.timeout: must be a whole number; got 'soon'"),
+    ("evaluate m --config two_servers.yaml", "--config: `evaluate` asks one inference server, and the files name"),
+    ("process --config misspelt_server.yaml", "openai.base_ulr: there is no such setting; did you mean base_url"),
+    ("process --config secret.yaml", "openai.api_key: "),
     ("evaluate --base-url", "--base-url: expected one argument, as in --NAME VALUE"),
     ("evaluate --base-url ftp://x", "--base-url: must begin with http:// or https:// and the server's name; got"),
     ("evaluate --base-url http://", "--base-url: must begin with http:// or https:// and the server's name; got"),
@@ -207,6 +247,9 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "boolean.yaml").write_text("env: {seed: true}\n")
     (tmp_path / "key.yaml").write_text("openai: [{api_key: $NO_SUCH_KEY}]\n")
     (tmp_path / "tasks.yaml").write_text("env: {tasks: [gcd, 3]}\n")
+    (tmp_path / "two_servers.yaml").write_text("openai: [{}, {timeout: soon}]\n")
+    (tmp_path / "misspelt_server.yaml").write_text("openai: {base_ulr: x}\n")
+    (tmp_path / "secret.yaml").write_text("openai: {api_key: [sk-secret]}\n")
     (tmp_path / "torn.jsonl").write_text('{"item_id": "gcd", "roll')
 
 
@@ -219,6 +262,7 @@ def test_wrong_input_is_one_line(cli: Cli, words: str, said: str) -> None:
     result = cli(*argv)
     assert result.status in (1, 2)
     assert said in result.complaint
+    assert "sk-secret" not in result.stderr
 
 
 def test_wrong_address_in_variable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

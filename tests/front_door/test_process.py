@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.problems.sampling import TaskSampler
-from reasoning_env.storage.files import KeyedFile, OutputError
 from reasoning_gym_testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 
@@ -162,23 +160,3 @@ async def test_failed_groups_are_replaced(process: Process, monkeypatch: pytest.
     scored = Env.score
     monkeypatch.setattr(Env, "score", score)
     assert positions(await process()) == [*range(3), 4, *range(6, TOTAL + 2)]
-
-
-async def test_resume_after_full_disk(
-    process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append, one_by_one = KeyedFile.append, threading.Lock()
-
-    def fill(file: KeyedFile, key: str, *pieces: bytes) -> None:
-        with one_by_one:  # threads append at the same time
-            if len(file.keys) >= 5:
-                raise OutputError("full")
-            append(file, key, *pieces)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(KeyedFile, "append", fill)
-        with pytest.raises(OutputError, match="full"):
-            await process()
-    assert len(groups(path)) <= 5
-    assert len(server.requests) < TOTAL + 4
-    assert positions(await process()) == list(range(TOTAL))

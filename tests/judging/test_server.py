@@ -6,7 +6,7 @@ import io
 import json
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from reasoning_env.bridge import Bridge
 from reasoning_env.errors import (
     ConfigError,
     GenerationError,
@@ -30,7 +29,7 @@ from reasoning_env.judging.openrlhf import completion_behind
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
 
@@ -551,71 +550,11 @@ async def test_full_server_is_healthy() -> None:
 # ---------------------------------------------------------------------------- with a session
 
 
-@pytest.fixture(scope="module")
-def bridge() -> Iterator[Bridge]:
-    with Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0) as bridge:
-        yield bridge
-
-
-class Bridged:
-    """A real session's verdicts."""
-
-    fault = None
-
-    def __init__(self, bridge: Bridge) -> None:
-        self._bridge = bridge
-
-    async def judge(self, problem: str, completions: Sequence[str]) -> Any:
-        return await asyncio.wrap_future(self._bridge._submit(self._bridge.session.judge(problem, completions)))
-
-
-@pytest.mark.parametrize(
-    ("part", "other", "line"),
-    [
-        (0, "chain_sun", "did you mean chain_sum"),
-        (1, "exam", "'exam' is not a valid Split"),
-        (2, "77", "its question comes out differently here; the reference was altered"),
-        (3, "1.5", "a level lies between 0 and 1, not at 1.5"),
-        (4, "0.1.9", "it was made by reasoning-gym 0.1.9, and this is 0.1.25"),
-        (5, "0" * 16, "its question comes out differently here"),
-        (6, '{"min_terms": -1}', "min_terms"),
-        (6, '{"terms": 1}', "terms"),
-    ],
-)
-async def test_wrong_reference_is_named(bridge: Bridge, part: int, other: str, line: str) -> None:
-    reference = (await bridge.anext()).reference
-    parts = reference.split(":", 6)
-    parts[part] = other
-    if other == "0.1.9":
-        parts[5] = "0" * 16  # another release asks another question
-    async with TestClient(TestServer(JudgeServer(Bridged(bridge)).app())) as client:
-        refused = await client.post("/score", json={"ref": ":".join(parts), "texts": ["x"]})
-        assert refused.status == 422
-        assert line in await error_of(refused)
-        served = await client.post("/score", json={"ref": reference, "texts": ["x"]})
-        assert served.status == 200
-
-
-async def test_dead_pool_is_no_score() -> None:
-    dead = Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0)
-    reference = (await dead.anext()).reference
-    await asyncio.wrap_future(dead._submit(dead.session.pool.close()))
-    async with TestClient(TestServer(JudgeServer(Bridged(dead)).app())) as client:
-        reply = await client.post("/score", json={"ref": reference, "texts": ["x"]})
-        assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
-        assert await error_of(reply)
-    await asyncio.to_thread(dead.close)
-
-
-async def test_health_of_a_session(bridge: Bridge) -> None:
-    async with TestClient(TestServer(JudgeServer(bridge.session).app())) as client:
+async def test_health_of_a_session() -> None:
+    session = Session(tasks=["chain_sum"], num_generators=1, num_verifiers=1)
+    async with session, TestClient(TestServer(JudgeServer(session).app())) as client:
+        await until(lambda: session.pool.fault is None)
         assert (await client.get("/health")).status == 200
-
-
-async def test_health_of_a_dead_pool() -> None:
-    dead = Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0)
-    await asyncio.wrap_future(dead._submit(dead.session.pool.close()))
-    async with TestClient(TestServer(JudgeServer(dead.session).app())) as client:
+        await session.pool.close()
         reply = await client.get("/health")
         assert (reply.status, await error_of(reply)) == (503, "the worker pool is closed")
-    await asyncio.to_thread(dead.close)

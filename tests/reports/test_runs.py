@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 from reasoning_env.dumps.format import FAILED, PASSED
@@ -84,15 +82,3 @@ def test_resumed_training_repeats_a_step(tmp_path: Path) -> None:
 def test_equal_names_get_folders(tmp_path: Path) -> None:
     paths = [write(tmp_path / folder / "dumps" / "a.jsonl", group(rollout())) for folder in ("x", "y")]
     assert [run["name"] for run in report(*(path.parent for path in paths))["runs"]] == ["x/dumps", "y/dumps"]
-
-
-def test_damaged_files_are_named_once(tmp_path: Path) -> None:
-    good = json.dumps(group(rollout())) + "\n"
-    (tmp_path / "a.jsonl").write_text(good + "{\n[]\n" + good + good[:-9])
-    (tmp_path / "b.jsonl").write_text('{"task": "gcd", "completion": "of an earlier version"}\n' * 100)
-    data = report(tmp_path, write_evaluation(tmp_path / "e", group(rollout()), results=[]))
-    assert [run["groups"] for run in data["runs"]] == [2, 1]
-    first, second, third = data["notes"]
-    assert re.search(r"a\.jsonl: lines left out: 3; line 2: ", first)
-    assert re.search(r"b\.jsonl: .*line 1: item_id: ", second)
-    assert "results.json" in third

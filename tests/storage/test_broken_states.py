@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.folder import RESULTS, SAMPLES, open_folder
+from reasoning_env.evaluations.folder import RESULTS, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.state import read_state
@@ -125,20 +124,6 @@ def test_evaluation_with_broken_results(tmp_path: Path) -> None:
         again = open_folder(tmp_path, MADE_WITH, problems=3, remarks=[], resume=True)  # type: ignore[arg-type]
         assert again.path == path or not again.samples, (number, content[:500])
         again.close()
-
-
-def test_evaluation_with_broken_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = begin_evaluation(tmp_path)
-    sound = (path / SAMPLES).read_bytes()
-    keys = [rb"\q", b"gcd", b"gcd/x", b"\xff", b"gcd/" + b"9" * 5_000, b"gcd/1"]
-    (path / SAMPLES).write_bytes(b"".join(b'{"key": "%s", "item_id": 1}\n' % key for key in keys) + sound)
-    again = open_folder(tmp_path, MADE_WITH, problems=3, remarks=[], resume=True)  # type: ignore[arg-type]
-    assert (again.path, list(again.samples)) == (path, [("gcd", 0)])
-    again.append("gcd", 1, line(1))
-    again.close()
-    [warning] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert "6 unreadable lines" in warning
-    assert (path / SAMPLES).read_bytes().count(b'"index": 1') == 1
 
 
 @pytest.mark.parametrize("kind", NO_FILES)

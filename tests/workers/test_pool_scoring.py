@@ -44,20 +44,6 @@ async def test_order_of_verdicts(pool: WorkerPool) -> None:
     assert await pool.score(problem, []) == []
 
 
-async def test_better_form_counts_clamped(pool: WorkerPool) -> None:
-    scores = {
-        "number 0.25 0.5": 0.49,
-        "number 0.5 0.25": 0.49,
-        "number 7 0": 1.0,
-        "number -3 -2": 0.0,
-        "number nan 0.5": 0.49,
-        "number 0.5 inf": 0.49,
-        "raise_untagged": 1.0,
-    }
-    verdicts = await pool.score(await make(pool), list(scores))
-    assert _shape(verdicts) == [(score, Reason.SCORED) for score in scores.values()]
-
-
 async def test_failing_verifier(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for answer in ("raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"):
@@ -201,27 +187,14 @@ async def test_slow_group_keeps_one_worker(fake_library: Path) -> None:
 # ------------------------------------------------------------------ the budget of a group
 
 
-async def test_spent_budget_is_no_score(fake_library: Path) -> None:
+async def test_spent_budget_is_no_score(fake_library: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.3, scoring_budget_s=0.5) as pool:
         problem = await make(pool, seed=3)
         with pytest.raises(ScoringError, match=r"^ok, seed 3: .*more processor time.*\(2 of 4 were scored\)$"):
             await pool.score(problem, ["3", "hang a", "hang b", "4"])
-        assert pool.stats.over_budget == 1
-
-
-async def test_spent_budget_is_logged(fake_library: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with running_pool(fake_library, scoring_deadline_s=0.3, scoring_budget_s=0.1) as pool:
-        with pytest.raises(ScoringError):
-            await pool.score(await make(pool, seed=3), ["hang"])
-    assert [record.message for record in caplog.records if "scoring_budget_s" in record.message]
-
-
-async def test_worker_after_a_spent_budget(fake_library: Path) -> None:
-    async with running_pool(fake_library, scoring_deadline_s=0.3, scoring_budget_s=0.1) as pool:
-        problem = await make(pool, seed=3)
-        with pytest.raises(ScoringError):
-            await pool.score(problem, ["hang"])
+        assert [record.message for record in caplog.records if "scoring_budget_s" in record.message]
         assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+        assert pool.stats.over_budget == 1
 
 
 @pytest.mark.parametrize("hanging", [3, 5])
@@ -369,9 +342,3 @@ async def test_slow_build_is_no_verdict(fake_library: Path) -> None:
         pool._scorer._settings = pool._settings.user.model_copy(update={"worker_start_timeout_s": 0.2})
         with pytest.raises(ScoringError, match="to build the task"):
             await pool.score(problem, ["3"])
-
-
-@pytest.mark.parametrize(("lenient", "verdict"), [(True, RIGHT), (False, WRONG)])
-async def test_lenient_answers_setting(fake_library: Path, lenient: bool, verdict: tuple[float, Reason]) -> None:
-    async with running_pool(fake_library, lenient_answers=lenient) as pool:
-        assert _shape(await pool.score(await make(pool, seed=3), ["`3`"])) == [verdict]
