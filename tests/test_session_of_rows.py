@@ -200,6 +200,21 @@ async def test_no_process_or_thread(session: Session[Problem], completion: str, 
     assert re.search(error, str(verdict.error))
 
 
+@on_module_loop
+async def test_refusals_are_counted(session: Session[Problem]) -> None:
+    before = session.pool.stats.refused
+    await session.judge(ROW, ["fork", "right", "raise", "start a program"])
+    assert session.pool.stats.refused == before + 2
+
+
+async def test_first_refusal_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "reasoning_env.workers")
+    async with session_of(FUNCTION) as session:
+        await session.judge(ROW, ["fork", "start a program"])
+    [line] = [record.getMessage() for record in caplog.records if "sandbox refused" in record.getMessage()]
+    assert line.startswith("the sandbox refused a verifier of score something: PermissionError: ")
+
+
 # ---------------------------------------------------------------------------- what it may use
 
 

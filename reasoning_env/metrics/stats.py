@@ -32,6 +32,8 @@ class PoolStats:
     protocol_faults: int = 0
     over_budget: int = 0
     """Groups that were not scored, because their answers exceeded the group's budget of processor time."""
+    refused: int = 0
+    """Answers at which a verifier failed, because it did what the sandbox refuses."""
     workers_replaced: int = 0
     fork_servers_started: int = 0
     """Fork servers, from which workers are forked: more than one if one was replaced."""
@@ -85,6 +87,7 @@ def service_metrics(
         "workers/crashes": pool.crashes,
         "workers/protocol_faults": pool.protocol_faults,
         "workers/over_budget": pool.over_budget,
+        "workers/refused": pool.refused,
     }
     if stream is not None:
         metrics["problems/ready"] = stream.ready

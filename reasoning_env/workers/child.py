@@ -133,7 +133,9 @@ def _score_answer(scorer: Answers, answer: str, explain: Callable[[BaseException
         _exit_out_of_memory()
     except BaseException as error:
         reason = "verifier_error"
-        details["error"] = _describe(error) + explain(error)
+        refused = explain(error)
+        details["error"] = _describe(error) + refused
+        details["refused"] = bool(refused)
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started, **details}
 
 

@@ -89,6 +89,7 @@ class BatchScorer:
         self._settings = settings
         self._stats = stats
         self._replace = replace
+        self._refused_tasks: set[str] = set()
 
     def batch(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> AnswerBatch:
         """Return a batch with its whole budget: by default four deadlines of an answer."""
@@ -158,8 +159,17 @@ class BatchScorer:
             reply = await self._await_verdict(worker, batch)
             batch.verdicts.append(read_verdict(reply, position, answer))
             self._stats.scored += 1
+            if reply.header.get("refused") is True:
+                self._count_refusal(spec.task, batch.verdicts[-1])
             if reply.header.get("turn_over") is True:
                 return
+
+    def _count_refusal(self, task: str, verdict: Verdict) -> None:
+        """Count a verifier that failed at what its sandbox refuses, and tell the first one of each task."""
+        self._stats.refused += 1
+        if task not in self._refused_tasks:
+            self._refused_tasks.add(task)
+            logger.debug("the sandbox refused a verifier of %s something: %s", task, verdict.error)
 
     async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a verifier worker has built its task. That time counts for no answer.

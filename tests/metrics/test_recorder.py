@@ -31,7 +31,9 @@ STREAM = StreamStats(
     repeated={"maze": 6},
     clamped=9,
 )
-POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5, fork_servers_started=12)
+POOL = PoolStats(
+    workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5, fork_servers_started=12, refused=14
+)
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
 DELIVERY = DeliveryStats(delivered=8, waiting=5)
 
@@ -139,6 +141,7 @@ def test_service_metrics() -> None:
         "crashes": 1,
         "protocol_faults": 7,
         "over_budget": 5,
+        "refused": 14,
     }
     others = {
         "problems": {
