@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from ..prompts.messages import Content, read_content
 from ..prompts.thinking import choose_thinking
 from ..records import Prompt, Rollout, Sampling
-from ..runtime.concurrency import cancel_all
+from ..runtime.concurrency import AdaptiveLimit, cancel_all
 from ..runtime.text import short
-from .failures import BrokenOffError, Endings, finish_word, http_status
+from .failures import BrokenOffError, Endings, FailureKind, explain_failure, finish_word, http_status
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class ChatRequests:
     def __init__(self) -> None:
         self.endings = Endings()
         self._turns = itertools.count()
+        self._limit = AdaptiveLimit()
         self._limit_name = "max_tokens"
         self._left_out: set[str] = set()
 
@@ -130,7 +131,7 @@ class ChatRequests:
                 **taken,
             }
             try:
-                reply = await client.create(**arguments)
+                reply = await self._create(client, arguments)
             except Exception as error:
                 if not self._adapt_to_refusal(error, arguments):
                     raise
@@ -141,6 +142,17 @@ class ChatRequests:
                 if isinstance(rollout, BrokenOffError):
                     raise rollout
                 return rollout
+
+    async def _create(self, client: ChatClient, arguments: Mapping[str, object]) -> Any:
+        """Send a request, at a time when the servers take it; raises what the client raises."""
+        sent_s = await self._limit.wait()
+        try:
+            return await client.create(**arguments)
+        except Exception as error:
+            failure = explain_failure(error)
+            if failure.kind is FailureKind.BUSY:
+                self._limit.refused(sent_s, failure.retry_after_s)
+            raise
 
     def _adapt_to_refusal(self, error: Exception, sent: Mapping[str, object]) -> bool:
         """Leave the parameters that the error refuses out of later requests; return whether it refuses any."""

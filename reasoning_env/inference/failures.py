@@ -7,15 +7,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import math
 import os
 import re
+import resource
 import ssl
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
@@ -87,6 +91,7 @@ class Failure:
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
     - `ended`: the server's word for a completion that it broke off; None for other failures.
+    - `retry_after_s`: how long the server asks to wait, in seconds; None if it does not say.
     """
 
     description: str
@@ -95,6 +100,7 @@ class Failure:
     status: int | None
     timed_out: bool = False
     ended: str | None = None
+    retry_after_s: float | None = None
 
 
 def explain_failure(error: BaseException) -> Failure:
@@ -109,7 +115,11 @@ def explain_failure(error: BaseException) -> Failure:
     kind, remedy = _explain_status(status)
     timed_out = isinstance(error, TimeoutError)
     if kind is not FailureKind.UNUSABLE:
-        return Failure(description, kind, remedy, status, timed_out)
+        return Failure(description, kind, remedy, status, timed_out, retry_after_s=_retry_after_s(cause))
+    if getattr(_root(cause), "errno", None) in (errno.EMFILE, errno.ENFILE):
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        description = f"{description}: this process may have {most} files and connections open at a time (ulimit -n)"
+        return Failure(description, FailureKind.BUSY, Remedy("raise the limit with ulimit -n"), None)
     error_name = type(cause).__name__
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
@@ -250,8 +260,9 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
        that waits without limit (`serve`) is not ended: the server may be exchanged.
     3. MAX_REQUEST_FAILURES failures while other requests succeed: drop. The server works, and this prompt is at fault.
     4. As many failures as `limits.tries`: drop.
-    5. Requests of all groups fail for longer than `limits.outage_s`: drop.
-    6. Else: retry.
+    5. Requests of all groups fail for longer than `limits.outage_s`: drop. Where the server says how long to wait, the
+       limit is that of a reply if that is longer.
+    6. Else: retry, after as long as the server says.
     """
     said = failure.description
     if failure.timed_out and history.others_succeeded:
@@ -265,9 +276,13 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop
         return Drop(ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}"))
     if limits.tries is not None and history.failures >= limits.tries:
         return Drop(ServerError(f"{limits.tries} requests failed: {said}"))
-    pause_s = 0.0 if limits.tries is not None else history.pause_s
-    if history.outage_s + pause_s > limits.outage_s:
-        return Drop(ServerError(f"requests fail for {limits.outage_s:g} s: {said}"))
+    if limits.tries is not None:
+        return Retry(0.0)
+    pause_s, limit_s = history.pause_s, limits.outage_s
+    if failure.retry_after_s is not None:
+        pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
+    if history.outage_s + pause_s > limit_s:
+        return Drop(ServerError(f"requests fail for {limit_s:g} s: {said}"))
     return Retry(pause_s)
 
 
@@ -308,13 +323,33 @@ def describe_status(error: BaseException) -> str:
     """Return in plain words the reply of a server that cannot serve now: its status, and how long it asks to wait."""
     cause = _cause(error)
     status = http_status(cause)
-    headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
-    wait = headers.get("Retry-After") or headers.get("retry-after")
+    wait = _retry_after(cause)
     asks = ""
     if wait:  # seconds, or a date
         asks = f", and asks to wait {wait} s" if str(wait).strip().isdecimal() else f", and asks to wait until {wait}"
     phrase = f" ({HTTPStatus(status).phrase})" if status in set(HTTPStatus) else ""
     return f"it answers with status {status}{phrase}{asks}: {describe_failure(error)}"
+
+
+def _retry_after(cause: BaseException) -> str | None:
+    """Return the header Retry-After of an error's reply, in seconds or a date; None without one."""
+    headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
+    return headers.get("Retry-After") or headers.get("retry-after")
+
+
+def _retry_after_s(cause: BaseException) -> float | None:
+    """Return how many seconds a reply asks to wait; None if it does not say."""
+    wait = _retry_after(cause)
+    if wait is None:
+        return None
+    try:
+        seconds = float(wait)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(wait).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def http_status(error: BaseException) -> Any:
@@ -363,9 +398,7 @@ def describe_failure(error: BaseException) -> str:
 
 def _describe_connection(error: BaseException) -> str | None:
     """Return why a client has no connection, which its own message does not tell; None if that is not known."""
-    root: Any = getattr(error, "os_error", None) or error  # aiohttp's errors keep their cause themselves
-    while (below := root.__cause__ or root.__context__) is not None:
-        root = below
+    root = _root(error)
     if isinstance(getattr(root, "certificate_error", None), ssl.SSLCertVerificationError):
         root = root.certificate_error
     if isinstance(root, ssl.SSLCertVerificationError):
@@ -379,6 +412,14 @@ def _describe_connection(error: BaseException) -> str | None:
     if isinstance(root, OSError) and root.errno:
         return os.strerror(root.errno) if root.errno > 0 else str(root)
     return None
+
+
+def _root(error: BaseException) -> Any:
+    """Return the error that a client's error comes from."""
+    root: Any = getattr(error, "os_error", None) or error  # aiohttp's errors keep their cause themselves
+    while (below := root.__cause__ or root.__context__) is not None:
+        root = below
+    return root
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -438,6 +479,8 @@ class PatientRequests:
                 raise
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
                 failure = explain_failure(error)
+                if self._successes > history.successes:
+                    waits = pauses()
                 history = history.after(failure, successes=self._successes, outage_s=self.outage_s, pause_s=next(waits))
                 decision = decide(failure, history, timeouts)
                 if not isinstance(decision, Retry):

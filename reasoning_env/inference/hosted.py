@@ -121,7 +121,8 @@ class HostedModel:
     async def create(self, **request: Any) -> Any:
         """Send a request and return the reply; raises StatusError, JSONDecodeError and the errors of aiohttp."""
         extra = request.pop("extra_body", {})
-        return await self._send("POST", ENDPOINTS[self.server_type], {**request, **extra})
+        async with asyncio.timeout(self._timeouts.reply_s):
+            return await self._send("POST", ENDPOINTS[self.server_type], {**request, **extra})
 
     async def _send(self, method: str, endpoint: str, request: Mapping[str, Any] | None = None) -> Any:
         assert self._http is not None, "use `async with` first"
@@ -205,12 +206,12 @@ class HostedModel:
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Return exactly `n` rollouts; raises the errors of `PatientRequests.complete`."""
 
+        rollouts: list[Rollout] = []  # what came is kept, whatever happens to the other requests
+
         async def attempt() -> list[Rollout]:
-            rollouts: list[Rollout] = []
             for _ in range(MAX_REQUEST_FAILURES):
-                async with asyncio.timeout(self._timeouts.reply_s):
-                    missing = n - len(rollouts)
-                    rollouts += await self._requests.complete([self], prompt, missing, sampling, self._options)
+                missing = n - len(rollouts)
+                rollouts.extend(await self._requests.complete([self], prompt, missing, sampling, self._options))
                 if len(rollouts) == n:
                     self._patience.note_success()
                     return rollouts

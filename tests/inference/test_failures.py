@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import math
 import re
@@ -35,6 +36,7 @@ class HTTPError(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status}\nand more")
         self.status = status
+        self.headers: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(
@@ -82,11 +84,31 @@ def test_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
 
 
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("inf", None), ("-3", 0.0)])
+def test_retry_after_in_seconds(header: str, seconds: float | None) -> None:
+    error = HTTPError(429)
+    error.headers = {"Retry-After": header}
+    assert explain_failure(error).retry_after_s == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    error = HTTPError(503)
+    error.headers = {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}
+    assert (explain_failure(error).retry_after_s or 0.0) > 1e9
+
+
+def test_no_file_descriptor_is_left() -> None:
+    failure = explain_failure(OSError(errno.EMFILE, "Too many open files"))
+    assert failure.kind is FailureKind.BUSY
+    assert re.search(r"Too many open files: .* open at a time \(ulimit -n\)", failure.description)
+
+
 # ---------------------------------------------------------------------------- what follows from a failure
 
 ABSENT = Failure("gone", FailureKind.ABSENT, Remedy("start one"), None)
 TIMED_OUT = Failure("gone", FailureKind.ABSENT, Remedy("start one"), None, timed_out=True)
 BUSY = Failure("busy", FailureKind.BUSY, Remedy("wait"), 429)
+ASKS_TO_WAIT = Failure("busy", FailureKind.BUSY, Remedy("wait"), 429, retry_after_s=90.0)
 REFUSED = Failure("refused", FailureKind.REFUSED, Remedy("check it"), 400)
 PATIENT = Timeouts(reply_s=None, outage_s=60.0)
 ENDLESS = Timeouts(reply_s=None, outage_s=math.inf)
@@ -113,6 +135,8 @@ def history(**fields: Any) -> History:
             "3 failures while others succeeded: gone",
         ),
         (BUSY, history(**BESIDE, failures=100), PATIENT, Retry(0.5)),
+        (ASKS_TO_WAIT, history(), PATIENT, Retry(90.0)),
+        (ASKS_TO_WAIT, history(), Timeouts(reply_s=80.0, outage_s=60.0), "requests fail for 80 s: busy"),
         (TIMED_OUT, history(), PATIENT, Retry(0.5)),
         (ABSENT, history(failures=2), TESTING, Retry(0.0)),
         (ABSENT, history(failures=3), TESTING, "3 requests failed: gone"),

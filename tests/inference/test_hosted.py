@@ -108,6 +108,14 @@ async def test_outage_is_waited_for(server: Server) -> None:
         assert len(await model.complete(PROMPT, 1, SAMPLING)) == 1
 
 
+async def test_completions_are_kept_while_the_server_is_busy(server: Server) -> None:
+    busy = (429, "slow", {"Retry-After": "0.05"})
+    server.answers = [REPLY, busy, busy, busy, busy, REPLY]
+    async with client(server) as model:
+        assert len(await model.complete(PROMPT, 2, SAMPLING)) == 2
+    assert len(server.requests) == 6
+
+
 async def test_refusal_ends(server: Server) -> None:
     server.answers = [(401, "{}", {})]
     async with client(server) as model:
