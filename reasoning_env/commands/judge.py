@@ -140,6 +140,9 @@ READY_POLL_S = 0.05
 ACCEPT_WARNING_S = 60.0
 """Seconds between two warnings that connections cannot be accepted."""
 MAX_PORT = 65_535
+BACKLOG = 1024
+"""Connections that wait until the server takes them. With aiohttp's 128, the system asks those of a burst of 1,000 to
+come again in one second, then in two, and so on."""
 
 
 def _is_loopback(host: str) -> bool:
@@ -163,7 +166,7 @@ async def _serve(
         if cluster is None:
             await session.start()
         await runner.setup()
-        site = web.TCPSite(runner, options.host, options.port)
+        site = web.TCPSite(runner, options.host, options.port, backlog=BACKLOG)
         try:
             await site.start()
         except OSError as error:

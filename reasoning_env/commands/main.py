@@ -65,10 +65,9 @@ SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
         "score": "--score",
         "read": "--read",
         "head_timeout_s": "--head-timeout-s",
-        "body_timeout_s": "--body-timeout-s",
+        "transfer_timeout_s": "--transfer-timeout-s",
         "max_texts": "--max-texts",
         "max_body_mb": "--max-body-mb",
-        "max_waiting": "--max-waiting",
         "max_held_mb": "--max-held-mb",
     },
     "problems": {

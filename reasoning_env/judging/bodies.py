@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import zlib
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from ..runtime.turns import in_background
-from .limits import JudgeLimits
+from .limits import Account, Holding, JudgeLimits
 from .messages import TooManyValuesError, read_request
 from .replies import Refused
 
@@ -19,8 +19,8 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 SHORT_BODY = 1 << 16
 """Bytes of a body up to which the event loop reads the JSON; a thread costs more than it saves."""
-HELD_BYTES = web.RequestKey("HELD_BYTES", int)
-"""Key of a request for the bytes of its body that are counted."""
+HOLDING = web.RequestKey("HOLDING", Holding)
+"""Key of a request for its holding of the account."""
 
 
 class TooLargeError(ValueError):
@@ -47,15 +47,15 @@ def unpack(body: bytes | bytearray, max_bytes: int) -> bytes:
 
 
 class BodyReader:
-    """Reads bodies, and counts the bytes of all bodies that are read or wait.
+    """Reads bodies, and counts them in an account.
 
     `is_unpacked` tells whether aiohttp unpacks bodies before they are read.
     """
 
-    def __init__(self, limits: JudgeLimits) -> None:
+    def __init__(self, limits: JudgeLimits, account: Account) -> None:
         self.is_unpacked = True
         self._limits = limits
-        self._free_bytes = limits.max_held_mb * 2**20
+        self._account = account
 
     async def read(self, request: web.Request, kind: type[R]) -> R:
         """Return the body as a record. Raises the reply 400, 408, 413, 415 or 503 for another body."""
@@ -68,13 +68,18 @@ class BodyReader:
                 raise self._too_large() from None
             except ValueError as error:
                 raise Refused(400, f"the body is not {packed}: {error}") from None
-            self._hold(request, len(body))
+            self._account.hold(request[HOLDING], len(body))
         elif packed not in ("gzip", "deflate", "identity"):
             raise Refused(415, "Content-Encoding must be gzip, deflate or identity")
         record = await self.parse(body, kind)
+        size = 0
         for name, value in msgspec.structs.asdict(record).items():
-            if isinstance(value, list) and len(value) > self._limits.max_texts:
-                raise Refused(413, f"{name!r} has {len(value)} texts, more than max_texts, {self._limits.max_texts}")
+            texts = value if isinstance(value, list) else [value]
+            if len(texts) > self._limits.max_texts:
+                raise Refused(413, f"{name!r} has {len(texts)} texts, more than max_texts, {self._limits.max_texts}")
+            size += sum(map(sys.getsizeof, texts))
+        # One emoji makes a text of 12 MB take 48. The values of a row are not counted by themselves.
+        self._account.hold(request[HOLDING], max(size, len(body)))
         return record
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
@@ -96,33 +101,25 @@ class BodyReader:
     async def _read_bytes(self, request: web.Request) -> bytes | bytearray:
         """Return the bytes of the body. Raises the reply 400, 408, 413 or 503."""
         max_bytes = self._limits.max_body_mb * 2**20
+        timeout_s = self._limits.transfer_timeout_s
+        holding = request[HOLDING]
         if (request.content_length or 0) > max_bytes:
             raise self._too_large()
         body = bytearray()
         try:
-            async with asyncio.timeout(self._limits.body_timeout_s):
+            async with self._account.transfer(holding):
                 async for chunk in request.content.iter_any():
-                    self._hold(request, len(chunk))
                     body += chunk
                     if len(body) > max_bytes:
                         raise self._too_large()
+                    self._account.hold(holding, len(body))
         except TimeoutError:
-            raise Refused(408, f"the body took more than body_timeout_s, {self._limits.body_timeout_s:g} s") from None
+            if holding.is_cut:
+                raise self._account.no_room() from None
+            raise Refused(408, f"the body took more than transfer_timeout_s, {timeout_s:g} s") from None
         except (web.RequestPayloadError, ConnectionError):
             raise Refused(400, "the body is not whole") from None
         return body
 
     def _too_large(self) -> Refused:
         return Refused(413, f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes")
-
-    def _hold(self, request: web.Request, size: int) -> None:
-        """Count bytes of a body until the request ends. Raises the reply 503 when there is no room."""
-        if size > self._free_bytes:
-            line = f"the bodies of other requests take too much of max_held_mb, {self._limits.max_held_mb} megabytes"
-            raise Refused(503, line, retry_after_s=1)
-        self._free_bytes -= size
-        request[HELD_BYTES] = request.get(HELD_BYTES, 0) + size
-
-    def release(self, request: web.Request) -> None:
-        """Release the bytes of a request's body."""
-        self._free_bytes += request.get(HELD_BYTES, 0)

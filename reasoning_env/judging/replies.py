@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+EOF_PAUSE_S = 0.5
+"""Seconds between two looks for a client that sends no more."""
 
 
 class Refused(Exception):
@@ -28,6 +31,29 @@ class _Connection(web.RequestHandler):
     """A connection whose errors outside of all routes are one line of JSON."""
 
     __slots__ = ()
+
+    def eof_received(self) -> bool:  # type: ignore[override] # a protocol may keep its connection, by asyncio's page
+        """Keep the connection of a client that sends no more and waits for its reply.
+
+        The end of a client that is gone looks the same. Its system refuses an interim reply, which ends the request.
+        """
+        self._loop.call_later(EOF_PAUSE_S, self._look_for_client)
+        return not self._is_idle()
+
+    def _look_for_client(self) -> None:
+        request = self._current_request
+        if self.transport is None:
+            return
+        if self._is_idle() or (request is not None and not request.content.is_eof()):
+            self.force_close()
+            return
+        if request is not None and request.version >= HttpVersion11 and request.writer.output_size == 0:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._loop.call_later(EOF_PAUSE_S, self._look_for_client)
+
+    def _is_idle(self) -> bool:
+        """Tell whether the connection waits for a request."""
+        return self._waiter is not None and not self._waiter.done()
 
     def handle_error(
         self,

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import io
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -42,9 +42,9 @@ from ..records import Reason, Row, Subject, Verdict
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
-from .bodies import SHORT_BODY, BodyReader
+from .bodies import HOLDING, SHORT_BODY, BodyReader
 from .client import NOT_GENERATED_KIND, RAISES_KIND, check_token
-from .limits import JudgeLimits
+from .limits import Account, Holding, JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .openrlhf import completions_behind
 from .replies import JsonErrorsRunner, Refused, http_logger
@@ -86,9 +86,8 @@ class JudgeServer:
         self._judge = judge
         self._token = token
         self._limits = limits or JudgeLimits()
-        self._waiting = 0
-        """Whole requests that wait for their verdicts."""
-        self._bodies = BodyReader(self._limits)
+        self._account = Account(self._limits)
+        self._bodies = BodyReader(self._limits, self._account)
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter(dict.fromkeys(Reason, 0))
         self._prompt_missed = False
@@ -129,15 +128,16 @@ class JudgeServer:
         subject = body.ref if body.row is None else body.row
         if subject is None:
             raise Refused(400, "give `ref`, the reference of a problem, or `row`")
-        with self._place():
-            return await _reply_with_verdicts(await self._verdicts(subject, body.texts))
+        reply = await _encode(await self._verdicts(subject, body.texts))
+        self._account.hold(request[HOLDING], len(reply))
+        # As a file, which aiohttp sends in pieces, without a copy.
+        return web.Response(body=io.BytesIO(reply), content_type="application/json")
 
     async def _rm(self, request: web.Request) -> web.Response:
         body = await self._bodies.read(request, RmRequest)
         [subject] = await self._subjects([body.label])
-        with self._place():
-            [verdict] = await self._verdicts(subject, [body.response])
-            return web.json_response(verdict.score)
+        [verdict] = await self._verdicts(subject, [body.response])
+        return web.json_response(verdict.score)
 
     async def _get_reward(self, request: web.Request) -> web.Response:
         body = await self._bodies.read(request, GetRewardRequest)
@@ -162,8 +162,7 @@ class JudgeServer:
                     prompts[number][-80:],
                 )
             raise Refused(422, reason)
-        with self._place():
-            judged = await self._judge_each(subjects, completions)
+        judged = await self._judge_each(subjects, completions)
         scores = [verdict.score for verdict in judged]
         logs = {"correct": [float(verdict.correct) for verdict in judged]}
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
@@ -180,7 +179,7 @@ class JudgeServer:
             f'reasoning_judge_verdicts_by_reason_total{{reason="{word}"}} {count}'
             for word, count in self._reasons.items()
         ]
-        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._waiting}", ""]))
+        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._account.requests}", ""]))
 
     # ---- reading
 
@@ -194,17 +193,6 @@ class JudgeServer:
             raise Refused(400, "a label that begins with { must be one row in JSON")
         found = iter(rows)
         return [next(found) if isinstance(label, str) and label.startswith("{") else label for label in labels]
-
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        """Count a whole request as waiting. Raises the reply 429 when too many wait."""
-        if self._waiting >= self._limits.max_waiting:
-            raise Refused(429, f"{self._limits.max_waiting} requests wait already", retry_after_s=1)
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
 
     # ---- judging
 
@@ -258,6 +246,29 @@ class JudgeServer:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        """Reply to a request. A client that does not read the reply in time loses its connection."""
+        holding = request[HOLDING] = Holding()
+        try:
+            reply = await self._reply(request, handler)
+            async with self._account.transfer(holding):
+                if request.transport is not None:
+                    request.transport.set_write_buffer_limits(0)  # `drain` waits until the system has taken everything
+                await reply.prepare(request)
+                await reply.write_eof()
+                await request.writer.drain()
+        except ConnectionError:  # the client is gone, as aiohttp notices too
+            pass
+        except TimeoutError:
+            self._counts["unread_replies_total"] += 1
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            self._account.release(holding)
+        return reply
+
+    async def _reply(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
         """Check a request's token; answer every error with one line of JSON."""
         try:
             if request.path != "/health" and not self._is_known(request):
@@ -274,8 +285,6 @@ class JudgeServer:
             self._counts["replies_500_total"] += 1
             line = "an internal error; the server's log has it"
             return web.json_response({"error": line}, status=500, headers={"Retry-After": "5"})
-        finally:
-            self._bodies.release(request)
 
     def _is_known(self, request: web.Request) -> bool:
         if self._token is None:
@@ -285,7 +294,7 @@ class JudgeServer:
         return is_right and scheme.lower() == "bearer"
 
 
-async def _reply_with_verdicts(verdicts: Sequence[Verdict]) -> web.Response:
+async def _encode(verdicts: Sequence[Verdict]) -> bytes:
     """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
 
     def write() -> bytes:
@@ -294,8 +303,7 @@ async def _reply_with_verdicts(verdicts: Sequence[Verdict]) -> web.Response:
         return ('{"verdicts": [' + ", ".join(rows) + "]}").encode("utf-8", "replace")
 
     size = sum(len(verdict.answer or "") for verdict in verdicts)
-    body = write() if size <= SHORT_BODY else await in_background(write)
-    return web.Response(body=body, content_type="application/json")
+    return write() if size <= SHORT_BODY else await in_background(write)
 
 
 def _describe(verdict: Verdict) -> dict[str, object]:

@@ -26,6 +26,7 @@ from reasoning_env.errors import (
 from reasoning_env.judging import server as server_module
 from reasoning_env.judging.limits import JudgeLimits
 from reasoning_env.judging.openrlhf import completion_behind
+from reasoning_env.judging.replies import EOF_PAUSE_S
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
@@ -330,10 +331,12 @@ class Served:
         self._port = port
         self._connections: list[asyncio.StreamWriter] = []
 
-    async def send(self, data: bytes) -> asyncio.StreamReader:
+    async def send(self, data: bytes, *, half_close: bool = False) -> asyncio.StreamReader:
         """Send bytes on a connection of their own; return what comes back."""
         reader, writer = await asyncio.open_connection(self._host, self._port)
         writer.write(data)
+        if half_close:
+            writer.write_eof()
         self._connections.append(writer)
         return reader
 
@@ -404,16 +407,9 @@ async def test_error_before_a_route_is_json(judge: Judge, data: bytes, status: i
 
 
 async def test_half_a_body_is_refused(judge: Judge) -> None:
-    async with serving(judge, body_timeout_s=0.2) as served:
+    async with serving(judge, transfer_timeout_s=0.2) as served:
         reader = await served.send(request_of(b"{", 1000))
         assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 408
-
-
-async def test_half_requests_take_no_place(judge: Judge) -> None:
-    async with serving(judge, max_waiting=1) as served:
-        for _ in range(5):
-            await served.send(request_of(b"{", 1000))
-        assert await status_of(await served.send(request_of(ONE))) == 200
 
 
 async def test_gone_client_is_noticed() -> None:
@@ -486,19 +482,82 @@ async def test_broken_packed_body_without_the_runner(client: Client) -> None:
     assert await error_of(reply)
 
 
-async def test_bodies_over_the_budget() -> None:
+LARGE = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000]}).encode()
+
+
+async def test_whole_requests_keep_their_room() -> None:
     judge = SlowJudge()
-    large = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000]}).encode()
     async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
-        first = await served.send(request_of(large))
+        first = await served.send(request_of(LARGE))
         await judge.began.wait()
-        second = await served.send(request_of(large))
-        third = await served.send(request_of(large))
+        second = await served.send(request_of(LARGE))
+        third = await served.send(request_of(LARGE))
         assert await status_of(third) == 503
         assert b"Retry-After: 1\r\n" in await third.readuntil(b"}")
         judge.go_on.set()
         assert [await status_of(first), await status_of(second)] == [200, 200]
-        assert await status_of(await served.send(request_of(large))) == 200
+        assert await status_of(await served.send(request_of(LARGE))) == 200
+
+
+async def test_half_a_body_makes_room(judge: Judge) -> None:
+    async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
+        halves = [await served.send(request_of(LARGE[:-1], len(LARGE))) for _ in range(3)]
+        assert await asyncio.wait_for(status_of(halves[0]), PATIENCE_S) == 503
+        assert await status_of(await served.send(request_of(LARGE))) == 200
+
+
+async def test_unread_reply_makes_room(judge: Judge) -> None:
+    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the system takes
+    async with serving(judge, max_held_mb=20) as served:
+        first = await served.send(request_of(unread))
+        await asyncio.wait_for(first.readuntil(b"200 OK"), PATIENCE_S)
+        for _ in range(3):
+            reader = await served.send(request_of(unread))
+            await asyncio.wait_for(reader.readuntil(b"200 OK"), PATIENCE_S)
+        assert len(await asyncio.wait_for(first.read(), PATIENCE_S)) < 11_000_000
+
+
+async def test_unread_reply_ends_in_time(judge: Judge) -> None:
+    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()
+    async with serving(judge, transfer_timeout_s=1.0) as served:
+        reader = await served.send(request_of(unread))
+        metrics = b""
+        while b"reasoning_judge_unread_replies_total 1\n" not in metrics:
+            asked = await served.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            metrics = await asyncio.wait_for(asked.read(), PATIENCE_S)
+        assert len(await asyncio.wait_for(reader.read(), PATIENCE_S)) < 11_000_000
+
+
+async def test_texts_take_their_memory() -> None:
+    """An emoji makes a text take four bytes a character."""
+    judge = SlowJudge()
+    emoji = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000 + "\U0001f600"]}).encode()
+    async with serving(judge, max_held_mb=5) as served:
+        await served.send(request_of(emoji))
+        await judge.began.wait()
+        assert await status_of(await served.send(request_of(emoji))) == 503
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+async def test_half_closed_connection_gets_its_reply(version: str) -> None:
+    judge = SlowJudge()
+    request = request_of(ONE).replace(b"HTTP/1.1", f"HTTP/{version}".encode())
+    async with serving(judge) as served:
+        reader = await served.send(request, half_close=True)
+        await judge.began.wait()
+        await asyncio.sleep(1.5 * EOF_PAUSE_S)
+        judge.go_on.set()
+        reply = await asyncio.wait_for(reader.read(), PATIENCE_S)
+    assert reply.count(b"200 OK") == 1
+    assert reply.endswith(b"}")
+    assert reply.count(b"HTTP/1.1 100 Continue\r\n\r\n") == (1 if version == "1.1" else 0)
+
+
+@pytest.mark.parametrize("part", [b"", b"POST /sc", request_of(ONE)[:-1]], ids=["nothing", "a head", "a body"])
+async def test_half_closed_connection_without_a_request(judge: Judge, part: bytes) -> None:
+    async with serving(judge) as served:
+        reader = await served.send(part, half_close=True)
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
 
 
 @pytest.mark.parametrize(
@@ -526,22 +585,11 @@ async def test_most_texts_are_judged(client: Client) -> None:
     assert [row["answer"] for row in (await reply.json())["verdicts"]] == texts
 
 
-async def test_full_server_says_so() -> None:
-    judge = SlowJudge()
-    async with serving(judge, max_waiting=1) as served:
-        first = await served.send(request_of(ONE))
-        await judge.began.wait()
-        second = await served.send(request_of(ONE))
-        assert await status_of(second) == 429
-        assert b"Retry-After: 1\r\n" in await second.readuntil(b"}")
-        judge.go_on.set()
-        assert await status_of(first) == 200
-
-
 async def test_full_server_is_healthy() -> None:
     judge = SlowJudge()
-    async with serving(judge, max_waiting=1) as served:
-        await served.send(request_of(ONE))
+    async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
+        for _ in range(2):
+            await served.send(request_of(LARGE))
         await judge.began.wait()
         for path in (b"/health", b"/metrics"):
             assert await status_of(await served.send(b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % path)) == 200
