@@ -97,11 +97,11 @@ def run_child(
         return run_fresh_child(orders, start, environment, folder, error_log)
     arguments = json.loads(start)
     is_installed = arguments["checkout"] is None and arguments["score_function"] is None
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(os.path.join(listeners, LIBRARY if is_installed else BARE))
-    request = {"start": arguments, "environment": dict(environment), "folder": folder}
-    socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], [orders.fileno(), error_log.fileno()])
-    return PreloadedFork(connection)
+    with socket.socket(socket.AF_UNIX) as connection:  # which `PreloadedFork` keeps open
+        connection.connect(os.path.join(listeners, LIBRARY if is_installed else BARE))
+        request = {"start": arguments, "environment": dict(environment), "folder": folder}
+        socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], [orders.fileno(), error_log.fileno()])
+        return PreloadedFork(connection)
 
 
 class PreloadedFork:
@@ -109,7 +109,6 @@ class PreloadedFork:
 
     def __init__(self, connection: socket.socket) -> None:
         self._told = connection.makefile("rb", buffering=0)
-        connection.close()
         self.returncode: int | None = None
 
     def __del__(self) -> None:

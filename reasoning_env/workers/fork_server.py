@@ -331,18 +331,26 @@ class ForkServer:
         if self._channel is not None:
             self._channel.close()
         self._orders.close()
-        await self._wait_or_kill()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        try:
+            await self._wait_or_kill()
+        finally:
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     async def _wait_or_kill(self) -> None:
-        """Wait for the end of the process, or kill it. Polls, because no thread can wait at interpreter exit."""
+        """Wait for the end of the process, or kill it: after a while, and at once when the caller is cancelled.
+
+        Polls, because no thread can wait at interpreter exit.
+        """
         deadline = time.monotonic() + self.STOP_TIMEOUT_S
-        while self.process.poll() is None:
-            if time.monotonic() >= deadline:
+        try:
+            while self.process.poll() is None:
+                if time.monotonic() >= deadline:
+                    return
+                await asyncio.sleep(0.005)
+        finally:
+            if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
-                return
-            await asyncio.sleep(0.005)
 
     @property
     def _error_log(self) -> Path:

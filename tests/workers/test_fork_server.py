@@ -27,7 +27,7 @@ from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers import worker
-from reasoning_env.workers.fork_server import start_ahead
+from reasoning_env.workers.fork_server import launch, start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.sandbox import MAX_FILE_MB
 from tests.preloaded_library import fresh_children
@@ -195,6 +195,20 @@ async def test_close_with_hanging_workers(fake_library: Path, temp_folder: Path,
     assert [pid for pid in pids if not is_gone(pid)] == []
     assert list(temp_folder.iterdir()) == []
     assert pool.worker_pids == ()
+
+
+async def test_cancelled_end_leaves_nothing(fake_library: Path, temp_folder: Path) -> None:
+    """As when a pool is closed while a fork server that does not answer is replaced."""
+    settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
+    server = launch(fake_library)
+    await server.start(settings)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    stopping = asyncio.create_task(server.stop())
+    await asyncio.sleep(0.05)
+    stopping.cancel()
+    await asyncio.wait([stopping])
+    assert is_gone(server.process.pid)
+    assert list(temp_folder.iterdir()) == []
 
 
 async def test_folder_of_a_replaced_worker(fake_library: Path, temp_folder: Path) -> None:
