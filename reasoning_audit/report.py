@@ -68,7 +68,6 @@ class AuditedTask:
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that are missing.
     - `worst` is the kind of probe without reasoning that earns most; None where every such kind earns 0.
-    - `escaped` counts the answers that the verifier failed at, by the kind of failure.
     """
 
     task: Name
@@ -81,7 +80,6 @@ class AuditedTask:
     worst: Name | None
     faults: list[Name]
     slowest_ms: Number
-    escaped: dict[Name, Count]
     kinds: dict[Name, ProbeNumbers]
 
     @property
@@ -166,7 +164,6 @@ def _audited_task(audit: TaskAudit, result: AuditOutcome) -> AuditedTask:
         worst=audit.worst,
         faults=list(audit.faults.values()),
         slowest_ms=1000 * audit.slowest_s,
-        escaped={reason.value: count for reason, count in audit.escaped.items()},
         kinds={probe: _numbers(probe, tally, audit.mean(probe)) for probe, tally in audit.tallies.items()},
     )
 
@@ -232,12 +229,11 @@ def print_report(report: Report, *, fails: bool) -> None:
 
 def _print_table(audits: Sequence[AuditedTask]) -> None:
     rows = [_row(audit) for audit in audits]
-    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
+    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "RESULT"}
     print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
     print("""
 DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
 BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
-ESCAPED: answers at which the verifier failed
 gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
 
 
@@ -260,7 +256,6 @@ def _row(audit: AuditedTask) -> Mapping[str, str]:
         "MEAN": mean(audit.worst),
         "BOUND": f"{audit.bound:.2f}",
         "MAX MS": f"{audit.slowest_ms:.1f}",
-        "ESCAPED": ", ".join(f"{reason} {count}" for reason, count in audit.escaped.items() if count) or "-",
         "RESULT": audit.result.value,
     }
 

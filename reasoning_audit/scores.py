@@ -192,12 +192,6 @@ class TaskAudit:
         failed = (tally.failed.get(Reason.VERIFIER_ERROR) for tally in self.tallies.values())
         return [example for example in failed if example is not None]
 
-    @property
-    def escaped(self) -> dict[Reason, int]:
-        """How many answers the verifier failed at, by the kind of failure."""
-        failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.CRASH)
-        return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in failures}
-
 
 class Workers(Protocol):
     """What an audit needs of a worker pool."""
