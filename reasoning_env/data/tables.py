@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from ..records import Row
 from ..runtime.text import visible
 from ..storage.files import replace_file
 from ..storage.folders import check_writable
-from ..storage.reading import describe, open_lines, open_regular, parse_json, read_lines
+from ..storage.reading import describe, open_lines, open_regular, parse_line, read_lines
 
 Schema = Any
 """A schema of pyarrow, which may not be installed."""
@@ -76,41 +77,67 @@ def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
                 if line is None:
                     yield Malformed("the line is too long")
                 elif not line.isspace():
-                    yield _read_line(line)
+                    yield from _read_line(line)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             yield Malformed(f"damaged gzip data ({error})")
 
 
-def _read_line(line: bytes) -> Row | Malformed:
+def _read_line(line: bytes) -> list[Row | Malformed]:
     try:
-        row = parse_json(line)
+        rows = parse_line(line)
     except ValueError as error:
-        return Malformed(describe(error))
-    return row if isinstance(row, dict) else Malformed("the line is no JSON object")
+        return [Malformed(describe(error))]
+    return [row if isinstance(row, dict) else Malformed("the line is no JSON object") for row in rows]
 
 
 def columns(path: Path, setting: str) -> frozenset[str]:
-    """Return the columns of a file: of Parquet all, of JSON lines the first row's. Raises what `read_rows` raises."""
+    """Return the columns of a file: of Parquet all, of JSON lines the first row's; none without a row.
+
+    Raises what `read_rows` raises, and ConfigError for a file of which no line is a row.
+    """
     if path.suffix == PARQUET:
         with _open_parquet(path, setting) as parquet:
             return frozenset(parquet.schema_arrow.names)
-    rows = (row for row in read_rows(path, setting) if not isinstance(row, Malformed))
-    return frozenset(next(rows, {}))
+    malformed: Malformed | None = None
+    for row in read_rows(path, setting):
+        if not isinstance(row, Malformed):
+            return frozenset(row)
+        malformed = malformed or row
+    if malformed is not None:
+        raise ConfigError(f"{visible(str(path))} holds no row: {malformed.problem}", setting=setting)
+    return frozenset()
 
 
 def write_rows(path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | Schema | None = None) -> None:
     """Write a file whole or not at all. Raises OSError.
 
     `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name (see `TYPES`), or what
-    `schema_of_rows` returns. Without them, the rows are read twice: first for the types. JSON lines hold values that
-    JSON lacks as text.
+    `schema_of_rows` returns. Without them, the rows are read twice: first for the types. In JSON lines, a number that
+    is not finite becomes null, and any other value that JSON lacks its text.
     """
     if path.suffix == JSON_LINES:
-        lines = (json.dumps(row, default=str).encode("ascii") + b"\n" for row in rows())
+        lines = (_json_line(row) for row in rows())
         replace_file(path, lines, mode=0o666)
         return
     schema = schema_of_rows(path, rows()) if types is None else types
     _write_parquet(path, rows(), arrow_schema(schema) if isinstance(schema, Mapping) else schema)
+
+
+def _json_line(row: Row) -> bytes:
+    try:
+        line = json.dumps(row, default=str, allow_nan=False)
+    except ValueError:
+        line = json.dumps(_finite(row), default=str)
+    return line.encode("ascii") + b"\n"
+
+
+def _finite(value: object) -> object:
+    """Return the value with null for each number that is not finite, as data frames write it."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -72,7 +72,7 @@ class Shard:
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
-    `group` is the group that a line of dumps holds.
+    `group` is the group that a line of dumps holds. The key of a `repeated` line stood in the file before.
     """
 
     number: int
@@ -80,6 +80,7 @@ class NumberedRow:
     number_in_file: int
     row: Row | Malformed
     group: DumpedGroup | None = None
+    repeated: bool = False
 
 
 async def judge_rows(
@@ -212,20 +213,26 @@ def _made_with(session: Session[object], files: Sequence[Path], selection: Selec
 
 
 def read_judgeable_rows(files: Sequence[Path], shard: Shard) -> Iterator[NumberedRow]:
-    """Yield the rows of a part; a line of dumps becomes a row."""
+    """Yield the rows of a part; a line of dumps becomes a row, marked where its `key` stood in the file before."""
     numbers = count(1)
     for file in files:
+        seen: set[str] = set()
         for number_in_file, row in enumerate(read_rows(file, "PATH"), 1):
             number = next(numbers)
+            group = None
+            if not isinstance(row, Malformed) and "rollouts" in row:
+                try:
+                    group = read_group(json.dumps(row).encode())
+                except ValueError as error:
+                    row = Malformed(f"the line is no group: {describe(error)}")
+                else:
+                    row = _row_of_group(group)
+            key = None if group is None else group.key
+            repeated = key in seen
+            if key is not None:
+                seen.add(key)
             if shard.contains(number):
-                group = None
-                if not isinstance(row, Malformed) and "rollouts" in row:
-                    try:
-                        group = read_group(json.dumps(row).encode())
-                        row = _row_of_group(group)
-                    except ValueError as error:
-                        row = Malformed(f"the line is no group: {describe(error)}")
-                yield NumberedRow(number, file, number_in_file, row, group)
+                yield NumberedRow(number, file, number_in_file, row, group, repeated)
 
 
 def _row_of_group(group: DumpedGroup) -> Row:
@@ -252,6 +259,8 @@ async def _judge(session: Session[object], numbered: NumberedRow, selection: Sel
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
+    elif numbered.repeated:
+        added = left_out_row("the line stood in the file already")
     elif selection.keep is not None and numbered.group is None:
         added = left_out_row("the row is no group, of which --keep makes rows")
     else:

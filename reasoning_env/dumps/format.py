@@ -35,7 +35,7 @@ from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
 from ..storage.files import header_path, read_made_with
-from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
+from ..storage.reading import Count, FreeJson, Name, NoLinesError, Number, Time, parse_json, parse_line, read_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -108,6 +108,8 @@ def is_torn(line: bytes) -> bool:
         return False
     try:
         parse_json(line)
+    except NoLinesError:
+        return False
     except ValueError:
         return True
     return False
@@ -260,6 +262,8 @@ class DumpedGroup:
     dataset of that size and seed. `thinking_formats` names the formats of thinking that counted. `library_answer` is
     the library's own answer, where it is wrong and `expected_answer` is another.
 
+    `key` is unique in a file of `process` or of an evaluation.
+
     Dumps have the `time` at which the group was scored, in seconds since 1970, and the trainer's `step` at that time.
     Older lines and other files have neither.
     """
@@ -281,6 +285,7 @@ class DumpedGroup:
     library_answer: str | None = None
     time: Time | None = None
     step: Count | None = None
+    key: str | None = None
 
     def __repr__(self) -> str:
         """Return a line: answers and parameters may have thousands of characters."""
@@ -307,6 +312,11 @@ _GROUP = TypeAdapter(DumpedGroup)
 def read_group(line: bytes) -> DumpedGroup:
     """Return the group of one line. Raises ValueError for a line that is not a group."""
     return _GROUP.validate_python(_with_tokens(parse_json(line)))
+
+
+def read_groups_of_line(line: bytes) -> list[DumpedGroup]:
+    """Return the group of a line, or the groups of several lines that were joined. Raises ValueError."""
+    return [_GROUP.validate_python(_with_tokens(value)) for value in parse_line(line)]
 
 
 def _with_tokens(line: object) -> object:

@@ -14,9 +14,17 @@ from itertools import chain
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
-from ..runtime.text import visible
+from ..runtime.text import counted, visible
 from ..storage.reading import MAX_BYTES, describe, open_lines, read_lines, require_regular
-from .format import DumpedGroup, DumpedRollout, files_beside, is_torn, model_of, read_group
+from .format import (
+    DumpedGroup,
+    DumpedRollout,
+    files_beside,
+    is_torn,
+    model_of,
+    read_group,
+    read_groups_of_line,
+)
 
 __all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "model_of", "read_group", "stream_groups"]
 
@@ -47,9 +55,9 @@ def _warn(error: DumpFormatError) -> None:
 def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
-    Blank lines are passed over, and a torn last line is skipped. With `strict=False`, other malformed lines are skipped
-    too, as are files that cannot be read and the rest of a damaged `.gz` file. `on_damage` is called for each line or
-    file that is skipped.
+    Blank lines are passed over. A torn last line and lines with the `key` of an earlier one are skipped. With
+    `strict=False`, other malformed lines are skipped too, as are files that cannot be read and the rest of a damaged
+    `.gz` file. `on_damage` is called for each line or file that is skipped, and once for all repeated lines.
 
     Raises OSError when the path cannot be read, or is no regular file.
     Raises DumpFormatError at a malformed line, a file that cannot be read, or a damaged `.gz` file, unless
@@ -87,6 +95,8 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
         on_damage(error)
 
     number = 0
+    seen: set[str] = set()
+    repeated = 0
     with ExitStack() as stack:
         try:
             file = stack.enter_context(open_lines(path))
@@ -97,15 +107,25 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
                 if line.isspace():
                     continue
                 try:
-                    group = read_group(line)
+                    groups = read_groups_of_line(line)
                 except ValueError as error:
                     if is_torn(line) and not file.peek(1):
                         on_damage(DumpFormatError(path, number, "the last line is torn"))
                     else:
                         skip(number, describe(error))
-                else:
+                    continue
+                for group in groups:
+                    if group.key in seen:
+                        repeated += 1
+                        continue
+                    if group.key is not None:
+                        seen.add(group.key)
                     yield group
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             skip(number + 1, f"damaged gzip data ({error})")
         except OSError as error:
             skip(None, f"cannot be read ({describe(error)})")
+    if repeated:
+        on_damage(
+            DumpFormatError(path, number, f"{counted(repeated, 'group')} of the file stood in an earlier line already")
+        )

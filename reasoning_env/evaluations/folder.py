@@ -9,7 +9,8 @@ last, once all have been tried.
 **results.json** is one object, written at the start and replaced at the end. `Results` describes its keys.
 
 One process writes to a folder. A finished folder is never written to again. An unfinished folder is continued by the
-same evaluation (same model, server, step, preset, settings and versions), which evaluates the missing problems.
+same evaluation (same model, server, step, preset, settings and versions), which evaluates the missing problems. A
+folder without results.json counts as unfinished: **samples.jsonl.header** says what made the samples.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NotRequired, cast
+from typing import Any, NotRequired, cast
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
@@ -32,7 +33,7 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.files import InUseError, KeyedFile, changed_settings, replace_file
+from ..storage.files import InUseError, KeyedFile, changed_settings, read_made_with, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, read_json
 from .summary import SummaryRow
 
@@ -101,6 +102,7 @@ class Results(MadeWith):
 
 
 _RESULTS = TypeAdapter(Results)
+_MADE_WITH = TypeAdapter(MadeWith)
 
 
 class EvaluationFolder:
@@ -117,8 +119,10 @@ class EvaluationFolder:
         self._header = header
         # The result of a cancelled evaluation may still be on its way when the folder is closed.
         self._lock = threading.Lock()
-        # results.json holds the settings.
-        self._file = KeyedFile(path / SAMPLES, None, setting=FOLDER_SETTING, on_line=self._add)
+        samples = path / SAMPLES
+        # Beside new samples stands what makes them, so that they are continued where results.json is missing.
+        made_with = None if samples.exists() else {name: header[name] for name in MadeWith.__annotations__}
+        self._file = KeyedFile(samples, made_with, setting=FOLDER_SETTING, on_line=self._add)
 
     def append(self, task: str, number: int, line: bytes) -> DumpedGroup:
         """Write a problem's line whole, or raise OutputError and write none of it."""
@@ -220,14 +224,15 @@ def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> 
     Without one, a line names the newest unfinished folder of the same model, and the settings that differ.
     """
     others: list[str] = []
-    for path, results in _unfinished(root):
-        if changed_settings(results, made_with):
-            if results["model"] == made_with["model"]:
-                changed = ", ".join(sorted(changed_settings(_flat(results), _flat(made_with))))
+    for path, found in _unfinished(root):
+        if changed_settings(found, made_with):
+            if found.get("model") == made_with["model"]:
+                changed = ", ".join(sorted(changed_settings(_flat(found), _flat(made_with))))
                 others.append(f"{path} is unfinished, but of other settings ({visible(changed)})")
             continue
         with suppress(InUseError):
-            folder = EvaluationFolder(path, {**header, "started": results["started"]}, spent_s=results["seconds"])
+            earlier = {**header, "started": found.get("started", header["started"])}
+            folder = EvaluationFolder(path, earlier, spent_s=found.get("seconds", 0.0))
             logger.info("continuing in %s, where %d problems are done", path, len(folder.samples))
             return folder
     if others:
@@ -235,12 +240,10 @@ def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> 
     return None
 
 
-def _flat(made_with: MadeWith) -> dict[str, object]:
+def _flat(made_with: Mapping[str, Any]) -> dict[str, object]:
     """Return what decides an evaluation, with settings, versions and facts of the server by their own names."""
     return {
-        "model": made_with["model"],
-        "step": made_with["step"],
-        "preset": made_with["preset"],
+        **{name: made_with[name] for name in ("model", "step", "preset")},
         **made_with["settings"],
         **{f"server {name}": value for name, value in made_with["server"].items()},
         **{f"version of {name}": version for name, version in made_with["versions"].items()},
@@ -261,13 +264,19 @@ def _make(root: Path, header: Mapping[str, object]) -> EvaluationFolder:
     raise FileExistsError(0, f"{name} is taken")
 
 
-def _unfinished(root: Path) -> Iterator[tuple[Path, Results]]:
-    """Yield the folders of unfinished evaluations with their results, the newest first."""
-    unfinished: list[tuple[float, Path, Results]] = []
-    for path in root.glob(f"*/{RESULTS}"):
+def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the folders of unfinished evaluations with what made them, the newest first.
+
+    That is results.json or, where it is missing beside samples, the identity that stands beside the samples.
+    """
+    unfinished: list[tuple[float, Path, Mapping[str, Any]]] = []
+    for path in root.glob(f"*/{SAMPLES}"):
         with suppress(OSError, ValueError):  # no folder of an evaluation, or of another version
-            results = read_results(path.parent)
-            if not results["finished"]:
-                unfinished.append((path.stat().st_mtime, path.parent, results))
-    for _, folder, results in sorted(unfinished, key=lambda found: found[0], reverse=True):
-        yield folder, results
+            try:
+                found: Mapping[str, Any] = read_results(path.parent)
+            except FileNotFoundError:
+                found = _MADE_WITH.validate_python(read_made_with(path))
+            if not found.get("finished"):
+                unfinished.append((path.stat().st_mtime, path.parent, found))
+    for _, folder, made_with in sorted(unfinished, key=lambda each: each[0], reverse=True):
+        yield folder, made_with

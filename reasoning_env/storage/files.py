@@ -194,7 +194,7 @@ def _open_exclusively(path: str, flags: int) -> int:
 
 # ---------------------------------------------------------------------------- rows by key
 
-_KEY = re.compile(rb'\{"key": ("(?:[^"\\]|\\.)*"), ')
+_KEY = re.compile(rb'(?:\xef\xbb\xbf)?\{"key": ("(?:[^"\\]|\\.)*"), ')
 
 
 class InUseError(ConfigError):

@@ -7,6 +7,7 @@ be added up, names are safe to print, and free JSON is flat enough to be written
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import json
@@ -124,12 +125,54 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes) -> object:
-    """Return a JSON value. Raises ValueError for content that is not JSON in UTF-8, or that is nested too deeply."""
+    """Return a JSON value; a byte order mark before it is passed over.
+
+    Raises ValueError for content that is not JSON in UTF-8, or that is nested too deeply.
+    """
     # Not pydantic's own JSON parser: lone surrogates, which a model's text may contain, are errors for that parser.
     try:
-        return json.loads(content.decode("utf-8"))
+        return json.loads(_text(content))
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error
+
+
+class NoLinesError(ValueError):
+    """The file holds something else than a JSON object in each line."""
+
+
+def parse_line(line: bytes) -> list[object]:
+    """Return the JSON values of a line: one, or several where files were joined without a newline between them.
+
+    Raises NoLinesError for a line that shows that the file holds no JSON lines, and ValueError as `parse_json` does.
+    """
+    text = _text(line).strip()
+    values: list[object] = []
+    try:
+        while text:
+            value, end = _DECODER.raw_decode(text)
+            values.append(value)
+            text = text[end:].lstrip()
+    except (json.JSONDecodeError, RecursionError) as error:
+        if text.startswith("[") and not values:
+            raise NoLinesError(ARRAY) from error
+        if isinstance(error, RecursionError):
+            raise ValueError("is nested too deeply") from error
+        raise
+    if isinstance(values[0], list):
+        raise NoLinesError(ARRAY)
+    return values
+
+
+_DECODER = json.JSONDecoder()
+ARRAY = "a JSON array begins here, and each line must be an object (`jq -c '.[]' FILE` writes such lines)"
+UTF_16 = "the text is UTF-16, and must be UTF-8 (`iconv -f UTF-16 -t UTF-8 FILE` converts it)"
+
+
+def _text(content: bytes) -> str:
+    # Lines begin with ASCII, which has a zero byte on one side in UTF-16; a power failure leaves zeros on both.
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or content[:2].count(0) == 1:
+        raise NoLinesError(UTF_16)
+    return content.decode("utf-8-sig")
 
 
 def describe(error: OSError | ValueError) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -332,7 +334,10 @@ async def test_missing_columns(rescore: Rescore, tmp_path: Path, rows: Sequence[
         await rescore(write(tmp_path / "a.jsonl", *rows), tmp_path / "b.jsonl")
 
 
-@pytest.mark.parametrize(("line", "reason"), [("nonsense", "not JSON"), ("[1]", "the line is no JSON object")])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [("nonsense", "not JSON"), ("1", "the line is no JSON object"), ("[1]", "a JSON array begins here")],
+)
 @on_module_loop
 async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path, line: str, reason: str) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
@@ -342,6 +347,52 @@ async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path
     assert told == "the line cannot be read"
     assert facts["first"].startswith(reason)
     assert (card["rows"], facts["first_row"]) == (1, 2)
+
+
+@on_module_loop
+async def test_byte_order_mark(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    assert (await rescore(path, tmp_path / "b.jsonl"))["judged"] == 1
+
+
+@on_module_loop
+async def test_rows_on_one_line(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    row = json.dumps({"reference": problem.reference, "completion": right(problem)})
+    (tmp_path / "a.jsonl").write_text(f"{row}{row}\n{row}")
+    await rescore(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [1.0, 1.0, 1.0]
+
+
+@on_module_loop
+async def test_utf_16_is_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
+    path.write_text(path.read_text(), encoding="utf-16")
+    with pytest.raises(ConfigError, match="holds no row: the text is UTF-16, and must be UTF-8"):
+        await rescore(path, tmp_path / "b.jsonl")
+
+
+@on_module_loop
+async def test_array_is_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    rows = [{"reference": problem.reference, "completion": "none"}]
+    (tmp_path / "a.jsonl").write_text(json.dumps(rows, indent=2))
+    with pytest.raises(ConfigError, match="holds no row: a JSON array begins here, and each line must be an object"):
+        await rescore(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+
+
+@on_module_loop
+async def test_numbers_that_are_not_finite(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    row = {"reference": problem.reference, "completion": "none", "loss": math.nan, "more": {"list": [-math.inf, 1]}}
+    await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
+    [judged] = read(tmp_path / "b.jsonl")
+    assert (judged["loss"], judged["more"]) == (None, {"list": [None, 1]})
+
+
+@on_module_loop
+async def test_line_that_stands_twice(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    line = {"key": "0", **group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)}
+    card = await rescore(write(tmp_path / "a.jsonl", line, line), tmp_path / "b.jsonl")
+    assert (card["rows"], list(card["left_out"])) == (1, ["the line stood in the file already"])
 
 
 @on_module_loop

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import logging
@@ -42,6 +43,42 @@ def test_required_and_unknown_keys(tmp_path: Path) -> None:
 def test_last_line_without_newline(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)) + encode_group(passed(2))[:-1])
     assert indices(stream_groups(tmp_path)) == [1, 2]
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(codecs.BOM_UTF8 + encode_group(passed(1)) + encode_group(passed(2)))
+    assert indices(stream_groups(tmp_path)) == [1, 2]
+
+
+@pytest.mark.parametrize("between", [b"", b" ", b"\t"])
+def test_objects_on_one_line(tmp_path: Path, between: bytes) -> None:
+    (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1))[:-1] + between + encode_group(passed(2)))
+    assert indices(stream_groups(tmp_path)) == [1, 2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)).decode().encode(encoding))
+    with pytest.raises(DumpFormatError, match=r"line 1: the text is UTF-16, and must be UTF-8 \(`iconv"):
+        list(stream_groups(tmp_path))
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json_array(tmp_path: Path, indent: int | None) -> None:
+    groups = [json.loads(encode_group(passed(number))) for number in (1, 2)]
+    (tmp_path / "a.jsonl").write_text(json.dumps(groups, indent=indent))
+    with pytest.raises(DumpFormatError, match="line 1: a JSON array begins here, and each line must be an object"):
+        list(stream_groups(tmp_path))
+
+
+def test_line_that_stands_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lines = [b'{"key": "%d", ' % number + encode_group(passed(number))[1:] for number in (1, 2, 1, 1)]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    (tmp_path / "b.jsonl").write_bytes(lines[0])  # of another run
+    assert indices(stream_groups(tmp_path)) == [1, 2, 1]
+    assert [record.getMessage().partition("a.jsonl, ")[2] for record in caplog.records] == [
+        "line 4: 2 groups of the file stood in an earlier line already"
+    ]
 
 
 def test_blank_lines(tmp_path: Path) -> None:

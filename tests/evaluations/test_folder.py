@@ -69,6 +69,27 @@ def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
     assert (again.path, again.spent_s, list(again.samples)) == (folder.path, 7.0, [("gcd", 0)])
 
 
+@pytest.mark.parametrize("finished", [False, True])
+def test_missing_results_resume(begin: Begin, tmp_path: Path, finished: bool) -> None:
+    folder = begin(tmp_path)
+    append(folder, 0)
+    folder.write_results(UNFINISHED, finished=finished)
+    folder.close()
+    (folder.path / RESULTS).unlink()
+    again = begin(tmp_path)
+    assert (again.path, list(again.samples)) == (folder.path, [("gcd", 0)])
+    again.write_results({}, finished=True)
+    assert results(again)["finished"]
+
+
+def test_missing_results_of_other_settings(begin: Begin, tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    append(folder, 0)
+    folder.close()
+    (folder.path / RESULTS).unlink()
+    assert begin(tmp_path, settings={}).path != folder.path
+
+
 def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
