@@ -416,6 +416,9 @@ CLONE_THREAD = 0x10000
 CLONE_NAMESPACES = 0x7E020000
 """Flags of clone, from <linux/sched.h>: a thread of this process; any new namespace."""
 
+MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
+"""Flags of mmap, from <linux/mman.h>."""
+
 CHECKS: Mapping[str, Sequence[Check]] = {
     "open": [Check(1, [0], WRITING)],
     "openat": [Check(2, [0], WRITING)],
@@ -426,8 +429,12 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     "ioctl": [Check(1, [0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451])],
     # PR_SET_NAME and PR_GET_NAME, of a thread. A worker must not reset the signal of its parent's death.
     "prctl": [Check(0, [15, 16])],
-    # Flags: none, so that no page is moved that other processes share.
+    # No page that other processes share is moved; none is locked, or taken from the machine's stock of huge pages.
     "mbind": [Check(5, [0])],
+    "mmap": [Check(3, [0], MAP_LOCKED | MAP_HUGETLB)],
+    # How memory will be used, MADV_FREE, huge pages, core dumps, populating, guards. Other advice takes pages of the
+    # machine out of use, or merges them with pages of other processes.
+    "madvise": [Check(2, [0, 1, 2, 3, 4, 8, 14, 15, 16, 17, 22, 23, 102, 103])],
     "sendto": _is_null(4),  # no address
     "prlimit64": _is_null(2),  # no new limit
     "clone": [Check(0, [CLONE_THREAD], CLONE_THREAD | CLONE_NAMESPACES)],
@@ -457,8 +464,8 @@ def _step(op: Op, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 def allowed_numbers(column: int, *, threads: bool) -> dict[str, int]:
     """Return the numbers of the allowed calls by name, from a column of ALLOWED_CALLS."""
-    words = ALLOWED_CALLS.split()
-    rows = zip(words[::3], *(words[start::3] for start in (1, 2)), strict=True)
+    words = iter(ALLOWED_CALLS.split())
+    rows = zip(words, words, words, strict=True)
     return {row[0]: int(row[column]) for row in rows if row[column] != "-" and (threads or row[0] != "clone")}
 
 

@@ -92,11 +92,13 @@ REFUSED_ARGUMENTS = {
     "ioctl": (1, [0x40086602, 0x401C5820, 0x8914, 0x8901, 0x8902, 0x5412, 0x8901 | 1 << 32, *range(0x5414, 0x541B)]),
     "prctl": (0, [*range(15), *range(17, 100), 1 | 1 << 32]),
     "mbind": (5, [1, 2, 4]),
+    "mmap": (3, [0x2022, 0x40022, 0x42000]),
+    "madvise": (2, [9, 12, 100, 101]),
     "sendto": (4, [1, 1 << 32]),
     "prlimit64": (2, [1, 1 << 32]),
     "clone": (0, [0, 0x11, 0x4000, *(0x10000 | 1 << bit for bit in (17, 25, 26, 27, 28, 29, 30))]),
 }
-"""For each call with checks an argument, and values that would write, lock, signal, connect or start a process."""
+"""For each call with checks an argument, and values that would do what the sandbox denies."""
 
 
 @on_each_machine
