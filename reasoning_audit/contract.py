@@ -27,8 +27,6 @@ from .questions import Remark, contradictions, giveaways
 from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
-OTHER_HASH_SEED = 1
-"""A hash seed that ordinary workers do not have."""
 CHECKED = 2
 """Problems of a task and level on which verifiers are watched.
 
@@ -101,7 +99,8 @@ async def watched_pools(
                 started.append(await start(watched.hash_seed))
             return started[0]
 
-        yield WatchedPools(await start(watched.hash_seed), await start(OTHER_HASH_SEED), third)
+        # Ordinary workers have the hash seed 0.
+        yield WatchedPools(await start(watched.hash_seed), await start(hash_seed=1), third)
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,6 @@ WINDOW = 1 << 16
 """Characters that are searched at a time: `re` holds the interpreter meanwhile, for 0.3 s in 16 MB of `<`."""
 LONG_TEXTS = 100_000
 """Characters of a group's completions above which a thread reads them; below, a thread costs more than it saves."""
-PENALTY_FLOOR_SCORE = 0.5
-"""The penalty applies when every rollout of the group scores at least this much."""
-PENALTY_FREE_SHARE = 0.75
-"""The share of the token limit up to which there is no penalty."""
 
 
 @dataclass(frozen=True)
@@ -175,9 +171,9 @@ def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_to
     `lengths` are the tokens of prompt and completion together, or of the completion where the prompt's are unknown. Up
     to 75 % of `max_tokens` the factor is 1; from there it falls linearly to 0 at `max_tokens`.
     """
-    if not scores or min(scores) < PENALTY_FLOOR_SCORE:
+    if not scores or min(scores) < 0.5:
         return tuple(scores)
-    free = PENALTY_FREE_SHARE * max_tokens
+    free = 0.75 * max_tokens
     factors = (min(1.0, max(0.0, (max_tokens - length) / (max_tokens - free))) for length in lengths)
     return tuple(score * factor for score, factor in zip(scores, factors, strict=True))
 

@@ -10,7 +10,6 @@ from .rules import Dataset, Entry
 
 MAX_RUSH_STEPS = 6
 """The width of a Rush Hour board: no car moves further."""
-MAX_CUBE_MOVES = 2000
 CUBE_PERIOD = 4
 """Four turns of a side leave the cube unchanged."""
 MAX_COUNT_DIGITS = 9
@@ -114,7 +113,7 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
         return match[1] + str(count % CUBE_PERIOD or min(count, CUBE_PERIOD))
 
     words = answer.split()
-    if len(words) > MAX_CUBE_MOVES:
+    if len(words) > 2000:
         return 0.01
     return dataset.score_answer(" ".join(map(bounded, words)), entry)
 

@@ -423,10 +423,6 @@ POINT = re.compile(
     r"(?P<y>[^\s,()\[\]]{1,100})\s?(?(round)\))(?(square)\])"
 )
 """A point with its name: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
-ANGLE_PLACES = 2
-"""Decimals of an expected angle: the question asks for three, the library expects two."""
-MEASURE_PLACES = 3
-"""Decimals that the questions ask for."""
 FLOAT_ERROR = Fraction(1, 10**9)
 """Relative error of right values that are calculated with floating-point numbers, far below the digits asked for."""
 
@@ -441,7 +437,7 @@ def measure(said: str, asked: Asked) -> str | None:
             return None
         exact = map(Fraction, asked.metadata["ortho"])
         pairs = zip(point.group("x", "y"), expected.group("x", "y"), exact, strict=True)
-        is_right = all(_is_measured(part, shown, value, MEASURE_PLACES) for part, shown, value in pairs)
+        is_right = all(_is_measured(part, shown, value, places=3) for part, shown, value in pairs)
         return asked.right if is_right else f"({point['x']}, {point['y']})"
     value = value_of(_without_rounding_sign(said), asked)
     if value is None:
@@ -451,7 +447,8 @@ def measure(said: str, asked: Asked) -> str | None:
     shown = asked.right.rstrip("\N{DEGREE SIGN}")
     if not is_angle and re.search("\N{DEGREE SIGN}|deg", said):
         return None
-    is_right = _is_measured(value.notation, shown, exact_value, ANGLE_PLACES if is_angle else MEASURE_PLACES)
+    # The question asks for three decimals; of an angle, the library expects two.
+    is_right = _is_measured(value.notation, shown, exact_value, places=2 if is_angle else 3)
     return asked.right if is_right else value.notation + ("\N{DEGREE SIGN}" if is_angle else "")
 
 

@@ -24,8 +24,6 @@ QUOTATION = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
 LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
-MAX_BOARD = 1000
-"""Characters of the largest board that is filled."""
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
 """Returns the content of a blank from the cells of its row, its column and its box."""
@@ -122,7 +120,7 @@ def _board(question: str) -> tuple[str, str]:
         board = _board_with_signs(question) or board
     text = "\n".join(board)
     blank = next((mark for mark in BLANK_MARKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
-    return (text, blank) if len(text) <= MAX_BOARD else ("", "")
+    return (text, blank) if len(text) <= 1000 else ("", "")
 
 
 LAYOUTS = {f"{text} for every number": text for text in ("0", "1", "2", "5", "12", "nan")}

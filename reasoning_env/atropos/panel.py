@@ -23,8 +23,6 @@ from ..metrics.recorder import TaskTotals
 from ..runtime.text import counted, visible
 from .config import PanelSort
 
-WIDEST_NAME = 32
-"""Characters of a task's name at most; the longest name of the library has 25."""
 BARS = "▁▂▃▄▅▆▇█"
 ASCII_BARS = "_.:-=+*#"
 
@@ -166,7 +164,7 @@ def _table(tasks: Mapping[str, TaskTotals], sort: PanelSort, options: ConsoleOpt
     """Return a row for each task that may fit, with the first columns that fit and of which a figure is known."""
     order, value = PANEL_ORDERS[sort]
     names = sorted(tasks, key=lambda name: (value(tasks[name]), name))[: options.max_height]
-    columns = {"TASK": [visible(name, WIDEST_NAME) for name in names]}
+    columns = {"TASK": [visible(name, 32) for name in names]}  # the library's longest name has 25 characters
     columns["TREND"] = [sparkline(tasks[name].trend.means(), ascii_only=options.ascii_only) for name in names]
     columns |= {heading: [figure(tasks[name]) for name in names] for heading, figure in PANEL_COLUMNS.items()}
     table = Table(box=None, pad_edge=False, title=f"{counted(len(tasks), 'task')}, {order}", title_justify="left")

@@ -52,9 +52,6 @@ from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)
 
-PANEL_INTERVAL_S = 1
-"""Seconds between two drawings of the panel; a new size of the terminal is noticed five times a second."""
-
 
 class Run:
     """The parts of one environment; `start` starts the worker processes.
@@ -81,8 +78,6 @@ class Run:
     """Seconds between two saves of the latest state, beside the trainer's checkpoints, in case of a kill."""
     least_drain_s = 3.0
     """Minimum seconds at shutdown in which scored groups are delivered to run-api."""
-    testing_reply_s = 0.3
-    """Seconds for a reply in a test, unless `worker_timeout` was set."""
 
     def __init__(
         self,
@@ -322,7 +317,7 @@ class Run:
         """Return the time limits of requests for completions."""
         reply_s = self.config.worker_timeout
         if self._testing and reply_s == type(self.config).model_fields["worker_timeout"].default:
-            reply_s = self.testing_reply_s
+            reply_s = 0.3  # no user waits in a test
         return Timeouts(
             reply_s=reply_s if reply_s > 0 else None,
             outage_s=self.mode.outage_s(self.config),
@@ -401,7 +396,7 @@ class Run:
                 while True:
                     status = self._status()
                     live.show(partial(panel.draw, status))
-                    for _ in range(PANEL_INTERVAL_S * 5):
+                    for _ in range(5):  # a second, in which a new size of the terminal is noticed five times
                         await asyncio.sleep(0.2)
                         if live.is_resized:
                             break

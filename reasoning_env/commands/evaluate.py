@@ -41,8 +41,6 @@ from .settings import read_page
 logger = logging.getLogger(__name__)
 
 DEFAULT_URL = "http://localhost:9001/v1"
-PROGRESS_S = 30.0
-"""Seconds between two lines of progress in the log."""
 
 
 class HostedSettings(ReasoningSettings):
@@ -390,7 +388,7 @@ async def _evaluate(
 
 async def _log_progress(evaluation: Evaluation) -> None:
     while True:
-        await asyncio.sleep(PROGRESS_S)
+        await asyncio.sleep(30)
         logger.info("progress: %s", evaluation.progress())
 
 

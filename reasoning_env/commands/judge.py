@@ -136,9 +136,6 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-READY_POLL_S = 0.05
-ACCEPT_WARNING_S = 60.0
-"""Seconds between two warnings that connections cannot be accepted."""
 MAX_PORT = 65_535
 BACKLOG = 1024
 """Connections that wait until the server takes them. With aiohttp's 128, the system asks those of a burst of 1,000 to
@@ -178,7 +175,7 @@ async def _serve(
             ) from error
         [(_, port, *_), *_] = runner.addresses
         while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
-            await asyncio.sleep(READY_POLL_S)
+            await asyncio.sleep(0.05)
         print(f"judging on http://{options.host}:{port}", flush=True)
         await asyncio.Event().wait()
 
@@ -200,7 +197,7 @@ def _calm_accept_errors(loop: asyncio.AbstractEventLoop) -> None:
         nonlocal warned
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            if time.monotonic() - warned >= ACCEPT_WARNING_S:
+            if time.monotonic() - warned >= 60:
                 warned = time.monotonic()
                 logger.warning("further connections wait: %s; raise the limit with ulimit -n", error.strerror)
         elif not (isinstance(error, ValueError) and "_start_serving" in str(context["message"])):

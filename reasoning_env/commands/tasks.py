@@ -44,8 +44,6 @@ Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 TASK_COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
 """Levels of the samples that are shown beside the sample at the library's defaults."""
-SEED_STRIDE = 1000
-"""Distance between the seeds of a task's samples. Neighbouring seeds give related problems in some tasks."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,8 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
 
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered
-            seed = (options.seed + SEED_STRIDE * number) % NUMBER_OF_SEEDS
+            # Neighbouring seeds give related problems in some tasks.
+            seed = (options.seed + 1000 * number) % NUMBER_OF_SEEDS
             try:
                 problem = await session.make(task, seed, params=options.params, level=level)
             except GenerationError as error:

@@ -258,10 +258,8 @@ def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **mo
     return dict(json.loads(json.dumps({**decided, **more})))
 
 
-CPU_S = 60.0
-"""Seconds of processor time for the generation of a problem: the same as the default for evaluation problems."""
 BUSY_MACHINE_S = 600.0
-"""Seconds for the same on a busy machine."""
+"""Seconds in which a busy machine gives a minute of processor time."""
 
 
 async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str, object]], workers: Pool) -> None:
@@ -306,7 +304,8 @@ class TrialResult:
 async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialResult:
     spec = ProblemSpec(ProblemRequest(task, 0, params, as_is=True), Split.TRAIN, 0)
     try:
-        problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=CPU_S) for _ in range(2)]
+        # A minute of processor time, the same as the default for evaluation problems.
+        problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=60.0) for _ in range(2)]
         is_repeatable = again.question == problem.question
         if problem.answer is None:
             return TrialResult(is_repeatable=is_repeatable)

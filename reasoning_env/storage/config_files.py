@@ -15,9 +15,6 @@ from ..settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_set
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
-TYPING_MISTAKE = 0.85
-"""Similarity to a setting's name from which an unknown name is a typing mistake. The adapter's names reach 0.81."""
-
 
 def _as_list(value: object) -> object:
     if value == []:
@@ -99,8 +96,9 @@ def split_settings(
     of_core = {name: value for name, value in sections.env.items() if name in core}
     others = [name for name in sections.env if name not in core]
     for name in others:
-        if difflib.get_close_matches(str(name), core, n=1, cutoff=TYPING_MISTAKE):
-            remedy = did_you_mean(str(name), core)
+        # So similar a name is a typing mistake: the adapter's own names reach 0.81.
+        if difflib.get_close_matches(name, core, n=1, cutoff=0.85):
+            remedy = did_you_mean(name, core)
             raise ConfigError("there is no such setting", setting=f"env.{name}", remedy=remedy)
     make_settings(settings_cls, of_core, "env.")
     settings = make_settings(settings_cls, {**defaults, **of_core, **given})

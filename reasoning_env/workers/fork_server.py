@@ -42,8 +42,6 @@ WORKER_LIMITS = {
     # 24 KB: 32 further numbers of a score function, with twelve bytes for each character of their names.
     Role.VERIFIER: FrameLimits(header=1 << 15, blob=0),
 }
-MAX_BUDGET_S = 86_400.0
-"""The bound of the setting `scoring_budget_s`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class PoolSettings:
 
         In a group of many bad completions the others then keep their scores.
         """
-        budget_s = user.scoring_budget_s or MAX_BUDGET_S
+        budget_s = user.scoring_budget_s or 86_400.0  # the bound of the setting
         return cls(user.model_copy(update={"scoring_budget_s": budget_s}), score_function=function)
 
     @property

@@ -66,8 +66,6 @@ FAR_POINTS = (4e1, 1e4, 1e8, 3e12, -4e1, -1e4, -1e8, -3e12)
 """Beyond constants up to PLAIN: the slope of `x**2 + x + abs(x - 50)` is 2*x at all points near zero."""
 SPREAD = 0.1
 """Relative distance of a point from the one above. An answer cannot be made for its own points."""
-ENOUGH_POINTS = 4
-"""Elementary functions that agree within TOLERANCE at this many points near zero are the same."""
 OTHER_VALUE = 0.5772
 """The value of names other than the variable, with a SPREAD."""
 NEGATIVE_VALUE = -97.5772
@@ -78,8 +76,6 @@ STEP = "1e-40"
 """A slope is the difference of the values at one step to the left and to the right, over two steps."""
 TOLERANCE = mpmath.mpf("1e-60")
 """Largest relative difference of values that count as equal."""
-FLOAT_ROUNDING = 1e-6
-"""Largest relative difference of floating-point values that count as equal."""
 LARGEST_PLAIN = 1e12
 """Largest constant, and the inverse of the smallest, that cannot hide a term from the compared digits."""
 
@@ -126,7 +122,8 @@ def _has_slope(said: ast.expr, target: ast.expr, variable: str) -> bool:
     comparison = _compare_slopes(said, target, variable)
     if comparison is None:
         return False
-    if comparison.agreeing >= ENOUGH_POINTS and comparison.sizes.are_plain():
+    # Elementary functions that agree within TOLERANCE at four points near zero are the same.
+    if comparison.agreeing >= 4 and comparison.sizes.are_plain():
         return True
     with _bounded_sympy():
         derivative = sympy.diff(build(said, exact_decimals=True), sympy.Symbol(variable))
@@ -383,7 +380,8 @@ def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     right = _value(target, variable, point, mpmath.fp)
     if value is None or right is None:
         return right is not None
-    return bool(abs(value - right) > FLOAT_ROUNDING * (1 + abs(right) + abs(value)))
+    rounding = 1e-6 * (1 + abs(right) + abs(value))
+    return bool(abs(value - right) > rounding)
 
 
 def _is_near(value: PreciseNumber, right: PreciseNumber) -> bool:
