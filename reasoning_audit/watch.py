@@ -21,7 +21,7 @@ from functools import partial
 from types import CodeType
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.sources.contract import Answers, DetailedAnswers, Generated, Source, SourceTask
+from reasoning_env.sources.contract import Answers, Generated, Source, SourceTask
 from reasoning_env.sources.score_function import as_number
 
 BARE = f"{__name__}:BareSource"
@@ -123,18 +123,16 @@ class BareAnswers:
         return min(1.0, max(0.0, number))
 
 
-class WatchedAnswers(DetailedAnswers):
+class WatchedAnswers:
     """Scores by a bare verifier, and tells in `parts` what was seen, by the names of `Watched`.
 
     The score is the verifier's, cut to [0, 1]; 0 for what is no number and for an error.
     """
 
-    parts: Mapping[str, float]
-
     def __init__(self, verify: Callable[[str], object], watch: Watch) -> None:
         self._verify = verify
         self._watch = watch
-        self.parts = {}
+        self.parts: Mapping[str, float] = {}
 
     def score(self, answer: str) -> float:
         parts: dict[Watched, float] = {}

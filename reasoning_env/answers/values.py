@@ -14,7 +14,7 @@ def json_text(said: str) -> str | None:
     """Return a list or an object in JSON's or Python's notation as JSON; None for other text."""
     if said[:1] not in ("[", "{", "("):
         return None
-    if parse_json(said) is not None:
+    if json_value(said) is not None:
         return said
     try:
         return json.dumps(parse_literal(said))
@@ -22,7 +22,7 @@ def json_text(said: str) -> str | None:
         return None
 
 
-def parse_json(said: str) -> object:
+def json_value(said: str) -> object:
     """Return the value of a whole JSON text, with decimal numbers as they are written; None for other text."""
     try:
         value: object = json.loads(said, object_pairs_hook=reject_duplicate_keys, parse_float=Decimal)
@@ -52,20 +52,20 @@ def any_value(said: str, asked: Asked) -> str | None:
     written = json_text(said) or said
     if _is_same(written, asked.right):
         return asked.right
-    return written if parse_json(written) is not None or written == "null" else None
+    return written if json_value(written) is not None or written == "null" else None
 
 
 def is_value(said: str) -> bool:
     """Tell whether a text is a value of JSON, or a list or an object in another notation."""
     if said[:1] in ("[", "{") and said[-1:] in ("]", "}") and not said.startswith("{\\"):
         return True
-    return parse_json(said) is not None or said in PYTHON_WORDS
+    return json_value(said) is not None or said in PYTHON_WORDS
 
 
 def _is_same(said: str, right: str) -> bool:
     if said.strip() == right.strip():
         return True
-    expected, written = parse_json(right), parse_json(said)
+    expected, written = json_value(right), json_value(said)
     return written is not None and written == expected and _truth_values(written) == _truth_values(expected)
 
 
@@ -94,7 +94,7 @@ def texts(pattern: str) -> AnswerType:
 
     def read(said: str, asked: Asked) -> str | None:
         written = json_text(said)
-        items = [] if written is None else _plain_values(parse_json(written))
+        items = [] if written is None else _plain_values(json_value(written))
         return written if all(isinstance(item, str) and matches(item) for item in items) else None
 
     return read
@@ -108,7 +108,7 @@ def plan(said: str, asked: Asked) -> str | None:
     written = texts(
         r"move\((?:box|target)_\w+,\s(?:target_\w+|square(?:_\d+(?:\.\d+)?){2}|square\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\])\)"
     )(said, asked)
-    steps = None if written is None else parse_json(written)
+    steps = None if written is None else json_value(written)
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         return None
     return written if all(map(AGENT.fullmatch, (agent for step in steps for agent in step))) else None
@@ -117,7 +117,7 @@ def plan(said: str, asked: Asked) -> str | None:
 def vertices(said: str, asked: Asked) -> str | None:
     """The type of an object that gives each vertex of the graph one colour, a number or a text."""
     written = json_text(said)
-    colours = None if written is None else parse_json(written)
+    colours = None if written is None else json_value(written)
     if not isinstance(colours, dict) or any(_truth_values(colours)):
         return None
     return written if sorted(colours) == sorted(map(str, asked.metadata["puzzle"]["vertices"])) else None
@@ -126,7 +126,7 @@ def vertices(said: str, asked: Asked) -> str | None:
 def partitions(said: str, asked: Asked) -> str | None:
     """The type of a list of lists of texts, each of them once."""
     written = json_text(said)
-    found = None if written is None else parse_json(written)
+    found = None if written is None else json_value(written)
     if not isinstance(found, list) or not all(isinstance(part, list) for part in found):
         return None
     return written if len({json.dumps(part, default=str) for part in found}) == len(found) else None

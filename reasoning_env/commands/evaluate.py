@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER
-from ..evaluations.plan import check_seed, choose_sampling, describe
+from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import print_results
@@ -353,7 +353,7 @@ async def preview(session: Session[Problem], settings: HostedSettings) -> str:
     """
     async with session:
         sampling, _ = choose_sampling(session, settings)
-        return describe(session, sampling)
+        return describe_evaluation(session, sampling)
 
 
 async def _evaluate(

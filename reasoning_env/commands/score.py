@@ -21,7 +21,7 @@ from .running import run_to_end
 from .shared_options import (
     add_problem_options,
     check_params,
-    describe_problem,
+    problem_as_json,
     show_answer,
     show_messages,
     warn_without_levels,
@@ -51,7 +51,7 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
     if options.json:
         judged = {"score": verdict.score, "reason": reason, "read": verdict.answer}
         judged["thinking_formats"] = list(session.thinking.names)
-        print_json({**describe_problem(problem), "prompt": [dict(message) for message in messages], **judged})
+        print_json({**problem_as_json(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
     read = "nothing" if verdict.answer is None else visible(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")

@@ -50,7 +50,7 @@ async def check_params(
         raise ConfigError("; ".join(faults), setting="--params")
 
 
-def describe_problem(problem: Problem) -> dict[str, object]:
+def problem_as_json(problem: Problem) -> dict[str, object]:
     """Return a problem as JSON values. `level` and `params` are the values of its generation."""
     return {
         "task": problem.task,

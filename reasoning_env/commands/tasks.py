@@ -28,7 +28,7 @@ from .running import map_with_progress, run_to_end
 from .shared_options import (
     add_problem_options,
     check_params,
-    describe_problem,
+    problem_as_json,
     show_answer,
     show_messages,
     split_names,
@@ -279,7 +279,7 @@ def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None
     if isinstance(sample.outcome, GenerationError):
         return {"task": sample.task.name, **_facts_of(sample.task), "error": str(sample.outcome)}
     prompt = session.messages(sample.outcome)
-    described = describe_problem(sample.outcome)
+    described = problem_as_json(sample.outcome)
     lengths = _lengths(prompt, sample.outcome.answer or "", chat)
     return {**_facts_of(sample.task), **described, **lengths, "prompt": [dict(message) for message in prompt]}
 

@@ -248,7 +248,7 @@ def choose_sampling(
     return sampling, remarks
 
 
-def describe(session: EvaluatingSession, sampling: Sampling) -> str:
+def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
     """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task

@@ -25,7 +25,7 @@ from .plan import (
     EvaluatingSession,
     EvaluationSettings,
     choose_sampling,
-    describe,
+    describe_evaluation,
     identify,
     limits_completions,
     without_password,
@@ -105,7 +105,9 @@ class Evaluation:
         *,
         workers: int,
     ) -> None:
-        self.announcement = f"{model.model} at {without_password(model.base_url)}: {describe(session, sampling)}"
+        self.announcement = (
+            f"{model.model} at {without_password(model.base_url)}: {describe_evaluation(session, sampling)}"
+        )
         self._session = session
         self._plan = session.eval_plan
         self._set = session.evaluation_set

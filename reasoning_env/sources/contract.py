@@ -61,23 +61,13 @@ class Generated:
 class Answers(Protocol):
     """The scorer of one problem.
 
-    It may have `frames`: the names of the frames that came off the last answer before its value was read.
+    It may have two more attributes, which go to the caller with the verdict on the last answer: `frames`, the names of
+    the frames that came off before the value was read, and `parts`, further numbers by name.
     """
 
     def score(self, answer: str) -> float:
         """Return the score of an answer, in [0, 1]. Raises any error; the answer then earns 0 with a reason."""
         ...
-
-
-class DetailedAnswers(ABC):
-    """A scorer whose numbers besides the score, and whose errors, go to the caller with the verdict."""
-
-    parts: Mapping[str, float]
-    """Further numbers of the last score, by name."""
-
-    @abstractmethod
-    def score(self, answer: str) -> float:
-        """Return the score, as `Answers.score` does."""
 
 
 class Source(ABC):

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..records import Problem, ProblemRequest, ProblemSpec, Row, Split
 from ..runtime.text import short
-from .contract import Answers, DetailedAnswers, Generated, Source, SourceTask
+from .contract import Answers, Generated, Source, SourceTask
 from .modules import TaskModuleError, absolute_entry, import_module, read_paths
 
 SCORE_TASK = "score"
@@ -154,7 +154,7 @@ class FunctionSource(Source):
         return verify
 
 
-class ScoredRow(DetailedAnswers):
+class ScoredRow:
     """Scores the completions of a row, each with a row of its own, since a function may change it.
 
     `parts` are the further numbers of the last score.
@@ -163,7 +163,7 @@ class ScoredRow(DetailedAnswers):
     def __init__(self, function: Callable[..., object], row_json: bytes) -> None:
         self._function = function
         self._row_json = row_json
-        self.parts = {}
+        self.parts: Mapping[str, float] = {}
 
     def score(self, answer: str) -> float:
         """Return the score. Raises ScoreError for what is none, and any error of the function."""

@@ -36,7 +36,7 @@ if not __package__:
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.sources.contract import Answers, DetailedAnswers, Source
+from reasoning_env.sources.contract import Answers, Source
 from reasoning_env.sources.modules import TaskModuleError
 from reasoning_env.sources.score_function import FunctionSource
 from reasoning_env.workers.faster import FasterGenerators
@@ -127,8 +127,7 @@ def _score_answer(scorer: Answers, answer: str, explain: Callable[[BaseException
     try:
         score = scorer.score(answer)
         details["frames"] = list(getattr(scorer, "frames", ()))
-        if isinstance(scorer, DetailedAnswers):
-            details["parts"] = scorer.parts
+        details["parts"] = getattr(scorer, "parts", None)
     except MemoryError:
         _exit_out_of_memory()
     except BaseException as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.commands.score import score_command
-from reasoning_env.commands.shared_options import describe_problem, show_answer
+from reasoning_env.commands.shared_options import problem_as_json, show_answer
 from reasoning_env.errors import ConfigError, GenerationError
 from tests.records import make_problem
 
@@ -34,7 +34,7 @@ def test_text_is_scored_as_completion(
 def test_corrected_answer_is_said() -> None:
     problem = replace(make_problem(), answer="2", metadata_json='{"library_answer": "3"}')
     assert show_answer(problem) == "2   (corrected: the library's own answer is 3)"
-    assert describe_problem(problem)["library_answer"] == "3"
+    assert problem_as_json(problem)["library_answer"] == "3"
 
 
 @pytest.mark.parametrize(("formats", "reason"), [("magistral", "right"), ("auto", "several_answers")])

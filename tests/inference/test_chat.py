@@ -11,8 +11,7 @@ from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from openai.types.chat import ChatCompletion
 
-from reasoning_env.atropos.inference.chat import OpenAIChat
-from reasoning_env.atropos.inference.servers import ChatServer, complete_servers
+from reasoning_env.atropos.inference.servers import ChatServer, OpenAIChat, complete_servers
 from reasoning_env.errors import ConfigError
 from reasoning_env.inference.chat import ChatRequests, PlainChat
 from reasoning_env.records import Ending, Sampling

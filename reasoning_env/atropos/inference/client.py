@@ -27,10 +27,9 @@ from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
 from ...runtime.retries import OutageLog
 from ...runtime.turns import DECODER, in_background
-from .chat import OpenAIChat
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
-from .servers import ReplyKind, shared_reply_kind, takes_chat_requests
+from .servers import OpenAIChat, ReplyKind, shared_reply_kind, takes_chat_requests
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import aiohttp
 from atroposlib.envs import base
@@ -26,13 +26,13 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from atroposlib.envs.server_handling.sglang_server import SGLangServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
+from openai import AsyncOpenAI
 from pydantic import Field
 
 from ...errors import ConfigError, ServerError
 from ...inference.addresses import read_key
 from ...inference.chat import ChatRequests
 from ...inference.failures import FailureKind, address, describe_failure, explain_failure
-from .chat import OpenAIChat
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
 from .protocols.vllm import VLLM
@@ -260,6 +260,40 @@ def describe_replies(servers: Sequence[object]) -> str:
     if kind is ReplyKind.TOKENS and endpoints:
         return f"{kind.summary} ({', '.join(sorted(endpoints))})"
     return kind.summary
+
+
+# ---------------------------------------------------------------------------- requests for chats
+
+
+class ChatServerClient(Protocol):
+    """What chat requests use of a server of Atropos."""
+
+    config: APIServerConfig
+    openai: AsyncOpenAI
+    sem: asyncio.Semaphore
+    eval_sem: asyncio.Semaphore
+
+
+@dataclass(frozen=True)
+class OpenAIChat:
+    """A server's client. The split decides which of the server's limits on requests under way holds; None for none."""
+
+    server: ChatServerClient
+    split: str | None = None
+
+    @property
+    def model(self) -> str:
+        return str(self.server.config.model_name)
+
+    async def create(self, **request: Any) -> Any:
+        """Send a request and return the reply; raises the errors of OpenAI's client."""
+        async with self._slot():
+            return await self.server.openai.chat.completions.create(**request)
+
+    def _slot(self) -> contextlib.AbstractAsyncContextManager[None]:
+        if self.split is None:
+            return contextlib.nullcontext()
+        return self.server.sem if self.split == "train" else self.server.eval_sem
 
 
 def takes_chat_requests(server: object) -> bool:
