@@ -26,18 +26,19 @@ import copy
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from datasets import IterableDataset
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerControl, TrainerState
 
 from ..bridge import Bridge
 from ..errors import ConfigError
 from ..problems.references import Reference
+from ..prompts.messages import Completion
 from ..records import Problem, Reason, Verdict
 from ..storage.files import replace_file
 from ..storage.reading import describe, read_json
@@ -45,6 +46,11 @@ from ..storage.reading import describe, read_json
 logger = logging.getLogger(__name__)
 
 STATE_FILE = "reasoning_stream.json"
+
+LogColumn = Callable[[str, list[str]], object]
+"""TRL's `log_extra`: adds a column to the table of completions."""
+LogMetric = Callable[[str, float], object]
+"""TRL's `log_metric`."""
 
 
 class TrlEnvironment:
@@ -68,25 +74,24 @@ class TrlEnvironment:
 
     async def reward(
         self,
-        completions: Sequence[Any],
+        completions: Sequence[Completion],
         reference: Sequence[str],
-        log_extra: Any = None,
-        log_metric: Any = None,
-        **_: Any,
+        log_extra: LogColumn | None = None,
+        log_metric: LogMetric | None = None,
+        **_: object,
     ) -> list[float | None]:
         """Return a score for each completion, or None after an infrastructure error; for `reward_funcs`."""
         indices: dict[str, list[int]] = defaultdict(list)
         for index, name in enumerate(reference):
             indices[name].append(index)
-        texts = [_text(completion) for completion in completions]
         judged = await asyncio.gather(
             *(
                 # Only the first rank has the problems; the other ranks make them from their references.
-                self.bridge.ajudge(self.problems.get(name, name), [texts[index] for index in of_problem])
+                self.bridge.ajudge(self.problems.get(name, name), [completions[index] for index in of_problem])
                 for name, of_problem in indices.items()
             )
         )
-        verdicts: list[Verdict | None] = [None] * len(texts)
+        verdicts: list[Verdict | None] = [None] * len(completions)
         for of_problem, group in zip(indices.values(), judged, strict=True):
             for index, verdict in zip(of_problem, group, strict=True):
                 verdicts[index] = verdict
@@ -106,7 +111,7 @@ class TrlEnvironment:
         """Return the callback that checks the trainer's arguments, saves the stream in checkpoints and logs metrics."""
         return _StreamCallback(self)
 
-    def draw(self) -> dict[str, Any]:
+    def draw(self) -> dict[str, object]:
         """Return the next row, the same on every rank. All ranks must call this method equally often."""
         if self._objects is None and dist.is_initialized() and dist.get_world_size() > 1:
             # Not earlier: ranks find each other when GRPOConfig is made. A group of its own, because the trainer's
@@ -120,7 +125,7 @@ class TrlEnvironment:
             row = [{"prompt": self.bridge.messages(problem), "reference": problem.reference}]
         if self._objects is not None:
             dist.broadcast_object_list(row, src=0, group=self._objects)
-        drawn: dict[str, Any] = row[0]
+        drawn: dict[str, object] = row[0]
         return drawn
 
     def _learn(self, verdicts: list[tuple[str, Verdict | None]]) -> None:
@@ -152,7 +157,11 @@ def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable
     """
 
     async def reward(
-        prompts: Sequence[Any], completions: Sequence[Any], log_extra: Any = None, log_metric: Any = None, **given: Any
+        prompts: Sequence[object],
+        completions: Sequence[Completion],
+        log_extra: LogColumn | None = None,
+        log_metric: LogMetric | None = None,
+        **given: Sequence[object],
     ) -> list[float | None]:
         columns = {"prompt": prompts} | {column: given[column] for column in given.keys() - NOT_COLUMNS}
         rows = [{column: values[index] for column, values in columns.items()} for index in range(len(completions))]
@@ -180,7 +189,7 @@ class _StreamCallback(TrainerCallback):
     def __init__(self, environment: TrlEnvironment) -> None:
         self._environment = environment
 
-    def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_init_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if args.shuffle_dataset:
             raise ConfigError(
                 "a shuffled stream draws far ahead of the curriculum",
@@ -198,7 +207,9 @@ class _StreamCallback(TrainerCallback):
         # The trainer would draw all rows of the steps before once more, and throw them away.
         args.ignore_data_skip = True
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **given: Any) -> None:
+    def on_train_begin(
+        self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **given: object
+    ) -> None:
         bridge = self._environment.bridge
         limit = getattr(getattr(model, "config", None), "max_position_embeddings", None)
         if limit is not None and _has_learnt_positions(model, limit):
@@ -211,7 +222,7 @@ class _StreamCallback(TrainerCallback):
         if limit is not None:
             most_prompt_tokens = limit - args.max_completion_length
             # A copy: the trainer switches padding and truncation on, which changes its tokenizer on every thread.
-            tokenizer = copy.deepcopy(given["processing_class"])
+            tokenizer: Any = copy.deepcopy(given["processing_class"])
 
             def fits(problem: Problem) -> bool:
                 prompt = tokenizer.apply_chat_template(
@@ -231,12 +242,12 @@ class _StreamCallback(TrainerCallback):
                     f"({describe(error)})"
                 ) from error
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if state.is_world_process_zero:
             path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
             replace_file(path, [json.dumps(self._environment.bridge.state()).encode()])
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if state.is_world_process_zero:
             report = self._environment.bridge.report()
             logger.info("step %d: %s", state.global_step, {name: round(value, 4) for name, value in report.items()})
@@ -255,8 +266,3 @@ _environments: dict[int, TrlEnvironment] = {}
 def _draw_rows(number: int) -> Iterator[dict[str, object]]:
     while True:
         yield _environments[number].draw()
-
-
-def _text(completion: Any) -> str:
-    """Return the text of a completion: of a conversation, the content of the last message."""
-    return completion if isinstance(completion, str) else str(completion[-1]["content"])

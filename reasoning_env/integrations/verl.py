@@ -28,9 +28,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
@@ -137,7 +136,7 @@ def _as_json(arguments: Mapping[str, object] | None) -> str:
     return json.dumps(arguments or {}, sort_keys=True, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Iterable[object]) -> object:
     return dict(value) if isinstance(value, Mapping) else list(value)
 
 
