@@ -107,7 +107,7 @@ class TaskProgress:
     def rows(self) -> int:
         return sum(level.rows for level in self.levels)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the progress as JSON values."""
         return asdict(self)
 
@@ -301,7 +301,7 @@ class _Draws:
 
 async def problems(
     session: Session[object], wanted: Wanted, *, form: ProblemForm = ProblemForm.ROWS
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncIterator[dict[str, object]]:
     """Yield the rows that `problems` writes to a file, task by task; sorted by `index` they are the file's.
 
     The session is started. Memory holds the hashes of one task's questions.

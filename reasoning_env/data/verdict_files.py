@@ -45,10 +45,11 @@ from .verdicts import (
     SEVERAL,
     SINGLE,
     JudgeRequest,
+    RowVerdicts,
     added_columns,
     at_once,
+    completions_column,
     judge_row,
-    kind_of,
     left_out_row,
     read_row,
 )
@@ -189,7 +190,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
         for numbered in read_judgeable_rows([file for file in files if file not in typed], Shard()):
             row = numbered.row
             if not isinstance(row, Malformed) and isinstance(read_row(row), JudgeRequest):
-                kinds.add(kind_of(row))
+                kinds.add(completions_column(row))
                 yield row
 
     schema = schema_of_rows(out, rows(), like=typed)
@@ -198,7 +199,9 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     return schema
 
 
-def _made_with(session: Session[object], files: Sequence[Path], selection: Selection, shard: Shard) -> dict[str, Any]:
+def _made_with(
+    session: Session[object], files: Sequence[Path], selection: Selection, shard: Shard
+) -> dict[str, object]:
     """Return what decides the scores. Files count by their sizes and times."""
     facts = [file.stat() for file in files]
     return made_with(
@@ -255,7 +258,7 @@ async def _missing_rows(files: Sequence[Path], shard: Shard, judged: KeyedFile) 
             yield numbered
 
 
-async def _judge(session: Session[object], numbered: NumberedRow, selection: Selection) -> dict[str, object]:
+async def _judge(session: Session[object], numbered: NumberedRow, selection: Selection) -> RowVerdicts:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)

@@ -10,7 +10,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from ..problems.references import Reference, maker
@@ -32,17 +32,19 @@ ADDED: Mapping[str, Mapping[str, str]] = {
 """The columns that rows get, by their column of completions, each with its type in Parquet: see `tables`."""
 
 
-async def verdicts(session: Session[object], rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[dict[str, Any]]:
+async def verdicts(
+    session: Session[object], rows: Iterable[Row] | AsyncIterable[Row]
+) -> AsyncIterator[dict[str, object]]:
     """Yield the rows with their scores, in order, as `judge_rows` writes them. The session is started.
 
     A row that cannot be judged is left out: a warning tells each reason with the first row's number, from 1. After a
     fault of ours that persists, the score is None. Memory holds twice as many rows as the session has workers.
     """
-    under_way: deque[tuple[Row, asyncio.Task[dict[str, Any]]]] = deque()
+    under_way: deque[tuple[Row, asyncio.Task[RowVerdicts]]] = deque()
     left_out: Counter[str] = Counter()
     number = 0
 
-    async def oldest() -> dict[str, Any] | None:
+    async def oldest() -> dict[str, object] | None:
         nonlocal number
         row, judged = under_way[0]
         added = await judged
@@ -82,6 +84,19 @@ async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterat
         yield row
 
 
+class RowVerdicts(TypedDict, total=False):
+    """What is stored of a row: its scores, which are None after a fault that persists, or why the row is left out."""
+
+    scores: list[float] | None
+    reasons: list[str] | None
+    pass_rate: float | None
+    left_out: str
+    why: str
+    file: str
+    """The row's file, and its number there."""
+    row: int
+
+
 @dataclass(frozen=True)
 class JudgeRequest:
     """What a row asks for: verdicts on texts."""
@@ -91,19 +106,19 @@ class JudgeRequest:
     thinking: Thinking | None
 
 
-def kind_of(row: Row) -> str:
+def completions_column(row: Row) -> str:
     """Return the column in which a row has its completions."""
     return SEVERAL if row.get(SEVERAL) is not None else SINGLE
 
 
-def read_row(row: Row) -> JudgeRequest | dict[str, object]:
+def read_row(row: Row) -> JudgeRequest | RowVerdicts:
     """Return what a row asks for, or `left_out` for a row that no session can judge."""
     reference = row.get("reference")
     if not isinstance(reference, str):
         return left_out_row("the row has no reference")
     if row.get(SEVERAL) is not None and row.get(SINGLE) is not None:
         return left_out_row(f"the row has both `{SINGLE}` and `{SEVERAL}`")
-    kind = kind_of(row)
+    kind = completions_column(row)
     if kind not in row:  # a null in `completion` is a model that wrote nothing
         return left_out_row("the row has no completion")
     try:
@@ -117,7 +132,7 @@ def read_row(row: Row) -> JudgeRequest | dict[str, object]:
         return left_out_row("the reference cannot be read", error.problem)
 
 
-async def judge_row(session: Session[object], row: Row) -> dict[str, Any]:
+async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     asked = read_row(row)
     if not isinstance(asked, JudgeRequest):
@@ -144,7 +159,7 @@ async def judge_row(session: Session[object], row: Row) -> dict[str, Any]:
     }
 
 
-def left_out_row(reason: str, why: str = "") -> dict[str, object]:
+def left_out_row(reason: str, why: str = "") -> RowVerdicts:
     """Return what is stored of a row that is left out: one of a few reasons, and the row's own cause."""
     return {"left_out": reason, "why": (why or reason)[:200]}
 
@@ -172,9 +187,9 @@ def _thinking(row: Row) -> Thinking | None:
     return TAGS if formats is None else named_thinking(formats)
 
 
-def added_columns(row: Row, added: Mapping[str, Any]) -> dict[str, Any]:
+def added_columns(row: Row, added: Mapping[str, Any]) -> dict[str, object]:
     """Return the columns that a row gets: lists for `completions`, single values for `completion`."""
-    if kind_of(row) == SEVERAL:
+    if completions_column(row) == SEVERAL:
         return dict(added)
     scores, reasons = added["scores"] or [None], added["reasons"] or [None]
     return {"score": scores[0], "reason": reasons[0], "pass_rate": added["pass_rate"]}
