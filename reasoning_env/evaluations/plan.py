@@ -6,7 +6,7 @@ import logging
 import platform
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError
@@ -37,7 +37,7 @@ class EvaluationPlan:
     tasks: tuple[str, ...]
     samples_per_task: int
     repeats: int
-    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     preset: Preset | None = None
     system_prompt: str | None = None
     remarks: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES
@@ -51,7 +51,7 @@ class Preset:
     library: str
     repeats: int
     tasks: tuple[str, ...]
-    params: Mapping[str, Mapping[str, Any]]
+    params: Mapping[str, Mapping[str, object]]
     other_questions: frozenset[str]
     other_scoring: frozenset[str]
     published: Mapping[str, Mapping[str, float]]
@@ -108,7 +108,7 @@ class PresetSet(EvaluationSet):
         self,
         generator: Pool,
         tasks: Sequence[str],
-        params: Mapping[str, Mapping[str, Any]],
+        params: Mapping[str, Mapping[str, object]],
         *,
         samples_per_task: int,
         deadline_s: float,

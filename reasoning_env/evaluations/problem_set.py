@@ -8,7 +8,6 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
-from typing import Any
 
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES, MAX_REPEATS
@@ -43,7 +42,7 @@ class EvaluationSet:
         self,
         generator: Pool,
         tasks: Sequence[str],
-        params: Mapping[str, Mapping[str, Any]],
+        params: Mapping[str, Mapping[str, object]],
         *,
         samples_per_task: int,
         eval_seed: int,

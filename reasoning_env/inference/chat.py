@@ -86,7 +86,7 @@ class ChatRequests:
         prompt: Prompt,
         n: int,
         sampling: Sampling,
-        more: Mapping[str, Any] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> list[Rollout]:
         """Send `n` requests to the clients' servers in turn and return the rollouts that came.
 
@@ -110,12 +110,12 @@ class ChatRequests:
             raise failures[0]
         return [reply for reply in replies if isinstance(reply, Rollout)]
 
-    def fields(self, prompt: Prompt) -> dict[str, Any]:
+    def fields(self, prompt: Prompt) -> dict[str, object]:
         """Return the fields of a request that hold the prompt."""
         return {"messages": [dict(message) for message in prompt.messages]}
 
     async def ask(
-        self, client: ChatClient, fields: Mapping[str, Any], budget: int, options: Mapping[str, Any]
+        self, client: ChatClient, fields: Mapping[str, object], budget: int, options: Mapping[str, object]
     ) -> Rollout:
         """Send one request for a completion of at most `budget` tokens, without the parameters that the server refuses.
 

@@ -69,7 +69,7 @@ class HostedModel:
     def __init__(
         self,
         server: HostedServer,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
         self.server = server
@@ -124,7 +124,7 @@ class HostedModel:
         async with asyncio.timeout(self._timeouts.reply_s):
             return await self._send("POST", ENDPOINTS[self.server_type], {**request, **extra})
 
-    async def _send(self, method: str, endpoint: str, request: Mapping[str, Any] | None = None) -> Any:
+    async def _send(self, method: str, endpoint: str, request: Mapping[str, object] | None = None) -> Any:
         assert self._http is not None, "use `async with` first"
         url = f"{self.base_url.rstrip('/')}{endpoint}"
         async with self._http.request(method, url, json=request) as response:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..prompts.chat_templates import plain_text
 from ..records import Ending, Prompt, Rollout, Sampling
@@ -66,7 +65,7 @@ class TextRequests(ChatRequests):
             return await self.complete(clients, prompt, n, sampling, more)
         return [_cut(rollout) for rollout in rollouts]
 
-    def fields(self, prompt: Prompt) -> dict[str, Any]:
+    def fields(self, prompt: Prompt) -> dict[str, object]:
         return {"prompt": prompt.text}
 
 

@@ -33,7 +33,7 @@ class ChatFormat:
         name: str,
         *,
         template: str | None = None,
-        template_options: Mapping[str, Any] | None = None,
+        template_options: Mapping[str, object] | None = None,
         thinking: str = AUTO_FORMAT,
     ) -> None:
         probed = probe_template(tokenizer, name, template, template_options or {})

@@ -36,7 +36,7 @@ class Tokenizer(Protocol):
     eos_token_id: int | None
     all_special_ids: Sequence[int]
 
-    def apply_chat_template(self, conversation: Sequence[Mapping[str, Any]], **options: Any) -> Any: ...
+    def apply_chat_template(self, conversation: Sequence[Mapping[str, object]], **options: object) -> Any: ...
 
     def get_vocab(self) -> Mapping[str, int]: ...
 
@@ -50,7 +50,7 @@ class ChatLayout:
     """How a tokenizer lays out a conversation: its template, the template's options, and the form of messages."""
 
     tokenizer: Tokenizer
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     jinja: str | Mapping[str, str] | None
     """The text of the template, or of several by name."""
     formats_itself: bool = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from ..answers import boards, numbers, types
 from ..answers.rules import AnswerRules, Dataset, Entry
@@ -38,7 +37,7 @@ class FieldLevels:
     """
 
     fields: tuple[str, ...]
-    levels: Sequence[Any]
+    levels: Sequence[object]
     reason: str
     drawn: bool = False
     """Between two levels, the seed draws one of the two: for few values, which rounding would leave unused steps."""
@@ -64,7 +63,7 @@ def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
     return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
 
 
-Corrected = tuple[str, Mapping[str, Any]]
+Corrected = tuple[str, Mapping[str, object]]
 """The right answer, and the metadata that the library's verifier reads and that change with the answer."""
 
 
@@ -147,7 +146,7 @@ class Task:
     levels: tuple[FieldLevels, ...] | None = ()
     """Levels in place of the library's, at which the library cannot build problems, takes seconds to minutes, makes
     wrong answers, or makes nothing harder. None where its levels change nothing: the task counts as one without."""
-    served_params: Mapping[str, Any] = field(default_factory=dict)
+    served_params: Mapping[str, object] = field(default_factory=dict)
     """Parameters of served problems, where the user sets none: other values make problems that are rejected."""
     built_for_each_seed: bool = False
     """The constructor of its dataset consumes the seed."""
