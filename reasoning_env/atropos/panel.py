@@ -45,6 +45,7 @@ class Status:
     - `outage_s` is how long requests for completions have failed; 0 without an outage.
     - `evaluation` tells the progress of an evaluation that is under way; empty without one.
     - `scores` are the scores of the last evaluation.
+    - `remarks` are sentences on what the latest completions say about the set-up.
     """
 
     run_progress: RunProgress | None
@@ -54,6 +55,7 @@ class Status:
     outage_s: float = 0.0
     evaluation: str = ""
     scores: EvaluationScores | None = None
+    remarks: Sequence[str] = ()
 
 
 class Panel:
@@ -83,6 +85,7 @@ class Panel:
         if status.outage_s >= 1.0:
             seconds = timedelta(seconds=int(status.outage_s))
             parts.append(Text(f"no completions arrive for {seconds} now", style="bold red"))
+        parts += [Text(remark, style="yellow") for remark in status.remarks]
         if status.evaluation:
             parts.append(Text(f"evaluation under way: {status.evaluation}"))
         if status.scores is not None:

@@ -413,6 +413,7 @@ class Run:
             outage_s=self.inference.outage_s,
             evaluation=evaluations.progress(),
             scores=evaluations.scores[-1] if evaluations.scores else None,
+            remarks=list(metrics.remarks.values()),
         )
 
     async def _log_progress(self) -> None:

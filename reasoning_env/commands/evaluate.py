@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
-from ..evaluations.folder import DEFAULT_FOLDER
+from ..evaluations.folder import DEFAULT_FOLDER, Results
 from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
+from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
-from ..evaluations.table import print_results
+from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
 from ..inference.addresses import PATIENCE_S, check_url, read_key, wait_for_address
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
 from ..prompts.chat_templates import PLAIN
@@ -47,13 +48,14 @@ class HostedSettings(ReasoningSettings):
     """Settings of the core, and those of a training that apply to evaluations too."""
 
     max_token_length: Annotated[int, Field(ge=16)] = 2048
-    """Tokens of prompt and completion at most."""
+    """Tokens of prompt and completion at most. Without a value, a completion of a chat server may have 32,768, however
+    long the prompt is: completions of thinking models have more than 2,048."""
     max_eval_workers: Annotated[int, Field(ge=1)] = 16
     """Problems under way at a time."""
     data_dir_to_save_evals: str | None = None
     """Folder of evaluations. None: `evals/`."""
-    worker_timeout: float = 600.0
-    """Seconds for a completion; -1 for no limit."""
+    worker_timeout: float = 1200.0
+    """Seconds for a completion; -1 for no limit. 32,768 tokens take 1,100 at 30 tokens a second."""
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
     """Seconds to wait for a server that is gone. None: 30."""
     chat_template: str | None = None
@@ -103,7 +105,7 @@ def evaluate_command(
 
     `folder` may hold a checkout of the library. `defaults` are an environment's own, by the names of settings. Raises
     ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
-    score below --fail-under.
+    score below --fail-under, or more failed completions than --max-failed.
     """
     parser = option_parser(program, "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
     options = _read(parser, argv)
@@ -126,13 +128,13 @@ def evaluate_command(
             logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
         show = _show_nothing if "json" in options and models else _show_json if "json" in options else _show_table
 
-        def evaluate(model: str | None) -> Mapping[str, Any]:
+        def evaluate(model: str | None) -> Results:
             try:
                 results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
             except ReasoningEnvError as error:
                 error.text = redact(error.describe(names), secrets)
                 raise
-            check_score(results, options.get("fail-under"))
+            check_score(results, options.get("fail-under"), options.get("max-failed"))
             return results
 
         if models:
@@ -272,12 +274,27 @@ def evaluate_each(
         raise ReasoningEnvError(f"{len(failed)} of {len(models)} models failed ({', '.join(failed)}); see above")
 
 
-def check_score(results: Mapping[str, Any], least: float | None) -> None:
-    """Raise ReasoningEnvError if the mean score of an evaluation is below `least`."""
-    score = (results["overall"] or {}).get("mean_score")
+def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
+    """Raise ReasoningEnvError if the mean score is below `least`, or too many completions failed.
+
+    `most_failed` is the largest share of failed completions; None for MANY_FAILED where there is a `least`.
+    """
+    overall = results["overall"]
+    if overall is None:
+        overall = {"problems": 0, "completions": 0, "failed": 0}
+    score = overall.get("mean_score")
     if least is not None and (score is None or score < least):
         came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
         raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
+    if most_failed is None and least is not None:
+        most_failed = MANY_FAILED
+    share = failed_share(overall)
+    if most_failed is not None and share > most_failed:
+        total = overall["failed"] + overall["completions"]
+        raise ReasoningEnvError(
+            f"{overall['failed']} of {total} completions failed, {share:.0%}; it must be at most {most_failed:.0%}",
+            setting="--max-failed",
+        )
 
 
 # ------------------------------------------------------------------ settings
@@ -316,6 +333,9 @@ def _read_request(options: Mapping[str, Any], names: Mapping[str, str], defaults
             remedy="give a file with one of them, or with the address of a balancer in front of them",
         )
     server, unused_of_server = _read_server(file, options)
+    has_limit = "max_token_length" in settings.model_fields_set or settings.eval_max_completion_tokens is not None
+    if not has_limit and settings.chat_template != PLAIN:
+        settings = settings.model_copy(update={"eval_max_completion_tokens": MAX_COMPLETION_TOKENS})
     unused = [*(name for name in unused if name != "openai"), *unused_of_server]
     if server.server_type == CHAT_TYPE and settings.chat_template is not None:
         unused.append("env.chat_template")
@@ -399,7 +419,10 @@ def _show_table(result: EvaluationResult, line: str) -> None:
 
 def _show_json(result: EvaluationResult, line: str) -> None:
     print_json(result.results)
+    _show_nothing(result, line)
 
 
 def _show_nothing(result: EvaluationResult, line: str) -> None:
-    """Show nothing: the caller gets the result."""
+    """Show no results, which the caller gets; log what a table says below its rows."""
+    for remark in remarks(result.results):
+        logger.warning("%s", remark)

@@ -101,6 +101,7 @@ HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
             "--dry-run": "show what would be sent, and send nothing",
             "--json": "print results.json in place of the tables",
             "--fail-under SCORE": "end with status 1 below this mean score",
+            "--max-failed SHARE": "and above this share of failed completions (default: 0.05)",
         },
         "the command": _COMMAND_HELP,
     },
@@ -316,6 +317,7 @@ def option_parser(
         parser.add_argument("--dry-run", action="store_true", dest="dry-run")
         parser.add_argument("--json", action="store_true")
         parser.add_argument("--fail-under", type=share, dest="fail-under")
+        parser.add_argument("--max-failed", type=share, dest="max-failed")
     tone = parser.add_mutually_exclusive_group()
     tone.add_argument("--quiet", action="store_true")
     tone.add_argument("-v", "--verbose", action="store_true")

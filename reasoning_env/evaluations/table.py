@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..metrics.outcomes import RIGHT
+from ..metrics.outcomes import RIGHT, outcome_remarks
 from ..runtime.terminal import UNLIMITED, print_table, width
 from ..runtime.text import counted
 from .folder import PublishedMeans, Results
@@ -18,6 +18,8 @@ ALL = "ALL TASKS"
 COMPARABLE = "COMPARABLE TASKS"
 MOST = 20
 """Tasks that fit a screen."""
+MANY_FAILED = 0.05
+"""Share of failed completions above which figures are not those of the whole set."""
 UNKNOWN = "-"
 TASK_HEADING = "TASK"
 RIGHT_INTERVAL = "RIGHT 95 %"
@@ -49,6 +51,30 @@ SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: 
         _print_published(results, overall, results["published"])
     for remark in results["remarks"]:
         print(f"\nNot as published: {remark}.")
+    for remark in remarks(results):
+        print(f"\n{remark}.")
+
+
+def remarks(results: Results) -> list[str]:
+    """Return what the results say about the set-up, in sentences: failed, truncated and missing answers."""
+    overall = results["overall"]
+    if overall is None:
+        return []
+    found = []
+    if (failed := failed_share(overall)) > MANY_FAILED:
+        found.append(
+            f"{failed:.0%} of completions failed: the server never gave them, and the figures are those of the others"
+        )
+    completion_tokens = results["settings"].get("max_completion_tokens")
+    tokens = completion_tokens or results["settings"].get("max_token_length")
+    amount = f"{tokens:,} tokens" if isinstance(tokens, int) else "the server's own"
+    limit = f"{amount}{'' if completion_tokens else ' with the prompt'} (--max-tokens)"
+    return [*found, *outcome_remarks(overall.get("reasons", {}), limit).values()]
+
+
+def failed_share(row: SummaryRow) -> float:
+    """Return the share of completions that the server never gave."""
+    return row["failed"] / max(1, row["failed"] + row["completions"])
 
 
 def _title(results: Results, overall: SummaryRow) -> str:

@@ -77,7 +77,8 @@ class ChatRequests:
         self.endings = Endings()
         self._turns = itertools.count()
         self._limit = AdaptiveLimit()
-        self._limit_name = "max_tokens"
+        self._limit_name: str | None = "max_tokens"
+        """What the servers call the limit of tokens; None where they refuse it."""
         self._left_out: set[str] = set()
 
     async def complete(
@@ -127,7 +128,7 @@ class ChatRequests:
             arguments = {
                 "model": client.model,
                 **fields,
-                self._limit_name: budget,
+                **({} if self._limit_name is None else {self._limit_name: budget}),
                 **taken,
             }
             try:
@@ -161,6 +162,13 @@ class ChatRequests:
             return False
         if "max_completion_tokens" in text and "max_tokens" in sent:
             self._limit_name = "max_completion_tokens"
+            return True
+        for limit in {"max_tokens", "max_completion_tokens"} & sent.keys():
+            if limit not in text:
+                continue
+            if self._limit_name is not None:
+                logger.warning("the server refuses %s; completions get the server's own limit (%s)", limit, text)
+            self._limit_name = None
             return True
         refused = [
             name

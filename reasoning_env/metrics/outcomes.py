@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist, fmean, stdev
@@ -78,6 +78,26 @@ def outcome_of(rollout: Rollout) -> str:
     """Return the outcome of a rollout with a verdict."""
     assert rollout.verdict is not None, "only scored rollouts have an outcome"
     return outcome(rollout.verdict.score, rollout.verdict.reason.value, rollout.finish_reason)
+
+
+MANY_TRUNCATED = 0.10
+"""Share of completions without an answer for want of tokens, from which the limit is likely to be too low."""
+MANY_UNANSWERED = 0.50
+"""Share of completions without an answer, from which the model, its template or its server is likely to be at fault."""
+
+
+def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
+    """Return what shares of outcomes say about the set-up: a sentence by outcome; `limit` names the limit of tokens."""
+    remarks = {}
+    if (truncated := shares.get(TRUNCATED, 0.0)) >= MANY_TRUNCATED:
+        remarks[TRUNCATED] = f"{truncated:.0%} of completions were cut off without an answer: raise the limit, {limit}"
+    if (unanswered := shares.get(Reason.NO_ANSWER.value, 0.0)) >= MANY_UNANSWERED:
+        remarks[Reason.NO_ANSWER.value] = (
+            f"{unanswered:.0%} of completions have no answer tags. Likely causes: the model does not follow the format "
+            "(docs/models.md, small models); its chat template is another's; a reasoning parser of the server holds "
+            "the answer back"
+        )
+    return remarks
 
 
 class GroupOutcome(StrEnum):

@@ -7,6 +7,7 @@ scores are in [0, 1], times in seconds, lengths in tokens.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +16,10 @@ from statistics import fmean
 from typing import ClassVar
 
 from ..records import DropReason, Ending, Group
-from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
+from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group, outcome_remarks
 from .stats import DeliveryStats, DumpStats, StreamStats
+
+logger = logging.getLogger(__name__)
 
 
 class _Sums:
@@ -217,7 +220,13 @@ class RecentRates:
 
 
 class MetricsRecorder:
-    """Counts groups and dropped problems; used on the event loop only."""
+    """Counts groups and dropped problems; used on the event loop only.
+
+    `remarks` are sentences on what the latest completions say about the set-up, by outcome. The log has each once.
+    """
+
+    REMARKED = 200
+    """Completions over which the shares of outcomes are taken: a share of 50 % is known to 7 %."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
@@ -226,6 +235,9 @@ class MetricsRecorder:
         self._interval = _Sums()
         self._outcomes: Counter[str] = Counter()
         self._recent = RecentRates(clock)
+        self.remarks: Mapping[str, str] = {}
+        self._latest: Counter[str] = Counter()
+        self._told: set[str] = set()
 
     def record_group(self, group: Group) -> GroupOutcome:
         """Count a scored group, also a group that will not be sent."""
@@ -235,7 +247,20 @@ class MetricsRecorder:
         self.tasks[group.problem.task].add(group)
         self.total.add(group)
         self._recent.record(group)
+        self._latest.update(map(outcome_of, group.rollouts))
+        if self._latest.total() >= self.REMARKED:
+            self._remark()
         return outcome
+
+    def _remark(self) -> None:
+        total = self._latest.total()
+        shares = {word: count / total for word, count in self._latest.items()}
+        self._latest.clear()
+        self.remarks = outcome_remarks(shares, "max_token_length, or the trainer's own for completions")
+        for word, remark in self.remarks.items():
+            if word not in self._told:
+                self._told.add(word)
+                logger.warning("of the last %d completions: %s", total, remark)
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1

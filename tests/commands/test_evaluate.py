@@ -150,7 +150,20 @@ def test_settings_as_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_dry_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate(folder, "m", "--tasks", "exact", "--limit", "3", "--dry-run") == 0
-    assert capsys.readouterr().out.startswith("3 problems of 1 task, 3 completions, at most 6,144 tokens")
+    assert capsys.readouterr().out.startswith("3 problems of 1 task, 3 completions, at most 98,304 tokens")
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens"),
+    [
+        (["--env.max_token_length", "4096"], "4,096 tokens a completion, prompt included"),
+        (["--max-tokens", "100"], "100 tokens a completion\n"),
+        (["--env.chat_template", "plain"], "2,048 tokens a completion, prompt included"),
+    ],
+)
+def test_own_limit_of_tokens(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], tokens: str) -> None:
+    assert evaluate(folder, "m", "--tasks", "exact", *words, "--dry-run") == 0
+    assert tokens in capsys.readouterr().out
 
 
 def test_no_environment_is_needed() -> None:
@@ -161,4 +174,18 @@ def test_no_environment_is_needed() -> None:
 @pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
 def test_fail_under(score: float | None, fails: bool) -> None:
     with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
-        check_score({"overall": {"mean_score": score}}, 0.8)
+        check_score(results_with(mean_score=score), 0.8, None)
+
+
+@pytest.mark.parametrize(
+    ("failed", "least", "most_failed", "fails"),
+    [(6, 0.8, None, True), (6, None, None, False), (6, None, 0.7, True), (6, 0.8, 0.8, False), (0, 0.8, None, False)],
+)
+def test_share_of_failed_completions(failed: int, least: float | None, most_failed: float | None, fails: bool) -> None:
+    said = "--max-failed: 6 of 8 completions failed, 75%; it must be at most"
+    with pytest.raises(ReasoningEnvError, match=said) if fails else contextlib.nullcontext():
+        check_score(results_with(mean_score=1.0, failed=failed, completions=8 - failed), least, most_failed)
+
+
+def results_with(**overall: Any) -> Any:
+    return {"overall": {"problems": 8, "completions": 8, "failed": 0, **overall}}

@@ -102,6 +102,15 @@ async def test_refused_parameter(server: Server) -> None:
     assert "temperature" not in server.requests[1]
 
 
+async def test_refused_limit(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    said = "max_tokens is too large: 32768. This model supports at most 16384 completion tokens"
+    server.answers = [(400, refusal(said), {})] * 2 + [REPLY]
+    async with client(server) as model:
+        assert len(await model.complete(PROMPT, 2, SAMPLING)) == 2
+    assert ["max_tokens" in request for request in server.requests] == [True, True, False, False]
+    assert len(caplog.records) == 1
+
+
 async def test_outage_is_waited_for(server: Server) -> None:
     server.answers = [(503, "loading", {}), REPLY]
     async with client(server) as model:

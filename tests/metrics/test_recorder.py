@@ -251,3 +251,21 @@ def test_recent_means_of_task() -> None:
     assert (totals.recent_score, totals.recent_correct) == (0.5, 0.5)
     assert (totals.recent_signal, totals.recent_level) == (1.0, 0.5)
     assert (TaskTotals().recent_score, TaskTotals().recent_level) == (None, None)
+
+
+# ---------------------------------------------------------------------------- remarks
+
+
+def test_missing_answers_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    unanswered = make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 5 + [RIGHT] * 5)
+    recorder = recorded(*[unanswered] * 60)
+    [record] = caplog.records
+    assert record.getMessage().startswith("of the last 200 completions: 50% of completions have no answer tags")
+    assert list(recorder.remarks) == ["no_answer"]
+
+
+def test_remarks_are_of_the_latest_completions() -> None:
+    recorder = recorded(*[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 10)] * 20)
+    for _ in range(20):
+        recorder.record_group(make_group([RIGHT] * 10))
+    assert recorder.remarks == {}
