@@ -55,7 +55,7 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "both": {**DEFAULT_DIFFICULTY, **BOTH},
     "shuffled": {},
     "easy": {},
-    "plain": {"strict_rewards": False},
+    "plain": {"rewards": "plain"},
     HARD: BEYOND,
     HARD_BOTH: {**BEYOND, **BOTH},
 }

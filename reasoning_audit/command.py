@@ -84,9 +84,6 @@ def _parser() -> CommandParser:
         help="write the page of an earlier audit's JSON file, and probe nothing",
     )
     parser.add_argument(
-        "--plain", action="store_true", help="audit the library's own problems and scores, not those of training"
-    )
-    parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
         help="audit score(completion, **row) over the rows of --rows, and no task; MODULE is a name that Python can "
@@ -110,7 +107,7 @@ def _parser() -> CommandParser:
 def _check(parser: CommandParser, options: argparse.Namespace) -> None:
     """End the program with an error if options contradict each other or are out of their ranges."""
     check_score_options(parser, options)
-    of_tasks = ("tasks", "task_modules", "checkout", "plain", "config", "items", "levels")
+    of_tasks = ("tasks", "task_modules", "checkout", "rewards", "config", "items", "levels")
     given = [f"--{name.replace('_', '-')}" for name in of_tasks if getattr(options, name) != parser.get_default(name)]
     if options.score is not None and given:
         parser.error(f"--score does not go with {', '.join(given)}: it audits no task")

@@ -205,20 +205,18 @@ class Workers(Protocol):
 class AuditTarget:
     """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems.
 
-    `as_is` takes problems as the library makes them, those too that would not be served. `between` stands between two
-    statements of answers in a completion, where a form states them.
+    `between` stands between two statements of answers in a completion, where a form states them.
     """
 
     task: str
     level: float | None = None
     params: Mapping[str, object] = field(default_factory=dict)
     seed: int = 42
-    as_is: bool = False
     between: str = ""
 
     def spec(self, number: int) -> ProblemSpec:
         spec = evaluation_spec(self.task, number, 0, run_seed=self.seed, params=self.params)
-        return spec.with_request(level=self.level, as_is=self.as_is)
+        return spec.with_request(level=self.level)
 
 
 async def audit_task(

@@ -32,12 +32,10 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     given: dict[str, object] = {"exclude_gameable": False}
     if not options.config:
         given["tasks"] = options.tasks
-    if options.plain:
-        given["strict_rewards"] = False
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
-    # With --plain no guard protects the library: probes are not a model's text, and run in a sandbox.
-    workers = PoolSettings(settings, checkout, source_wrapper=BARE if options.plain else None)
+    # Without strict rewards no guard protects the library: probes are not a model's text, and run in a sandbox.
+    workers = PoolSettings(settings, checkout, source_wrapper=None if settings.rewards == "strict" else BARE)
     session = Session(settings, pool=WorkerPool(workers), checkout=checkout)
     audits, findings = run_to_end(lambda: _audit(session, workers, options))
     if not any(audit.items for audit in audits):
@@ -48,7 +46,7 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
         audits,
         merge(findings),
         session.library,
-        scores="the scores of training" if settings.strict_rewards else "the library's own scores",
+        scores="the scores of training" if settings.rewards == "strict" else "the library's own scores",
         seed=options.seed,
         left_out=left_out_of_training(session),
     )
@@ -83,7 +81,7 @@ def _targets(session: Session[Problem], options: argparse.Namespace) -> list[Aud
     plan = session.plan
     names = select_tasks(session.library.tasks, options.tasks) if options.tasks else plan.tasks
     return [
-        AuditTarget(task, level, plan.all_params.get(task, {}), options.seed, as_is=options.plain)
+        AuditTarget(task, level, plan.all_params.get(task, {}), options.seed)
         for task in names
         if options.tasks or task != COMPOSITE
         for level in options.levels
@@ -99,9 +97,9 @@ async def _audit_target(
     reporter = Reporter(task, target.level, _commands(task, session, options))
     audit = await audit_task(session.pool, target, options.items)
     known = left_out_of_training(session)
-    if find_task(task).gives_away and not options.plain:  # --plain audits the library as it is, apart from training
+    if find_task(task).gives_away and session.settings.rewards != "library":
         known.add(task)
-    is_isolated = session.settings.strict_rewards and task in TASKS
+    is_isolated = session.settings.rewards == "strict" and task in TASKS
     check = ContractCheck(pools, replace(reporter, is_watched=True), is_isolated=is_isolated)
     checked = await check.run(audit.problems, audit.errors, attacks=attacks)
     shown = tuple(replace(problem, entry=b"") for problem in audit.problems)
@@ -127,7 +125,11 @@ def _level_findings(
 def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:
     """Return the commands that show the findings on a task again."""
     again = _rerun(task, options)
-    if options.plain and task not in session.library.releases and session.settings.checkout is None:
+    if (
+        session.settings.rewards == "library"
+        and task not in session.library.releases
+        and session.settings.checkout is None
+    ):
         return LibraryCommands(again)
     params = {} if options.config else session.plan.all_params.get(task, {})
     return OwnCommands(again, program=program(), options=_places(options), params=params)
@@ -147,8 +149,8 @@ def level_names(levels: Sequence[float | None]) -> str:
 
 def _places(options: argparse.Namespace) -> list[str]:
     """Return the options that say where tasks come from, and how they are scored."""
-    words = ["--plain"] if options.plain else []
-    words += [word for file in options.config for word in ("--config", file)]
-    for name, value in (("--task-modules", options.task_modules), ("--checkout", options.checkout)):
-        words += [name, value] if value is not None else []
+    words = [word for file in options.config for word in ("--config", file)]
+    for name in ("rewards", "task_modules", "checkout"):
+        value = getattr(options, name)
+        words += [f"--{name.replace('_', '-')}", value] if value is not None else []
     return words

@@ -181,7 +181,7 @@ class ProblemRequest:
     replaced by the problem of a seed derived from this one, unless `as_is`. The problem is number `item` of a dataset
     of `dataset_size`, which only published evaluation sets set. `as_published` keeps the library's question, and the
     library's answer even where the answer is wrong. `clarified` says whether the question is clarified; None clarifies
-    the question under strict rewards, unless `as_published`. `params_are_whole` says that `params` hold all parameters
+    the question unless `as_published`. `params_are_whole` says that `params` hold all parameters
     of the level, as the parameters of a reference do; a changed meaning of the level then has no effect.
     """
 
@@ -241,6 +241,7 @@ class Problem:
     - `params` are the parameters of generation, and `level` their difficulty: None at the library's defaults, and not
       always the level of the spec. The level of a composite is its member's, applied over `params`.
     - `reference` is the problem's public name, from which any process generates the problem again.
+    - `as_library` marks a problem of `rewards: library`: its completions are scored as the library's evaluation does.
     """
 
     spec: ProblemSpec
@@ -253,6 +254,7 @@ class Problem:
     level: float | None = None
     flawed: Mapping[str, int] = field(default_factory=dict)
     reference: str = ""
+    as_library: bool = False
 
     @property
     def task(self) -> str:

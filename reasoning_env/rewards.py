@@ -144,6 +144,37 @@ async def score_texts(
     ]
 
 
+async def score_texts_as_library(
+    verifier: Pool, problem: Problem, texts: Sequence[str], max_answer_bytes: int
+) -> list[Verdict]:
+    """Return the verdicts of the library's own evaluation: its verifier's score of the last answer in tags, else 0."""
+    answers = await in_background(lambda: [extract_last_answer(text, max_answer_bytes) for text in texts])
+    scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
+    return [Verdict(0.0, Reason.NO_ANSWER) if said is None else next(scored) for said in answers]
+
+
+def extract_last_answer(text: str, max_bytes: int) -> str | None:
+    """Return the content of the last pair of answer tags, thinking included, as the library's evaluation does.
+
+    None without a pair, or for a content of more than `max_bytes` in UTF-8. Takes time linear in the text's length.
+    """
+    opening = "<answer>"
+    closing = "</answer>"
+    content_start = content_end = -1
+    start = text.find(opening)
+    while start >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            break
+        content_start = start + len(opening)
+        content_end = end
+        start = text.find(opening, end)
+    if content_start < 0 or content_end - content_start > max_bytes:
+        return None
+    content = text[content_start:content_end].strip()
+    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
+
+
 def with_verdicts(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> tuple[Rollout, ...]:
     """Return rollouts with their verdicts and scores; a refusal is no answer, whatever its text holds."""
     refused = Verdict(0.0, Reason.REFUSED)

@@ -64,7 +64,7 @@ from .records import (
     TaskInfo,
     Verdict,
 )
-from .rewards import check_subject, check_whole_problem, read_verdicts, score_texts
+from .rewards import check_subject, check_whole_problem, read_verdicts, score_texts, score_texts_as_library
 from .runtime.text import short
 from .settings import ReasoningSettings, check_whole_number, read_settings
 from .sources.score_function import ScoreFunction, check_row, problem_of_row
@@ -316,7 +316,10 @@ class Session(Generic[T]):
             return await self._judge_row(subject, texts)
         problem = await self.remake(subject) if isinstance(subject, str) else subject
         limit = self.settings.max_answer_bytes
-        verdicts = await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
+        if problem.as_library:
+            verdicts = await score_texts_as_library(self.pool, problem, texts, limit)
+        else:
+            verdicts = await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
         if self._own_verdicts is not None and problem.task in self.library.to_try:
             self._own_verdicts.note(f"the verifier of {problem.task}", verdicts)
         return verdicts

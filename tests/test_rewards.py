@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reasoning_env import rewards
 from reasoning_env.errors import ScoringError
-from reasoning_env.evaluations.presets import extract_last_answer
 from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (
@@ -17,6 +16,7 @@ from reasoning_env.rewards import (
     Extraction,
     apply_length_penalty,
     extract_answer,
+    extract_last_answer,
     remove_thinking,
     reward,
     score_texts,

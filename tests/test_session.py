@@ -395,7 +395,7 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_settings_that_workers_get() -> None:
-    sent = {"strict_rewards": False, "sandbox_verifiers": False, "fast_generators": False, "lenient_answers": False}
+    sent = {"rewards": "plain", "sandbox_verifiers": False, "fast_generators": False, "lenient_answers": False}
     sent |= {"worker_memory_mb": 600, "worker_niceness": 7}
     own = {"task_modules": [], "folder": None, "source_wrapper": None}
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}

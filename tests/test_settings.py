@@ -41,7 +41,8 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "eval_top_p": ("0.5", 0.5),
     "num_eval_tasks": ("3", 3),
     "sandbox_verifiers": ("0", False),
-    "strict_rewards": ("off", False),
+    "fast_generators": ("off", False),
+    "strict_rewards": ("none", None),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
 """Other settings that a setting needs."""
@@ -73,6 +74,13 @@ def test_invalid_value(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: ") as refusal:
         ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, "strict"), (False, "plain")])
+def test_old_form_of_rewards(caplog: pytest.LogCaptureFixture, old: bool, new: str) -> None:
+    settings = ReasoningSettings(strict_rewards=old)
+    assert (settings.rewards, settings.strict_rewards) == (new, None)
+    assert f"strict_rewards is the old form of rewards, and is read as rewards: {new}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -122,9 +130,9 @@ def test_conflicting_settings(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("what", "some"),
     [
-        ("problems", {"seed", "complexity_level", "eval_seed", "strict_rewards"}),
-        ("answers", {"thinking", "strict_rewards"}),
-        ("evaluation", {"eval_temperature", "strict_rewards", "eval_seed"}),
+        ("problems", {"seed", "complexity_level", "eval_seed", "rewards"}),
+        ("answers", {"thinking", "rewards"}),
+        ("evaluation", {"eval_temperature", "rewards", "eval_seed"}),
     ],
 )
 def test_fingerprint(what: Any, some: set[str]) -> None:
@@ -147,7 +155,11 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"eval_top_p": 0}, "eval_top_p: must be above 0; got 0"),
         ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
         ({"eval_top_p": "x"}, "eval_top_p: must be a number; got 'x'"),
-        ({"strict_rewards": "x"}, "strict_rewards: must be true or false; got 'x'"),
+        ({"rewards": "x"}, "rewards: must be one of 'strict', 'plain', 'library'; got 'x'"),
+        (
+            {"rewards": "library", "strict_rewards": True},
+            "strict_rewards: contradicts rewards (library); remove strict_rewards",
+        ),
         ({"system_prompt": 7}, "system_prompt: must be a text; got 7"),
         ({"tasks": 7}, "tasks: must be a list; got 7"),
         ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),

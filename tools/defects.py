@@ -192,7 +192,7 @@ def runs_of(reports: Sequence[Report]) -> Runs:
         by_run.setdefault(name, []).extend(report.findings)
     missing = {"plain", "corrected", "rlve"} - by_run.keys()
     if missing:
-        remedy = "name the files of `audit` with --plain, without, and over rlve/*"
+        remedy = "name the files of `audit` with --rewards library, without, and over rlve/*"
         raise ConfigError(f"no audit of the run {', '.join(sorted(missing))} is among the files", remedy=remedy)
     return Runs(library, by_run["plain"], by_run["corrected"], by_run["rlve"])
 
@@ -222,7 +222,7 @@ parameters make the problem:
 The audits were these, at the library's defaults and at RLVE's easiest level, with a deadline of one second for an
 answer (`scoring_deadline_s: 1` in a file of `--config`):
 
-- `audit --plain --levels defaults --items 3 --output plain.json`
+- `audit --rewards library --levels defaults --items 3 --output plain.json`
 - `audit --levels defaults --output corrected.json`
 - `audit --task-modules examples/rlve_tasks.py --tasks "rlve/*" --levels 0 --items 2 --output rlve.json`
 - `python -m tools.defects plain.json corrected.json rlve.json`

@@ -45,7 +45,7 @@ HELP = {
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """The commands whose options are the settings."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
-COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout": "--checkout"}
+COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout": "--checkout", "rewards": "--rewards"}
 """The options of `add_config_option` that are settings."""
 SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
     "audit": {

@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from pydantic.fields import FieldInfo
 
@@ -19,7 +19,7 @@ from ..data.training import Selection
 from ..dumps.format import Keep
 from ..errors import ConfigError, did_you_mean
 from ..runtime.text import visible
-from ..settings import ReasoningSettings
+from ..settings import ReasoningSettings, Rewards
 from ..storage.config_files import read_core_settings
 from .values import at_least_one, number, pass_rates, share, whole_number
 
@@ -117,6 +117,7 @@ SHORT = {
     "--checkout": "env.checkout",
     "--temperature": "env.temperature",
     "--seed": "env.seed",
+    "--rewards": "env.rewards",
 }
 SHORT_IN: Mapping[str, Mapping[str, str]] = {
     "serve": {},
@@ -358,7 +359,7 @@ def read_selection(parser: CommandParser, options: Mapping[str, Any]) -> Selecti
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    """Add --config, and where tasks come from, to a command whose options are not the settings themselves."""
+    """Add --config, --rewards and where tasks come from to a command whose options are not the settings themselves."""
     help_text_of_config = "a YAML file with settings, as `serve` takes it; of several files the later ones win"
     parser.add_argument("--config", metavar="FILE", action="append", default=[], help=help_text_of_config)
     parser.add_argument(
@@ -368,6 +369,11 @@ def add_config_option(parser: argparse.ArgumentParser) -> None:
         help="modules that add your own tasks: names that Python can import, or paths of .py files",
     )
     parser.add_argument("--checkout", metavar="FOLDER", help="a folder with another reasoning_gym package")
+    parser.add_argument(
+        "--rewards",
+        choices=get_args(Rewards),
+        help="corrected; scored by the library's verifiers; or the library as it is (default: of --config, or strict)",
+    )
 
 
 def file_settings(
@@ -375,12 +381,12 @@ def file_settings(
 ) -> ReasoningSettings:
     """Return the settings of the files of --config, under the settings `given` and over the `defaults`.
 
-    `options` are those of a command with `add_config_option`; its --task-modules and --checkout are given too.
+    `options` are those of a command with `add_config_option`; its other options are given too.
 
     Names on stderr what the files hold for other commands. Raises the errors of `read_core_settings`.
     """
-    places = {"task_modules": options.task_modules, "checkout": options.checkout}
-    given = {**given, **{name: value for name, value in places.items() if value is not None}}
+    more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
+    given = {**given, **{name: value for name, value in more.items() if value is not None}}
     settings, others = read_core_settings(options.config, defaults, given)
     if others:
         print(f"not used by this command: {visible(', '.join(others))}", file=sys.stderr)

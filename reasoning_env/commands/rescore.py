@@ -91,7 +91,6 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         description="Judge stored completions again, and show the changes.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
-    parser.add_argument("--plain", action="store_true", help="the library's own scores, not the scores of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--out",
@@ -110,8 +109,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         if getattr(options, name) is not None and options.out is None:
             parser.error(f"--{name.replace('_', '-')} goes with --out")
     runs = find_runs(options.paths) if options.out is None else []
-    plain = {"strict_rewards": False} if options.plain else {}
-    settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, plain)
+    settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, {})
     if options.out is not None:
         session = Session(settings, checkout=find_checkout(folder))
         command = "rescore " + shlex.join(argv)

@@ -39,8 +39,6 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
     given: dict[str, object] = {}
     if not options.config:
         given |= {"tasks": [options.task], "exclude_gameable": False}
-    if options.plain:
-        given["strict_rewards"] = False
     if options.thinking is not None:
         given["thinking"] = options.thinking
     settings = file_settings(options, {"num_generators": 1, "num_verifiers": 1}, given)
@@ -72,7 +70,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help="the whole completion, as in '<think>...</think><answer>5</answer>'; - reads it from standard input",
     )
     add_problem_options(parser)
-    parser.add_argument("--plain", action="store_true", help="the library's own score, not that of training")
     parser.add_argument(
         "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO_FORMAT}, or the file's)"
     )

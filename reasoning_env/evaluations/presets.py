@@ -157,28 +157,6 @@ class PresetSet(EvaluationSet):
         return ProblemSpec(request, Split.EVAL, number)
 
 
-def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Return the content of the last pair of answer tags, thinking included, as the library's evaluation does.
-
-    None without a pair, or for a content of more than `max_bytes` in UTF-8. Takes time linear in the text's length.
-    """
-    opening = "<answer>"
-    closing = "</answer>"
-    content_start = content_end = -1
-    start = text.find(opening)
-    while start >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            break
-        content_start = start + len(opening)
-        content_end = end
-        start = text.find(opening, end)
-    if content_start < 0 or content_end - content_start > max_bytes:
-        return None
-    content = text[content_start:content_end].strip()
-    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
-
-
 def compare_published(preset: Preset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
     """Return each published model's mean scores over the evaluated tasks, the best by `comparable` first.
 

@@ -17,7 +17,7 @@ from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
 from ..prompts.messages import Messages
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling
-from ..rewards import with_verdicts
+from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
@@ -30,7 +30,7 @@ from .plan import (
     limits_completions,
     without_password,
 )
-from .presets import compare_published, extract_last_answer
+from .presets import compare_published
 from .problem_set import set_fingerprint
 from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
@@ -248,16 +248,12 @@ class Evaluation:
         texts = [rollout.text for rollout in group.rollouts]
         verdicts = await self._session.judge(group.problem, texts)
         scored = with_verdicts(group.rollouts, verdicts)
-        library_scores = None if self._plan.preset is None else await self._score_plainly(group.problem, texts)
+        library_scores = None
+        if self._plan.preset is not None:
+            limit = self._session.settings.max_answer_bytes
+            plain = await score_texts_as_library(self._session.pool, group.problem, texts, limit)
+            library_scores = [verdict.score for verdict in plain]
         return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
-
-    async def _score_plainly(self, problem: Problem, texts: Sequence[str]) -> list[float]:
-        """Return the library's own scores: 0 for a missing answer, and for an answer at which its verifier raises."""
-        limit = self._session.settings.max_answer_bytes
-        answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
-        said = [answer for answer in answers if answer is not None]
-        verdicts = iter(await self._session.pool.score(problem, said, plainly=True))
-        return [0.0 if answer is None else next(verdicts).score for answer in answers]
 
     async def _keep(self, result: EvaluatedProblem) -> None:
         if result.dropped is None:

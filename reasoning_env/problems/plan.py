@@ -90,9 +90,11 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
     """Return why training leaves tasks out, by task: those of other sources, and those of the library."""
     reasons: dict[str, str] = {}
+    if settings.rewards == "library":  # whoever compares wants the whole library
+        return reasons
     for task in available:
         declared = find_task(task.name)
-        nonsense = "" if settings.strict_rewards else declared.pays_for
+        nonsense = "" if settings.rewards == "strict" else declared.pays_for
         reasons[task.name] = task.left_out or declared.gives_away or nonsense
     return {task: reason for task, reason in reasons.items() if reason}
 

@@ -4,7 +4,8 @@ The text form is `task:split:seed:level:library:question_hash:params`, for examp
 
     gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
 
-`library` is the release that made the problem: reasoning-gym's, or `NAME@VERSION` of a module of `task_modules`.
+`library` is the release that made the problem: reasoning-gym's, or `NAME@VERSION` of a module of `task_modules`. It
+ends in `+library` for a problem of `rewards: library`, which every judge scores as the library does.
 `level` is `-` at the library's defaults, `params` is JSON. `seed` is written `45+3/50` for item 3 of a dataset of 50
 items at seed 45; only published evaluation sets have such datasets.
 
@@ -19,7 +20,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidReferenceError, did_you_mean
 from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Split
@@ -29,6 +30,7 @@ MAX_LENGTH = 65_536
 """Most characters of a reference. A composite of all tasks, the longest that the library needs, takes 2,800."""
 MAX_PARAMS_DEPTH = 32
 """How deep parameters may be nested. Those of a composite have three levels, and four with a list in them."""
+AS_LIBRARY = "+library"
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
@@ -81,7 +83,10 @@ def _read_params(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a problem: release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`."""
+    """The name of a problem: release `library` makes the problem from `seed` (in [0, 2**32)), `params` and `level`.
+
+    `as_library` names the library's own question and answer, and its own score.
+    """
 
     task: str
     split: Split
@@ -92,12 +97,14 @@ class Reference:
     params: Mapping[str, object] = field(default_factory=dict)
     item: int = 0
     dataset_size: int = 1
+    as_library: bool = False
 
     def __str__(self) -> str:
         item = "" if self.dataset_size == 1 else f"+{self.item}/{self.dataset_size}"
         level = "-" if self.level is None else repr(self.level)
         params = json.dumps(dict(self.params), sort_keys=True, default=str)
-        return f"{self.task}:{self.split}:{self.seed}{item}:{level}:{self.library}:{self.question_hash}:{params}"
+        library = self.library + (AS_LIBRARY if self.as_library else "")
+        return f"{self.task}:{self.split}:{self.seed}{item}:{level}:{library}:{self.question_hash}:{params}"
 
     @classmethod
     def parse(cls, text: str) -> Reference:
@@ -132,11 +139,12 @@ class Reference:
             split=parsed_split,
             seed=int(numbers[1]),
             level=parsed_level,
-            library=library,
+            library=library.removesuffix(AS_LIBRARY),
             question_hash=question_hash,
             params=parsed_params,
             item=item,
             dataset_size=size,
+            as_library=library.endswith(AS_LIBRARY),
         )
 
     @classmethod
@@ -153,6 +161,7 @@ class Reference:
             params=problem.params,
             item=spec.request.item,
             dataset_size=spec.request.dataset_size,
+            as_library=problem.as_library,
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
@@ -213,8 +222,8 @@ class Remaker:
                 problem_text = f"no module of task_modules here adds {parsed.task!r}, which {parsed.library} made"
             raise InvalidReferenceError(reference, problem_text, remedy=remedy)
         # A reference may name the clarified question or the library's own, whatever the settings here.
-        for clarified in (True, False):
-            spec = parsed.spec().with_request(clarified=clarified)
+        for clarified in (False,) if parsed.as_library else (True, False):
+            spec = parsed.spec().with_request(clarified=clarified, as_published=parsed.as_library)
             problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self._cpu_s)
             if parsed.names(problem):
                 break
@@ -222,6 +231,9 @@ class Remaker:
         parsed.check(problem, release)
         if release != parsed.library and "@" in release + parsed.library:
             self._warn_of_release(parsed, release)
+        if parsed.as_library:
+            problem = replace(problem, as_library=True)
+            problem = replace(problem, reference=str(Reference.of(problem, release)))
         self._kept.keep(reference, problem)
         return problem
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -31,6 +32,8 @@ from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
 from .given import make_settings, parse_mapping, parse_options, read_none, settings_error
+
+logger = logging.getLogger(__name__)
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
@@ -82,6 +85,7 @@ def decides(field: FieldInfo, part: Decided) -> bool:
     return any(isinstance(mark, Decides) and part in mark.parts for mark in field.metadata)
 
 
+Rewards = Literal["strict", "plain", "library"]
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Weights = Annotated[dict[str, Weight], BeforeValidator(parse_mapping)]
@@ -166,9 +170,12 @@ class ReasoningSettings(BaseModel):
     max_answer_bytes: Annotated[int, Field(ge=1, le=10_000_000), Decides("answers", "evaluation")] = 20_000
     """Answers above this many bytes of UTF-8 score 0 (`too_long`)."""
 
-    strict_rewards: Annotated[bool, Decides("problems", "answers", "evaluation")] = True
-    """Correct the library: verifiers that give credit for meaningless answers, wrong answers, and ambiguous questions.
-    Off: the library's own questions, answers and scores count."""
+    rewards: Annotated[Rewards, Decides("problems", "answers", "evaluation")] = "strict"
+    """strict: corrected verifiers; wrong answers are corrected, ambiguous questions clarified, flawed problems not
+    served. plain: the same problems, scored by the library's verifiers. library: the library's problems and scores as
+    they are, for comparisons."""
+    strict_rewards: bool | None = None
+    """Old form of `rewards`: true is strict, false is plain."""
     lenient_answers: Annotated[bool, Decides("answers", "evaluation")] = True
     r"""Also score an answer without its wrapping (a code fence, `\boxed{}`, bold), and in the form of the right answer
     if both say the same (`161.0` for 161, a board in another layout)."""
@@ -239,6 +246,21 @@ class ReasoningSettings(BaseModel):
         """Read `none`, `null` and an empty text as None, for settings that may be None."""
         name = str(about.field_name)
         return value if name in cls.with_word_none else read_none(value, cls.model_fields[name], ("none", "null", ""))
+
+    @model_validator(mode="after")
+    def _read_old_form_of_rewards(self) -> ReasoningSettings:
+        """Turn `strict_rewards` into `rewards`, and say so."""
+        if self.strict_rewards is not None:
+            meant: Rewards = "strict" if self.strict_rewards else "plain"
+            if "rewards" in self.model_fields_set and self.rewards != meant:
+                raise ConfigError(
+                    f"contradicts rewards ({self.rewards})",
+                    setting="strict_rewards",
+                    remedy="remove {strict_rewards}",
+                )
+            self.rewards, self.strict_rewards = meant, None
+            logger.warning("strict_rewards is the old form of rewards, and is read as rewards: %s", meant)
+        return self
 
     @model_validator(mode="after")
     def _check_difficulty_and_sampling(self) -> ReasoningSettings:

@@ -331,7 +331,7 @@ def address_space_mb() -> int:
 def load_library(library: Library, settings: dict[str, Any], announce: Callable[[str], None]) -> Loaded:
     """Return the library with the user's task modules. Raises TaskModuleError."""
     source = library.add_modules(settings["task_modules"], settings["folder"], announce)
-    library.strict, library.lenient = settings["strict_rewards"], settings["lenient_answers"]
+    library.rewards, library.lenient = settings["rewards"], settings["lenient_answers"]
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
     hello = {
         "version": library.version,

@@ -91,7 +91,7 @@ class PoolSettings:
 
 
 SENT = {
-    "strict_rewards",
+    "rewards",
     "lenient_answers",
     "fast_generators",
     "sandbox_verifiers",

@@ -39,8 +39,8 @@ from .levels import DifficultyMap, Resolved
 class Library(Source):
     """The imported library with its caches, one per worker process: the first source of problems.
 
-    `strict` corrects verifiers that pay for nonsense. `lenient` also reads answers without decoration. Both may
-    be changed.
+    `rewards` is the setting of that name: with "strict", verifiers that pay for nonsense are corrected; with "library",
+    problems and scores are the library's own. `lenient` also reads answers without decoration. Both may be changed.
 
     Construction raises what the import of reasoning_gym raises, and the reading of its registry of tasks.
     """
@@ -49,7 +49,7 @@ class Library(Source):
         if checkout is not None:
             sys.path.insert(0, checkout)
         self._from_checkout = checkout is not None
-        self.strict = True
+        self.rewards = "strict"
         self.lenient = True
         with without_plotting():
             self.module: ModuleType = importlib.import_module("reasoning_gym")
@@ -150,10 +150,12 @@ class Library(Source):
 
         Unless `as_is`, a problem that must not be served is replaced by the problem of a seed derived from this one.
         The same holds, in tasks with a frequent answer, for a problem whose answer is not the answer that the seed
-        picks.
+        picks. With the rewards "library", every request is `as_is` and `as_published`.
 
         Raises ValueError after MAX_REJECTED rejected problems, and whatever the library raises.
         """
+        if self.rewards == "library":
+            request = replace(request, as_is=True, as_published=True)
         if not request.as_is:
             request = replace(request, params={**find_task(request.task).served_params, **request.params})
         flawed: Counter[str] = Counter()
@@ -195,10 +197,9 @@ class Library(Source):
             return failure
         if task in self._modules:
             _check_entry(entry)
-        corrects = self.strict and not request.as_published
-        if corrects:
+        if not request.as_published:
             entry = with_right_answer(declared, entry, dataset)
-        if corrects if request.clarified is None else request.clarified:
+        if not request.as_published if request.clarified is None else request.clarified:
             entry = clarify(declared, entry, dataset)
         if not request.as_is:
             flaw = self._find_flaw(declared, entry)
@@ -233,8 +234,9 @@ class Library(Source):
         dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
         # No verifier of a declared task looks for the tags. The tagged form could only earn more if a verifier took
         # letters of the tags for a part of the answer. Plain rewards are the library's, with the tags.
-        with_tags = not plainly and (not self.strict or task not in TASKS)
-        strict = self.strict and not plainly
+        plainly = plainly or self.rewards == "library"
+        strict = self.rewards == "strict" and not plainly
+        with_tags = not plainly and (not strict or task not in TASKS)
         lenient = self.lenient and not plainly
         rules = find_task(task).answer
         scorer = Scorer(rules, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
@@ -245,12 +247,13 @@ class Library(Source):
     def bare_scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None
     ) -> Callable[[str], object]:
-        """Return the library's or the module's own verifier; with `strict`, the corrected one of a task of the library.
+        """Return the library's or the module's own verifier; with strict rewards, the library's corrected one.
 
         All calls get the same entry: a verifier that writes into it is found out.
         """
-        scorer = self.scorer(task, params, entry, level, plainly=not self.strict)
-        if self.strict and task not in self._modules:
+        strict = self.rewards == "strict"
+        scorer = self.scorer(task, params, entry, level, plainly=not strict)
+        if strict and task not in self._modules:
             return scorer.score
         whole = pickle.loads(entry)
         return lambda answer: scorer.dataset.score_answer(answer, whole)

@@ -182,6 +182,7 @@ class WorkerPool:
             Role.GENERATOR, lambda slot: self._generate(slot, spec, deadline_s, cpu_s), urgent=urgent
         )
         release = "" if self._library is None else self._library.release(problem.task)
+        problem = replace(problem, as_library=self._settings.user.rewards == "library")
         try:
             return replace(problem, reference=str(Reference.of(problem, release)))
         except RecursionError:

@@ -122,17 +122,17 @@ def test_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("options", [[], ["--verifiers", "2"]])
 def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     config = tmp_path / "run.yaml"
-    config.write_text("env: {strict_rewards: false, num_verifiers: 3, num_generators: 1, group_size: 4}")
+    config.write_text("env: {rewards: library, num_verifiers: 3, num_generators: 1, group_size: 4}")
     made = []
 
     def refuse(address: str, settings: ReasoningSettings, function: None) -> None:
-        made.append((settings.strict_rewards, settings.num_generators, settings.num_verifiers))
+        made.append((settings.rewards, settings.num_generators, settings.num_verifiers))
         raise ConfigError("enough")
 
     monkeypatch.setattr(judge, "_join_cluster", refuse)
     with pytest.raises(ConfigError, match="enough"):
         judge.judge_command(["--config", str(config), "--ray", "x", *options], ROOT)
-    assert made == [(False, 1, 2 if options else 3)]
+    assert made == [("library", 1, 2 if options else 3)]
 
 
 def test_unused_settings_of_file_are_told(

@@ -63,7 +63,7 @@ VERL = (
 REPORT = "report data/first.jsonl -o report.html"
 SCORES = "rescore sampled.jsonl --out scored.jsonl --pass-rate 0.2..0.8"
 KEEP = "rescore data/first.jsonl --keep correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
-RESCORE = "rescore data/first.jsonl --plain"
+RESCORE = "rescore data/first.jsonl --rewards plain"
 OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
 EVALUATE_SOME = f"evaluate gpt-4.1-mini --preset rg-easy --limit 5 {OPENAI}"
@@ -104,7 +104,7 @@ AUDIT_JSON = "audit --json"
 AUDIT = {
     "audit": "gcd",
     "audit --tasks gcd --levels defaults,1": "gcd",
-    "audit --plain": "gcd",
+    "audit --rewards library": "gcd",
     "audit --fail-on medium": "gcd",
 }
 AUDIT_AGAIN = {

@@ -83,7 +83,8 @@ async def test_results_of_evaluation(make_env: MakeEnv, server: InferenceServer,
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]
     assert (settings["eval_temperature"], settings["eval_top_p"], settings["eval_seed"]) == (0.25, 0.75, 123)
-    assert settings["strict_rewards"] and settings["lenient_answers"]
+    assert settings["rewards"] == "strict"
+    assert settings["lenient_answers"]
 
 
 @pytest.mark.parametrize("resumed", [False, True])

@@ -132,7 +132,7 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "weight without end": ({"task_weights": {"gcd": float("inf")}}, "task_weights: .*'gcd'"),
     "weight that is no number": ({"task_weights": {"gcd": float("nan")}}, "task_weights: .*'gcd'"),
     "no weight at all": ({"task_weights": {"*": 0}}, "task_weights: every"),
-    "gameable tasks alone": ({"tasks": "probability/*", "strict_rewards": False}, "exclude_gameable"),
+    "gameable tasks alone": ({"tasks": "probability/*", "rewards": "plain"}, "exclude_gameable"),
 }
 
 
@@ -173,7 +173,7 @@ async def test_level_without_effect_is_a_warning(caplog: pytest.LogCaptureFixtur
 
 async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    chosen = await plan(strict_rewards=False)
+    chosen = await plan(rewards="plain")
     assert chosen.tasks == tuple(TASKS)
     assert chosen.training_tasks == ("acre", "chain_sum", "composite", "gcd", "sudoku")
     assert set(chosen.weights) == set(chosen.training_tasks)
@@ -184,12 +184,12 @@ async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> 
 @pytest.mark.parametrize(
     ("fields", "trained"),
     [
-        ({"strict_rewards": True}, True),
-        ({"strict_rewards": False, "exclude_gameable": False}, True),
-        ({"strict_rewards": False, "tasks": "coin_flip"}, True),
-        ({"strict_rewards": False, "tasks": "coin_flip,all"}, True),
-        ({"strict_rewards": False, "tasks": "all"}, False),
-        ({"strict_rewards": False, "tasks": "probability/*,gcd"}, False),
+        ({"rewards": "strict"}, True),
+        ({"rewards": "plain", "exclude_gameable": False}, True),
+        ({"rewards": "plain", "tasks": "coin_flip"}, True),
+        ({"rewards": "plain", "tasks": "coin_flip,all"}, True),
+        ({"rewards": "plain", "tasks": "all"}, False),
+        ({"rewards": "plain", "tasks": "probability/*,gcd"}, False),
     ],
 )
 async def test_gameable_task_in_training(fields: dict[str, Any], trained: bool) -> None:
@@ -207,7 +207,7 @@ async def test_task_of_another_source_is_left_out(tasks: str, trained: bool) -> 
 
 async def test_named_gameable_task_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    await plan(strict_rewards=False, tasks="coin_flip,gcd")
+    await plan(rewards="plain", tasks="coin_flip,gcd")
     [(told,)] = [record.args for record in caplog.records]
     assert told == f"coin_flip ({find_task('coin_flip').pays_for})"
 

@@ -128,12 +128,15 @@ def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
     return unstarted
 
 
-@pytest.mark.parametrize(("argv", "strict"), [((), True), (("--plain",), False)])
-def test_plain_scores(run: Run, unstarted: Mock, argv: Sequence[str], strict: bool) -> None:
+@pytest.mark.parametrize(
+    ("argv", "rewards", "wrapper"),
+    [((), "strict", None), (("--rewards", "plain"), "plain", BARE), (("--rewards", "library"), "library", BARE)],
+)
+def test_rewards_of_audit(run: Run, unstarted: Mock, argv: Sequence[str], rewards: str, wrapper: str | None) -> None:
     with pytest.raises(WorkerError, match="not started"):
         run(*argv)
-    assert unstarted.call_args.args[0].strict_rewards is strict
-    assert unstarted.call_args.kwargs["pool"]._settings.source_wrapper == (None if strict else BARE)
+    assert unstarted.call_args.args[0].rewards == rewards
+    assert unstarted.call_args.kwargs["pool"]._settings.source_wrapper == wrapper
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from tests.records import make_spec, problem_of
 
 
 def test_command_of_score() -> None:
-    commands = OwnCommands("again", program="program", options=["--plain"], params={"size": 2})
+    commands = OwnCommands("again", program="program", options=["--rewards", "plain"], params={"size": 2})
     words = shlex.split(commands.score(problem_of(make_spec("maze", seed=9, level=0.5)), "it's 4"))
     assert words[:4] == ["program", "score", "maze", "<answer>it's 4</answer>"]
-    assert words[4:] == ["--seed", "9", "--level", "0.5", "--params", '{"size": 2}', "--plain"]
+    assert words[4:] == ["--seed", "9", "--level", "0.5", "--params", '{"size": 2}', "--rewards", "plain"]
 
 
 @pytest.mark.parametrize("answer", [" ", "<answer>4</answer>"])

@@ -74,7 +74,7 @@ def test_every_name_of_trainer_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        ("env: {strict_reward: false}", "env.strict_reward: .*did you mean strict_rewards"),
+        ("env: {reward: plain}", "env.reward: .*did you mean rewards"),
         ("env: {seed: x}", "env.seed: "),
         ("env: {num_verifiers: 0}", "env.num_verifiers: "),
         ("envv: {}", "--config: "),

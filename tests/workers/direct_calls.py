@@ -12,6 +12,7 @@ import pickle
 import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,20 +22,24 @@ from reasoning_env.workers.clock import standing_clock
 from reasoning_env.workers.library import sort_fonts
 
 
-def call_library(folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]]) -> list[tuple[bytes, Any]]:
+def call_library(
+    folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]], *, tagged: bool = True
+) -> list[tuple[bytes, Any]]:
     """Problems and scores of the library itself, made in a fresh process.
 
-    Each result is the entry as bytes with the scores of the answers.
+    Each result is the entry as bytes with the scores of the answers, if `tagged` also in their tags.
     """
     spawn = multiprocessing.get_context("spawn")
     with (
         mock.patch.dict(os.environ, PYTHONHASHSEED="0", PYTHONWARNINGS="ignore"),
         ProcessPoolExecutor(1, spawn, initializer=os.chdir, initargs=(folder,)) as process,
     ):
-        return list(process.map(_call, *zip(*calls, strict=True)))
+        return list(process.map(partial(_call, tagged=tagged), *zip(*calls, strict=True)))
 
 
-def _call(task: str, seed: int, params: Mapping[str, Any], answers: list[str]) -> tuple[bytes, list[float | None]]:
+def _call(
+    task: str, seed: int, params: Mapping[str, Any], answers: list[str], *, tagged: bool
+) -> tuple[bytes, list[float | None]]:
     import numpy
     import reasoning_gym
     from reasoning_gym.composite import DatasetSpec
@@ -51,13 +56,13 @@ def _call(task: str, seed: int, params: Mapping[str, Any], answers: list[str]) -
     with standing_clock() if find_task(task).reads_clock else contextlib.nullcontext():
         entry = dataset[0]
     entry_bytes = pickle.dumps(entry)
-    return entry_bytes, [_score(dataset, entry, answer) for answer in answers]
+    return entry_bytes, [_score(dataset, entry, answer, tagged) for answer in answers]
 
 
-def _score(dataset: Any, entry: Any, answer: str) -> float | None:
+def _score(dataset: Any, entry: Any, answer: str, tagged: bool) -> float | None:
     """The higher score of the bare and the tagged answer, clamped; None if the verifier fails on both."""
     scores = []
-    for form in (answer, f"<answer>{answer}</answer>"):
+    for form in (answer, f"<answer>{answer}</answer>") if tagged else (answer,):
         with contextlib.suppress(Exception):  # verifiers raise anything
             scores.append(float(dataset.score_answer(form, copy.deepcopy(entry))))
     return max((min(1.0, max(0.0, score)) for score in scores if math.isfinite(score)), default=None)

@@ -110,7 +110,7 @@ def _is_compared(spec: ProblemSpec) -> bool:
 
 
 async def _through_workers() -> list[Served]:
-    async with running_pool(None) as pool, running_pool(None, strict_rewards=False) as plain:
+    async with running_pool(None) as pool, running_pool(None, rewards="plain") as plain:
 
         async def serve(spec: ProblemSpec) -> Served:
             problem = await pool.generate(spec, PATIENCE_S)

@@ -123,11 +123,11 @@ def test_clarified_question_in_every_way() -> None:
     served = library.generate(request)
     published = library.generate(replace(request, as_published=True))
     asked_plainly = library.generate(replace(request, clarified=False))
-    library.strict = False
-    plain = library.generate(request)
+    library.rewards = "library"
+    as_it_is = library.generate(replace(request, as_is=False))
     asked_clearly = library.generate(replace(request, clarified=True))
     assert "up, down, left or right" in served.question == asked_clearly.question
-    assert "up, down, left or right" not in published.question == asked_plainly.question == plain.question
+    assert "up, down, left or right" not in published.question == asked_plainly.question == as_it_is.question
 
 
 def test_clarified_member_of_composite() -> None:
@@ -141,10 +141,18 @@ def test_right_answer_in_every_way() -> None:
     served = library.generate(request)
     by_reference = library.generate(replace(request, as_is=True))
     published = library.generate(replace(request, as_is=True, as_published=True))
-    library.strict = False
-    plain = library.generate(request)
-    answers = [problem.answer for problem in (served, by_reference, published, plain)]
+    library.rewards = "library"
+    as_it_is = library.generate(request)
+    answers = [problem.answer for problem in (served, by_reference, published, as_it_is)]
     assert answers == ["son-in-law", "son-in-law", "father-in-law", "father-in-law"]
+
+
+def test_plain_rewards_serve_as_strict_rewards() -> None:
+    library = Library(None)
+    request = ProblemRequest("family_relationships", 19137327)
+    served = library.generate(request)
+    library.rewards = "plain"
+    assert library.generate(request) == served
 
 
 def test_reference_ignores_todays_levels(library: Library) -> None:
