@@ -91,6 +91,7 @@ class ReasoningGymEnv(BaseEnv):
         pool: core.WorkerPool | None = None,
     ) -> None:
         atropos.set_log_levels(config, logger)
+        atropos.ask_loopback_directly()
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
             # BaseEnv would make the file of groups at once, and leave an empty file behind a start that fails.

@@ -3,6 +3,7 @@
 The front door imports the names that are exported here.
 """
 
+from ..inference.addresses import ask_loopback_directly
 from ..runtime.concurrency import run_until_signal
 from ..storage.checkpoints import CheckpointStore
 from .cli import commands
@@ -41,6 +42,7 @@ __all__ = [
     "Run",
     "Serve",
     "ServerConfig",
+    "ask_loopback_directly",
     "check_base_settings",
     "check_batch_size",
     "choose_server_class",

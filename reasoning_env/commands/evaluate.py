@@ -25,6 +25,7 @@ from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
 from ..inference.addresses import PATIENCE_S, check_url, read_key, wait_for_address
+from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
@@ -79,6 +80,8 @@ class ServerSettings(BaseModel):
     """`chat`: chat completions only. `auto`: text, for a server that has none."""
     timeout: Annotated[int, Field(ge=1)] = 1200
     """Seconds for one request."""
+    stream: Stream = "auto"
+    """Whether replies are asked for as events. `auto`: where the server says that it only streams."""
 
 
 @dataclass(frozen=True)
@@ -389,7 +392,7 @@ async def _evaluate(
     async with Session(settings, checkout=checkout) as session:
         await wait_for_address([server.base_url], patience_s)
         name = model or await only_model(server.base_url, key)
-        asked = HostedServer(server.base_url, name, key, server.timeout, request.served_as())
+        asked = HostedServer(server.base_url, name, key, server.timeout, request.served_as(), server.stream)
         kwargs = settings.chat_template_kwargs
         options = {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}
         async with HostedModel(asked, options, timeouts) as client:

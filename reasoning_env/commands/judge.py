@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
-import ipaddress
 import logging
 import math
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from aiohttp import web
 
 from ..errors import ConfigError
+from ..inference.addresses import is_loopback
 from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
@@ -57,7 +57,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     if not 0 <= options.port <= MAX_PORT:
         raise ConfigError(f"must be from 0 to {MAX_PORT}", setting="--port", got=options.port)
     token = judge_token()
-    if not token and not _is_loopback(options.host):
+    if not token and not is_loopback(options.host):
         raise ConfigError(
             f"{options.host} can be reached from other machines, so a token is needed",
             setting="--host",
@@ -140,13 +140,6 @@ MAX_PORT = 65_535
 BACKLOG = 1024
 """Connections that wait until the server takes them. With aiohttp's 128, the system asks those of a burst of 1,000 to
 come again in one second, then in two, and so on."""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _serve(

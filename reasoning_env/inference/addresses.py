@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import os
 import ssl
@@ -11,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 from ..errors import ConfigError, ServerError
 from ..runtime.retries import OutageLog, pauses
@@ -56,6 +57,38 @@ def check_url(setting: str, url: str | None, *, remedy: str | None = None) -> No
         _ = parts.port
     except ValueError as error:
         raise ConfigError("must have a port from 0 to 65535", setting=setting, got=url) from error
+
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def goes_through_proxy(url: str) -> bool:
+    """Tell whether the environment names a proxy for a URL. This machine is always asked directly."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return bool(getproxies()) and not is_loopback(host) and not proxy_bypass(host)
+
+
+def ask_loopback_directly() -> None:
+    """Have clients that read the environment, such as OpenAI's, ask this machine without a proxy.
+
+    Changes the variables `no_proxy` and `NO_PROXY` of this process where the environment names a proxy.
+    """
+    if not getproxies():
+        return
+    for name in ("no_proxy", "NO_PROXY"):
+        hosts = [host for host in os.environ.get(name, "").split(",") if host]
+        os.environ[name] = ",".join([*hosts, *(host for host in LOOPBACK if host not in hosts)])
 
 
 def read_key(key: str, *, for_chat: bool) -> str:
@@ -125,7 +158,7 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
                 return []
         return absences
 
-    if not getproxies():
+    if not any(map(goes_through_proxy, urls)):
         await wait_for_server(connect, timeout_s)
 
 
@@ -149,7 +182,7 @@ async def check_scheme(url: str) -> None:
     Text that is no URL, a server that is away and a server behind a proxy pass.
     """
     scheme = urlsplit(url).scheme
-    if scheme not in ("http", "https") or getproxies():
+    if scheme not in ("http", "https") or goes_through_proxy(url):
         return
     host, port = _host_and_port(url)
     has_tls = await _has_tls(host, port)

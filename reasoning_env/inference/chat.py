@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ..prompts.messages import Content, read_content
 from ..prompts.thinking import choose_thinking
@@ -24,8 +25,18 @@ logger = logging.getLogger(__name__)
 
 THINKING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: vLLM, SGLang and DeepSeek use the first name, newer vLLM and others the second."""
-OPTIONAL = ("temperature", "top_p", "extra_body")
+OPTIONAL = ("temperature", "top_p", "extra_body", "stream_options")
 """Parameters that some hosted models refuse. They are then left out, and the log says so."""
+
+Stream = Literal["auto", "always", "never"]
+"""Whether replies come as events; `auto` where the server says that it only streams."""
+STREAM_WORD = re.compile(r"\bstream(ing|ed)?\b", re.IGNORECASE)
+SYSTEM_WORDS = re.compile(
+    r"\b(system|developer)\b.{0,40}\b(role|instruction|message|prompt)|\brole\b.{0,60}\b(system|developer)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What servers say of a system message that the model does not take: `Developer instruction is not enabled`,
+`System role not supported`, `'messages[0].role' does not support 'system' with this model`."""
 
 
 class ChatClient(Protocol):
@@ -73,8 +84,11 @@ class PlainChat:
 class ChatRequests:
     """Asks chat servers for completions, and remembers which parameters they refuse."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Stream = "auto") -> None:
         self.endings = Endings()
+        self._stream = stream
+        self._asks_for_events = stream == "always"
+        self._system_in_question = False
         self._turns = itertools.count()
         self._limit = AdaptiveLimit()
         self._limit_name: str | None = "max_tokens"
@@ -124,10 +138,11 @@ class ChatRequests:
         broke off.
         """
         while True:
-            taken = {name: value for name, value in options.items() if name not in self._left_out}
-            arguments = {
+            streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._asks_for_events else {}
+            taken = {name: value for name, value in {**options, **streaming}.items() if name not in self._left_out}
+            arguments: dict[str, object] = {
                 "model": client.model,
-                **fields,
+                **(_without_system(fields) if self._system_in_question else fields),
                 **({} if self._limit_name is None else {self._limit_name: budget}),
                 **taken,
             }
@@ -170,6 +185,11 @@ class ChatRequests:
                 logger.warning("the server refuses %s; completions get the server's own limit (%s)", limit, text)
             self._limit_name = None
             return True
+        if self._stream == "auto" and "stream" not in sent and STREAM_WORD.search(text):
+            if not self._asks_for_events:
+                logger.info("the server only streams (%s); its replies are read as events", text)
+            self._asks_for_events = True
+            return True
         refused = [
             name
             for name in OPTIONAL
@@ -180,7 +200,26 @@ class ChatRequests:
                 parameters = ", ".join(parameter_names(name, sent[name]))
                 logger.warning("the server refuses %s; completions are sampled with the server's own", parameters)
         self._left_out.update(refused)
+        if not refused and _has_system(sent) and SYSTEM_WORDS.search(text):
+            if not self._system_in_question:
+                logger.warning("the server refuses the system message, whose text goes before the question (%s)", text)
+            self._system_in_question = True
+            return True
         return bool(refused)
+
+
+def _has_system(fields: Mapping[str, object]) -> bool:
+    messages = fields.get("messages")
+    return isinstance(messages, list) and len(messages) > 1 and messages[0]["role"] == "system"
+
+
+def _without_system(fields: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the fields of a request with the text of the system message in front of the question."""
+    messages = fields.get("messages")
+    if not _has_system(fields) or not isinstance(messages, list):
+        return fields
+    system, question, *rest = messages
+    return {**fields, "messages": [{**question, "content": f"{system['content']}\n\n{question['content']}"}, *rest]}
 
 
 class ErrorReply(Exception):

@@ -15,8 +15,9 @@ import aiohttp
 
 from ..errors import ConfigError
 from ..records import Prompt, Rollout, Sampling, Timeouts
-from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, wait_for_address, wait_for_server
-from .chat import ChatRequests, PlainChat
+from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, goes_through_proxy, wait_for_address, wait_for_server
+from .chat import ChatRequests, PlainChat, Stream
+from .events import EVENT_STREAM, join_events, read_events
 from .failures import (
     MAX_REQUEST_FAILURES,
     Failure,
@@ -40,7 +41,8 @@ ENDPOINTS = {CHAT_TYPE: "/chat/completions", TEXT_TYPE: "/completions"}
 class HostedServer:
     """Address of a server (`http://host:port/v1`), model, key, limit of one request, and type.
 
-    A `server_type` of None is found out: chat completions where the server has them, else text.
+    A `server_type` of None is found out: chat completions where the server has them, else text. `stream` says whether
+    replies are asked for as events.
     """
 
     base_url: str
@@ -48,6 +50,7 @@ class HostedServer:
     api_key: str
     timeout_s: float
     server_type: str | None = CHAT_TYPE
+    stream: Stream = "auto"
 
 
 class StatusError(Exception):
@@ -78,7 +81,7 @@ class HostedModel:
         self._options = options or {}
         self._timeouts = timeouts or Timeouts(None, PATIENCE_S)
         self._layout = PlainChat()
-        self._requests = ChatRequests()
+        self._requests = ChatRequests(server.stream)
         if server.server_type == TEXT_TYPE:
             self._ask_for_text()
         self._patience = PatientRequests(logger)
@@ -88,7 +91,7 @@ class HostedModel:
         self.server_type = TEXT_TYPE
         self._options = {}
         self._layout = PlainText()
-        self._requests = TextRequests()
+        self._requests = TextRequests(self.server.stream)
 
     async def __aenter__(self) -> Self:
         key = self.server.api_key
@@ -96,7 +99,8 @@ class HostedModel:
         timeout = aiohttp.ClientTimeout(total=self.server.timeout_s)
         # The evaluation limits the requests under way, and environment variables name the proxies.
         connector = aiohttp.TCPConnector(limit=0)
-        self._http = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=True)
+        proxied = goes_through_proxy(self.server.base_url)
+        self._http = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
         return self
 
     async def __aexit__(
@@ -132,6 +136,8 @@ class HostedModel:
             if response.status >= 400:
                 said = _message(body)
                 raise StatusError(response.status, said, response.headers)
+            if response.content_type == EVENT_STREAM:
+                return await asyncio.to_thread(lambda: join_events(read_events(body)))
             if "json" not in response.content_type:
                 raise aiohttp.ContentTypeError(
                     response.request_info, response.history, status=response.status, message="no JSON"

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..prompts.chat_templates import plain_text
 from ..records import Ending, Prompt, Rollout, Sampling
-from .chat import ChatClient, ChatRequests, PlainChat
+from .chat import ChatClient, ChatRequests, PlainChat, Stream
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ class TextRequests(ChatRequests):
     here.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, stream: Stream = "auto") -> None:
+        super().__init__(stream)
         self._keeps_stop: bool | None = None
         """Whether the server keeps the stop text; None as long as no completion tells."""
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +10,12 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.inference import addresses
-from reasoning_env.inference.addresses import check_scheme, wait_for_address
+from reasoning_env.inference.addresses import (
+    ask_loopback_directly,
+    check_scheme,
+    goes_through_proxy,
+    wait_for_address,
+)
 
 
 @asynccontextmanager
@@ -68,3 +74,27 @@ def test_reason_of_plain_text_is_known() -> None:
     with pytest.raises(ssl.SSLError) as error:
         tls.do_handshake()
     assert error.value.reason in addresses.NO_TLS
+
+
+@pytest.mark.parametrize(
+    ("url", "proxied"),
+    [
+        ("http://127.0.0.1:9001/v1", False),
+        ("http://localhost/v1", False),
+        ("http://[::1]:9001/v1", False),
+        ("http://near.example/v1", False),
+        ("http://far.example/v1", True),
+    ],
+)
+def test_what_goes_through_a_proxy(monkeypatch: pytest.MonkeyPatch, url: str, proxied: bool) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "near.example")
+    assert goes_through_proxy(url) is proxied
+
+
+def test_clients_of_the_environment_ask_loopback_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "near.example")
+    monkeypatch.setenv("NO_PROXY", "")
+    ask_loopback_directly()
+    assert os.environ["no_proxy"] == "near.example,localhost,127.0.0.1,::1"

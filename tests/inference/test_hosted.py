@@ -125,6 +125,79 @@ async def test_completions_are_kept_while_the_server_is_busy(server: Server) -> 
     assert len(server.requests) == 6
 
 
+EVENTS = """\
+: a comment
+
+data: {"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": null}]}
+
+data: {"choices": [{"delta": {"reasoning_content": "h"}}]}
+
+data: {"choices": [{"delta": {"reasoning_content": "m"}}]}
+
+data: {"choices": [{"delta": {"content": "y\u2028e"}, "finish_reason": null}]}
+
+data: {"choices": [{"delta": {"content": "s"}, "finish_reason": "length"}]}
+
+data: {"choices": [], "usage": {"completion_tokens": 7}}
+
+data: [DONE]
+
+"""
+STREAMED = (200, EVENTS, {"Content-Type": "text/event-stream"})
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["This model only support stream mode, please enable the stream parameter", "only streaming is supported"],
+)
+async def test_server_that_only_streams(server: Server, said: str) -> None:
+    server.answers = [(400, refusal(said), {}), STREAMED]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert (rollout.text, rollout.thinking, rollout.finish_reason) == ("y\u2028es", "hm", "length")
+    assert rollout.completion_tokens == 7
+    assert (server.requests[1]["stream"], server.requests[1]["stream_options"]) == (True, {"include_usage": True})
+
+
+async def test_server_that_streams_unasked(server: Server) -> None:
+    server.answers = [STREAMED]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert rollout.text == "y\u2028es"
+    assert "stream" not in server.requests[0]
+
+
+async def test_error_within_a_stream(server: Server) -> None:
+    error = 'data: {"choices": [{"delta": {"content": "y"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
+    server.answers = [(200, error, {"Content-Type": "text/event-stream"}), STREAMED]
+    async with client(server) as model:
+        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
+    assert rollout.text == "y\u2028es"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Developer instruction is not enabled for models/gemma-3-27b-it",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+        "System role not supported",
+    ],
+)
+async def test_refused_system_message(server: Server, caplog: pytest.LogCaptureFixture, said: str) -> None:
+    server.answers = [(400, refusal(said), {})] * 2 + [REPLY]
+    asked = PlainChat().prompt([{"role": "system", "content": "Think."}, {"role": "user", "content": "2 + 2?"}])
+    async with client(server) as model:
+        assert len(await model.complete(asked, 2, SAMPLING)) == 2
+    assert server.requests[-1]["messages"] == [{"role": "user", "content": "Think.\n\n2 + 2?"}]
+    assert len(caplog.records) == 1
+
+
+async def test_proxy_is_not_asked_for_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    async with client(server) as model:
+        await model.check(5.0)
+
+
 async def test_refusal_ends(server: Server) -> None:
     server.answers = [(401, "{}", {})]
     async with client(server) as model:
@@ -165,7 +238,7 @@ JSON = {"Content-Type": "application/json"}
         ((200, "[]", JSON), "its reply holds no completion"),
         ((200, '{"choices": []}', JSON), "its reply holds no completion"),
         ((200, refusal("your plan has ended"), JSON), "ErrorReply: your plan has ended"),
-        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply is no JSON"),
+        ((200, "data: {}\n\n", {"Content-Type": "text/event-stream"}), "its reply holds no completion"),
         ((None, "", {}), "it closes the connection without a reply"),
         ((302, "", {"Location": "/v1/chat/completions"}), "it redirects in a loop|its reply is no JSON|405"),
     ],

@@ -32,6 +32,7 @@ from pydantic import Field
 from ...errors import ConfigError, ServerError
 from ...inference.addresses import read_key
 from ...inference.chat import ChatRequests
+from ...inference.events import join_events, read_events
 from ...inference.failures import FailureKind, address, describe_failure, explain_failure
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
@@ -288,7 +289,12 @@ class OpenAIChat:
     async def create(self, **request: Any) -> Any:
         """Send a request and return the reply; raises the errors of OpenAI's client."""
         async with self._slot():
-            return await self.server.openai.chat.completions.create(**request)
+            reply = await self.server.openai.chat.completions.create(**request)
+            if request.get("stream"):
+                return join_events([event async for event in reply])
+            if isinstance(reply, str) and reply.startswith("data:"):  # a server that streams unasked
+                return join_events(read_events(reply.encode()))
+            return reply
 
     def _slot(self) -> contextlib.AbstractAsyncContextManager[None]:
         if self.split is None:
