@@ -8,16 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from .rules import Dataset, Entry
 
-MAX_RUSH_STEPS = 6
-"""The width of a Rush Hour board: no car moves further."""
-CUBE_PERIOD = 4
-"""Four turns of a side leave the cube unchanged."""
 MAX_COUNT_DIGITS = 9
 
 
 def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
     def bounded(move: re.Match[str]) -> str:
-        return move[1] + str(MAX_RUSH_STEPS if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), MAX_RUSH_STEPS))
+        # No car moves further than the width of the board, 6.
+        return move[1] + str(6 if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), 6))
 
     return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
 
@@ -110,7 +107,7 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
         if len(match[2]) > MAX_COUNT_DIGITS or not match[1]:
             return ""  # no such move, or none at all
         count = int(match[2])
-        return match[1] + str(count % CUBE_PERIOD or min(count, CUBE_PERIOD))
+        return match[1] + str(count % 4 or min(count, 4))  # four turns of a side leave the cube unchanged
 
     words = answer.split()
     if len(words) > 2000:

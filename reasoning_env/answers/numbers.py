@@ -480,8 +480,6 @@ def _whole(said: str) -> int | None:
     return int(re.sub("[, ]", "", said)) if WHOLE_NUMBER.fullmatch(said) and said[:1] != "-" else None
 
 
-ROOT_PLACES = 4
-"""Decimals that the questions about roots ask for."""
 TERM = re.compile(r"(?P<sign>[-+]?)(?P<factor>\d*)\*?(?P<name>[A-Za-z]?)(?:\*\*(?P<power>\d+))?")
 """A term of a polynomial without blanks: `-69*m**2`, `m`, `140`."""
 ROOT_NAME = re.compile(
@@ -544,11 +542,12 @@ def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bo
             return False
         root -= value / slope
     exact = Fraction(root)
-    unit = Fraction(1, 10**ROOT_PLACES)
+    places = 4  # that the questions ask for
+    unit = Fraction(1, 10**places)
     if abs(exact - expected) > unit:
         return False
     cut = math.trunc(exact / unit) * unit
-    return Fraction(said) == cut or rounds(said, exact, places=ROOT_PLACES, error=FLOAT_ERROR)
+    return Fraction(said) == cut or rounds(said, exact, places=places, error=FLOAT_ERROR)
 
 
 DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?)?", re.IGNORECASE)

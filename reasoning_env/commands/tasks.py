@@ -38,10 +38,8 @@ from .values import NUMBER_OF_SEEDS, mapping
 
 QUESTION_CHARACTERS = 72
 VALUE_CHARACTERS = 40
-PARAMETER_COLUMNS = {"PARAMETER": "", "DEFAULT": "", "LEVEL 0": "", "LEVEL 0.5": "", "LEVEL 1": ""}
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
-TASK_COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
 """Levels of the samples that are shown beside the sample at the library's defaults."""
 
@@ -221,7 +219,8 @@ def _print_parameters(parameters: Parameters) -> None:
             rows.append((name, *(_shorten(value) for value in values)))
         if rows:
             print(f"=== {task}: parameters (`task_params`), and the values at levels")
-            Table(PARAMETER_COLUMNS, rows).print()
+            headings = ("PARAMETER", "DEFAULT", "LEVEL 0", "LEVEL 0.5", "LEVEL 1")
+            Table(dict.fromkeys(headings, ""), rows).print()
             print()
 
 
@@ -254,7 +253,8 @@ def _shorten(text: str) -> str:
 def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_json: bool) -> None:
     counts = Counter(sample.task.category for sample in samples)
     categories = dict(sorted(counts.items()))
-    table = Table(TASK_COLUMNS, [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples])
+    rows = [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples]
+    table = Table({"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}, rows)
     if as_json:
         print_json({"categories": categories, "tasks": [_describe(session, sample, None) for sample in samples]})
         return

@@ -182,12 +182,10 @@ POOL_MATRIX = Task(
 
 REARC = Task("rearc", "arc", questions=(None, None, None), answer=A_BOARD)
 
-MARKS_OF_A_RECTANGLE = 80
-"""Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
-
 
 def _counts_marks(entry: Entry) -> bool:
-    guess = round(str(entry["question"]).count("#") / MARKS_OF_A_RECTANGLE)
+    # The number of marks over 80 is right in a third of default problems.
+    guess = round(str(entry["question"]).count("#") / 80)
     return str(entry["answer"]) == str(guess)
 
 

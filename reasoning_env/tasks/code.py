@@ -25,10 +25,6 @@ WITHOUT_DEFINITE_OUTPUT = re.compile(
 """Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders; and the name
 of a worker's folder (`workers/fork_server.py`), which is another one in each process."""
 
-MANY_DIGITS = 15
-"""Significant digits of a number that is written to its last bit. The last bits depend on the release of Python and of
-numpy, and on the processor's instructions: sums of floats have another last digit from Python 3.12 on."""
-
 BEFORE_PROGRAM = "but not copy spans of code directly.\n\n"
 """The text of a question before its program, which ends the question."""
 
@@ -64,9 +60,13 @@ def _has_not_run(entry: Entry) -> bool:
 
 
 def _has_last_bits(entry: Entry) -> bool:
-    """Find outputs with a number that is written to its last bit."""
+    """Find outputs with a number that is written to its last bit, with 15 significant digits or more.
+
+    The last bits depend on the release of Python and of numpy, and on the processor's instructions: sums of floats have
+    another last digit from Python 3.12 on.
+    """
     numbers = re.findall(r"\d+\.\d+", str(entry["answer"]))
-    return any(len(number.replace(".", "").lstrip("0")) >= MANY_DIGITS for number in numbers)
+    return any(len(number.replace(".", "").lstrip("0")) >= 15 for number in numbers)
 
 
 def is_unstable_program(entry: Entry) -> bool:

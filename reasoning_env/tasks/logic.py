@@ -102,9 +102,6 @@ LIST_FUNCTIONS = Task(
     "list_functions", "induction", questions=(None,), built_for_each_seed=True, answer=AnswerRules(numbers.numbers)
 )
 
-MAX_GUESSES = 0.2
-"""The largest share of simple formulas that premises may imply, in [0, 1]."""
-
 SEVERAL_PREMISES = (
     "The conclusion must need several premises together: it does not count if single premises decide it part by part."
 )
@@ -121,8 +118,9 @@ def _needs_one_premise(entry: Entry) -> bool:
 
 
 def _concludes_too_much(entry: Entry) -> bool:
+    """Find premises that imply more than a fifth of all simple formulas."""
     metadata = entry["metadata"]
-    return share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES
+    return share_of_guesses(metadata["premises"], metadata["variables"]) > 0.2
 
 
 PROPOSITIONAL_LOGIC = Task(

@@ -17,8 +17,6 @@ from ..answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, has_one_bla
 from ..seeds import hash_int
 from .declaration import Cause, Task
 
-MANY_CELLS = 16
-"""Cells of the smallest answer in which equal cells are a flaw."""
 PARTS = 3
 """Answers are split by hash into this many parts; the seed picks the part that is served."""
 SALT = "answer 85"
@@ -95,7 +93,7 @@ def _find_copy(task: Task, answer: str, question: str) -> Flaw | None:
         if any(same_content(text, answer) for text in make_copies(question).values()):
             return Flaw(Cause.COPIED, f"{name} is the right answer")
     cells = re.findall(r"\w+", answer)
-    if len(cells) >= MANY_CELLS and len(set(cells)) == 1:
+    if len(cells) >= 16 and len(set(cells)) == 1:
         return Flaw(Cause.COPIED, "all cells of its answer are alike")
     return None
 

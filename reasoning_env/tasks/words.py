@@ -194,9 +194,6 @@ LETTER_COUNTING = Task(
     answer=A_NUMBER,
 )
 
-LONGEST_WORD = 17
-"""Letters of the longest word in the text of `letter_jumble`."""
-
 FITTING_WORD = (
     "The words follow one another in an English text: where letters make several words, take the word of that text."
 )
@@ -209,7 +206,7 @@ def _name_source_of_words(entry: Entry, dataset: Dataset) -> str:
     if not config.consecutive_words:
         return question
     says = FITTING_WORD
-    if config.min_word_len > 1 or config.max_word_len < LONGEST_WORD:
+    if config.min_word_len > 1 or config.max_word_len < 17:  # the text's longest word has 17 letters
         says += f" Only words of {config.min_word_len} to {config.max_word_len} letters are taken."
     return question.replace("\n\nNow, unscramble", f"\n\n{says}\n\nNow, unscramble", 1)
 
