@@ -320,7 +320,7 @@ class Timeouts:
 class Verdict:
     """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took.
 
-    Only a user's score function sets `parts` (further numbers by name) and `error` (its own error message).
+    Only a user's own scorer sets `parts` (further numbers by name) and `error` (its own error message).
     """
 
     score: float
