@@ -245,6 +245,16 @@ async def test_function_in_a_file(tmp_path: Path) -> None:
         assert (await verdict_on(session, "x")).score == 0.25
 
 
+@pytest.mark.usefixtures("fresh_fork_servers")
+async def test_function_beside_a_session(tmp_path: Path) -> None:
+    """A file may hold a score function and the script that uses it, as examples/math_verify_judge.py does."""
+    (tmp_path / "mine.py").write_text(
+        "from reasoning_env import Session\ndef score(completion, **row):\n    return 0.25\n"
+    )
+    async with session_of(f"{tmp_path}/mine.py:score") as session:
+        assert (await verdict_on(session, "x")).score == 0.25
+
+
 # ---------------------------------------------------------------------------- functions that cannot be used
 
 

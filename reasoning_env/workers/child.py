@@ -24,16 +24,19 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 if not __package__:
-    # Run as a script: the package is found by its folder, which may be on no path. The script's own folder leaves the
-    # path, so that no module in it can shadow a module that the library imports.
+    # Run as a script: the package is loaded from its folder, which may be on no path. The script's own folder leaves
+    # the path, so that no module in it can shadow a module that the library imports.
     del sys.path[0]
-    _package = sys.modules["reasoning_env"] = ModuleType("reasoning_env")
-    _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    _spec = spec_from_file_location("reasoning_env", f"{_folder}/__init__.py", submodule_search_locations=[_folder])
+    assert _spec is not None and _spec.loader is not None
+    sys.modules["reasoning_env"] = module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["reasoning_env"])
 
 from reasoning_env.records import ProblemRequest
 from reasoning_env.sources.contract import Answers, Source
