@@ -38,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 LONGEST = (
+    "test_fork_server.py",
+    "test_planted_defects.py",
+    "test_sandbox.py",
+    "test_bridge.py",
+    "test_frequent_answers.py",
+    "test_corrections.py",
     "test_shown_commands.py",
     "test_judge_faults.py",
     "test_served_answers.py",

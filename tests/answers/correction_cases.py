@@ -52,7 +52,7 @@ class Case:
     right: Answers
     partial: Answers
     floor: float = 0.0
-    count: int = 60
+    count: int = 30
     params: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -383,22 +383,6 @@ def test_type_chooses_the_method(chat: ChatFormat, server_type: Any, kind: Reply
     assert InferenceClient(lambda: harness, chat, expected_kind=expected).reply_kind is kind
 
 
-@pytest.mark.parametrize("stand_in", [SimpleNamespace(), SimpleNamespace(servers=[SimpleNamespace()])])
-async def test_missing_method_is_named(make_client: MakeClient, stand_in: Any) -> None:
-    with pytest.raises(ServerError, match=r"^env\.server.*SimpleNamespace.*tokens_and_logprobs_completion$"):
-        await make_client(stand_in).ask()
-
-
-@pytest.mark.parametrize("kind", list(ReplyKind))
-async def test_missing_reply_quotes_the_prompt(make_client: MakeClient, kind: ReplyKind) -> None:
-    call = AsyncMock(return_value=None)
-    client = make_client(SimpleNamespace(**{kind.method: call}))
-    with pytest.raises(ServerError, match=f"^{kind.method} .*no reply.* begins '.*1 \\+ 1") as raised:
-        await client.ask()
-    assert "\n" not in str(raised.value)
-    assert call.call_count == 1
-
-
 async def test_tries_without_pauses(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 600.0)
     manager = Manager(fail)
