@@ -20,22 +20,84 @@ What run-api can and cannot tell (atroposlib 0.4.0), and what follows:
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import logging
 import math
 import socket
 import time
 from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
 import aiohttp
+import msgspec
 
 from ..errors import ServerError
 from ..runtime.retries import OutageLog, pauses
 
 logger = logging.getLogger(__name__)
+
+
+T = TypeVar("T")
+
+# What run-api replies, checked where it arrives. A number out of its range is no answer of run-api's: a step of 10**9
+# would end the run with status 0. A step a second makes 10**8 in three years.
+BoundedCount = Annotated[int, msgspec.Meta(ge=0, lt=10**8)]
+Choice = Annotated[int, msgspec.Meta(ge=-1)]
+"""A number of the trainer's, -1 if the trainer sets none."""
+
+
+class Welcome(TypedDict):
+    message: str
+
+
+class WandbInfo(TypedDict):
+    group: NotRequired[str | None]
+    project: str | None
+
+
+class TrainerInfo(TypedDict):
+    batch_size: Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
+    max_token_len: Choice
+
+
+class EnvironmentStatus(TypedDict):
+    """The state of an environment. `env_weight` is its share of the work, 1 at most but for rounding.
+
+    `unallocated_fraction` is read by BaseEnv.
+    """
+
+    current_step: BoundedCount
+    queue_size: BoundedCount
+    self_queue_size: BoundedCount
+    max_group_size: Annotated[int, msgspec.Meta(ge=1, lt=10**8)]
+    env_weight: Annotated[float, msgspec.Meta(ge=0, le=2)]
+    unallocated_fraction: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Registration(msgspec.Struct, frozen=True, tag_field="status", tag="success"):
+    """Run-api's answer to a registration."""
+
+    env_id: BoundedCount
+    wandb_name: str
+    checkpoint_dir: str
+    starting_step: BoundedCount
+    checkpoint_interval: Choice
+    num_steps: Choice
+
+
+class TooEarly(msgspec.Struct, frozen=True, tag_field="status", tag="wait for trainer to start"):
+    """Run-api's answer to a registration before the trainer's."""
+
+
+class Done(TypedDict):
+    status: str
+
+
+WELCOME = msgspec.json.Decoder(Welcome)
+WANDB_INFO = msgspec.json.Decoder(WandbInfo)
+TRAINER_INFO = msgspec.json.Decoder(TrainerInfo)
+STATUS = msgspec.json.Decoder(EnvironmentStatus)
+REGISTERING: msgspec.json.Decoder[Registration | TooEarly] = msgspec.json.Decoder(Registration | TooEarly)
+DONE = msgspec.json.Decoder(Done)
 
 
 class RunApiFault(Exception):
@@ -47,8 +109,14 @@ class RunApiFault(Exception):
 
 
 async def request(
-    url: str, method: str, path: str, keys: Sequence[str] = (), body: object = None, *, connect_timeout_s: float = 5.0
-) -> dict[str, Any]:
+    url: str,
+    method: str,
+    path: str,
+    kind: msgspec.json.Decoder[T],
+    body: object = None,
+    *,
+    connect_timeout_s: float = 5.0,
+) -> T:
     """Make a request, one try, and return the reply; raises RunApiFault.
 
     Replies have no time limit: a slow run-api has taken the request. Each request opens a connection of its own: a
@@ -58,7 +126,7 @@ async def request(
         url: Address of run-api.
         method: HTTP method.
         path: Endpoint, with its leading slash.
-        keys: The reply must be a JSON object with these keys.
+        kind: Reads the reply; another reply is a fault.
         body: A mapping that JSON can hold, or JSON in gzip as a list of pieces.
         connect_timeout_s: Seconds until the connection must be there.
     """
@@ -77,13 +145,14 @@ async def request(
             raise RunApiFault(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise RunApiFault(f"{type(error).__name__}: {error}") from error
-    parsed = None
-    with contextlib.suppress(ValueError):
-        parsed = json.loads(reply)
-    if status < 400 and isinstance(parsed, dict) and all(key in parsed for key in keys):
-        return parsed
-    text = f"the answer to {path} is not run-api's (status {status}): {reply[:200].decode(errors='replace')}"
-    raise RunApiFault(text, status=status)
+    reason = f"status {status}"
+    if status < 400:
+        try:
+            return kind.decode(reply)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            reason = f"{reason}, {error}"
+    text = " ".join(reply[:200].decode(errors="replace").split())
+    raise RunApiFault(f"the answer to {path} is not run-api's ({reason}): {text}", status=status)
 
 
 async def _piece_a_turn(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -112,18 +181,6 @@ def _make_socket(address: tuple[Any, ...]) -> socket.socket:
     return connection
 
 
-@dataclass(frozen=True)
-class Registration:
-    """Run-api's answer to a registration; `num_steps` and `checkpoint_interval` are -1 if the trainer sets none."""
-
-    env_id: int
-    wandb_name: str
-    checkpoint_dir: str
-    starting_step: int
-    checkpoint_interval: int
-    num_steps: int
-
-
 WORKING = "run-api has a trainer and knows this environment"
 
 
@@ -146,7 +203,7 @@ class RunApiSession:
 
     def __init__(self, url: str, entry: Mapping[str, object]) -> None:
         self._url = url.rstrip("/")
-        self._entry = dict(entry)
+        self._entry: dict[str, Any] = dict(entry)
         self._registration: Registration | None = None
         self._registering = asyncio.Lock()
         self._step = 0
@@ -169,7 +226,7 @@ class RunApiSession:
         """Wait until run-api answers; raises ServerError after `timeout_s`, which may be infinite."""
         try:
             async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
-                await self._ask("GET", "/", ("message",))
+                await self._ask("GET", "/", WELCOME)
         except TimeoutError as error:
             raise ServerError(
                 f"run-api is not at {self._url}", remedy="start it with `run-api`, or correct {env.rollout_server_url}"
@@ -177,9 +234,9 @@ class RunApiSession:
 
     async def wandb_group_and_project(self) -> tuple[str | None, str]:
         """Return wandb's group and project, with which the trainer registered; waits for the trainer."""
-        while (info := await self._ask("GET", "/wandb_info", ("project",)))["project"] is None:
+        while (project := (info := await self._ask("GET", "/wandb_info", WANDB_INFO))["project"]) is None:
             await self._wait_for_trainer()
-        return info.get("group"), info["project"]
+        return info.get("group"), project
 
     async def register(self) -> Registration:
         """Register as soon as a trainer has registered and asks for batches; does nothing the second time."""
@@ -189,12 +246,11 @@ class RunApiSession:
                 self._waiting.over(WORKING)
         return self.registration
 
-    async def info(self) -> dict[str, Any]:
-        """Return `batch_size` and `max_token_len` of the trainer; -1 for a value that the trainer does not set."""
-        info: dict[str, Any] = await self._ask("GET", "/info", ("batch_size", "max_token_len"))
-        return info
+    async def info(self) -> TrainerInfo:
+        """Return batch size and token limit of the trainer."""
+        return await self._ask("GET", "/info", TRAINER_INFO)
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> EnvironmentStatus:
         """Return the state of this environment at run-api; registers again if run-api has forgotten the environment."""
         async with self._registering:
             status = await self._own_status()
@@ -226,7 +282,7 @@ class RunApiSession:
     async def send(self, path: str, body: Sequence[bytes]) -> None:
         """Send groups, right after `clear_to_send`, in one try; raises RunApiFault."""
         # The sender logs answers with an error.
-        await self._try_once("POST", path, ("status",), body, answers=range(200, 600))
+        await self._try_once("POST", path, DONE, body, answers=range(200, 600))
 
     async def leave(self) -> None:
         """Disconnect, unless run-api has forgotten this environment. Safe to call twice."""
@@ -238,7 +294,7 @@ class RunApiSession:
                 if await self._own_status() is None:
                     logger.info("run-api has forgotten this environment, and is not told of its end")
                     return
-                await request(self._url, "POST", "/disconnect-env", (), {"env_id": self._registration.env_id})
+                await request(self._url, "POST", "/disconnect-env", DONE, {"env_id": self._registration.env_id})
             logger.info("disconnected from run-api")
         except (RunApiFault, TimeoutError) as error:  # the environment ends all the same
             logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
@@ -250,23 +306,25 @@ class RunApiSession:
             # A trainer that asks for batches before it registers lets environments in; its registration clears them.
             if (await self.info())["batch_size"] != -1:
                 try:
-                    reply = await self._try_once("POST", "/register-env", ("status",), self._entry)
+                    reply = await self._try_once("POST", "/register-env", REGISTERING, self._entry)
                 except RunApiFault:
                     await asyncio.sleep(min(next(waits), self.longest_pause_s))
                     continue
-                if reply["status"] == "success":
+                if isinstance(reply, Registration):
                     break
             await self._wait_for_trainer()
-        self._registration = Registration(**{field.name: reply[field.name] for field in fields(Registration)})
+        self._registration = reply
         self._step = self._registration.starting_step
         logger.info("registered at run-api with the number %d, at step %d", self._registration.env_id, self._step)
 
-    async def _own_status(self) -> dict[str, Any] | None:
+    async def _own_status(self) -> EnvironmentStatus | None:
         """Return this environment's state at run-api; None if its number is unknown there, or the step went back."""
         number = {"env_id": self.registration.env_id}
-        keys = ("current_step", "queue_size", "env_weight")
-        status: dict[str, Any] | None = await self._ask("GET", "/status-env", keys, number, answers=(500,))
-        if status is None or status["current_step"] < self._step:
+        try:
+            status = await self._ask("GET", "/status-env", STATUS, number, answers=(500,))
+        except RunApiFault:
+            return None
+        if status["current_step"] < self._step:
             return None
         self._step = status["current_step"]
         return status
@@ -280,16 +338,22 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(
-        self, method: str, path: str, keys: Sequence[str], body: object = None, *, answers: Container[int | None] = ()
-    ) -> Any:
-        """Return a reply with these keys, however late; None for a reply with a status in `answers`."""
+        self,
+        method: str,
+        path: str,
+        kind: msgspec.json.Decoder[T],
+        body: object = None,
+        *,
+        answers: Container[int | None] = (),
+    ) -> T:
+        """Return a reply of this kind, however late. Raises RunApiFault for a reply with a status in `answers`."""
         waits = pauses()
         while True:
             try:
-                reply = await self._try_once(method, path, keys, body, answers=answers)
+                reply = await self._try_once(method, path, kind, body, answers=answers)
             except RunApiFault as fault:
                 if fault.status in answers:
-                    return None
+                    raise
                 # After the first answer, a proxy may answer in place of a run-api that is away.
                 if fault.status is not None and fault.status < 500 and not self._met:
                     raise ServerError(str(fault), remedy=f"correct {{env.rollout_server_url}} ({self._url})") from None
@@ -299,8 +363,14 @@ class RunApiSession:
                 return reply
 
     async def _try_once(
-        self, method: str, path: str, keys: Sequence[str], body: object = None, *, answers: Container[int | None] = ()
-    ) -> dict[str, Any]:
+        self,
+        method: str,
+        path: str,
+        kind: msgspec.json.Decoder[T],
+        body: object = None,
+        *,
+        answers: Container[int | None] = (),
+    ) -> T:
         """Make a request, and log if run-api is away, does not reply, or answers again; raises RunApiFault.
 
         A fault with a status in `answers` is run-api's own answer: run-api is not away.
@@ -309,7 +379,7 @@ class RunApiSession:
             self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}: it does not reply"
         )
         try:
-            reply = await request(self._url, method, path, keys, body)
+            reply = await request(self._url, method, path, kind, body)
         except RunApiFault as fault:
             if fault.status in answers:
                 self._absence.over(f"run-api at {self._url} answers again")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import re
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, TrainerWatch, request
+from reasoning_env.atropos.run_api import TRAINER_INFO, RunApiFault, RunApiSession, TrainerWatch, request
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import slow
 from tests.waiting import until
@@ -22,13 +23,13 @@ from .served import ServedRunApi
 
 async def fault_of(url: str, **options: float) -> RunApiFault:
     with pytest.raises(RunApiFault) as caught:
-        await request(url, "GET", "/info", ("batch_size",), **options)
+        await request(url, "GET", "/info", TRAINER_INFO, **options)
     return caught.value
 
 
 async def test_late_reply(api: ServedRunApi) -> None:
     api.fail(slow(1.0))
-    assert await request(api.url, "GET", "/info", ("batch_size",)) == {"batch_size": 32, "max_token_len": 4096}
+    assert await request(api.url, "GET", "/info", TRAINER_INFO) == {"batch_size": 32, "max_token_len": 4096}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,49 @@ async def test_answer_of_another_server(api: ServedRunApi, fault: int | str) -> 
     await until_asked(api, "/info")
     api.faults = {}
     assert (await asking)["batch_size"] == 32
+
+
+STATUS = {
+    "current_step": 3,
+    "queue_size": 0,
+    "self_queue_size": 0,
+    "max_group_size": 1,
+    "env_weight": 1.0,
+    "unallocated_fraction": 1.0,
+}
+REGISTERED = {
+    "status": "success",
+    "env_id": 0,
+    "wandb_name": "a",
+    "checkpoint_dir": "",
+    "starting_step": 0,
+    "checkpoint_interval": -1,
+    "num_steps": -1,
+}
+
+
+@pytest.mark.parametrize("name", sorted(STATUS))
+@pytest.mark.parametrize("value", ["5", None, [], True, 1e9, 10**9, -1])
+async def test_odd_status_is_an_outage(
+    api: ServedRunApi, session: RunApiSession, caplog: pytest.LogCaptureFixture, name: str, value: object
+) -> None:
+    api.faults = {"/status-env": json.dumps({**STATUS, name: value})}
+    asking = asyncio.create_task(session.status())
+    await until(lambda: said(caplog, "WARNING"))
+    api.faults = {}
+    assert (await asking)["current_step"] == 0
+    [warning] = said(caplog, "WARNING")
+    assert f"`$.{name}`" in warning
+    assert "\n" not in warning
+
+
+@pytest.mark.parametrize("name", sorted(REGISTERED))
+async def test_odd_registration_is_an_outage(api: ServedRunApi, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    api.faults = {"/register-env": json.dumps({**REGISTERED, name: [7]})}
+    registering = asyncio.create_task(RunApiSession(api.url, ENTRY).register())
+    await until(lambda: said(caplog, "WARNING"))
+    api.faults = {}
+    assert (await registering).env_id == 0
 
 
 async def test_wait_until_there_times_out(api: ServedRunApi) -> None:
