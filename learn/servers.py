@@ -78,7 +78,7 @@ class OwnServer:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        return rig.server_settings(self._url, tokenizer=str(self._model_folder))
+        return rig.server_settings(self._url)
 
     def start(self, processes: rig.Processes) -> None:
         command: list[str | Path] = [sys.executable, "-m", "learn.server", self._model_folder]

@@ -38,11 +38,9 @@ def generations(request: web.Request, body: bytes) -> bool:
     return bool(asked.get("max_tokens", asked.get("max_new_tokens")) != 1)
 
 
-def server_settings(url: str, server_type: str = "vllm", tokenizer: str = TOKENIZER) -> dict[str, str]:
+def server_settings(url: str, server_type: str = "vllm") -> dict[str, str]:
     """Return an environment's settings for a server: the section `openai` of a file."""
-    # TRL's client loads the tokenizer by the model's name.
-    model = tokenizer if server_type == "trl" else MODEL_NAME
-    return {"server_type": server_type, "base_url": f"{url}/v1", "model_name": model, "api_key": "x"}
+    return {"server_type": server_type, "base_url": f"{url}/v1", "model_name": MODEL_NAME, "api_key": "x"}
 
 
 class InferenceServer(FaultyServer):
@@ -77,7 +75,7 @@ class InferenceServer(FaultyServer):
         """Return the APIServerConfig of a client for this server; needs atroposlib."""
         from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-        return APIServerConfig(**{**server_settings(self.url, server_type, self._tokenizer), **fields})
+        return APIServerConfig(**{**server_settings(self.url, server_type), **fields})
 
     def make_app(self) -> web.Application:
         app = web.Application()

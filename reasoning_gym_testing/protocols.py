@@ -266,15 +266,6 @@ def write_stream(completions: Completions, prompt_tokens: int) -> bytes:
     return "".join([*events, "data: [DONE]\n\n"]).encode()
 
 
-def _trl_request(body: Body) -> Mapping[str, Any]:
-    (prompt,) = body["prompts"]
-    return {**body, "prompt": prompt}
-
-
-def _trl_reply(_asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
-    return to_json({"completion_ids": [completion.token_ids for completion in completions]})
-
-
 # ---------------------------------------------------------------------------- the table
 
 
@@ -321,13 +312,6 @@ PROTOCOLS: list[Protocol] = [
         takes=lambda body: True,
         in_common_words=_chat_request,
         write=_openai_reply,
-    ),
-    Protocol(
-        "trl",
-        "/v1/generate/",
-        takes=lambda body: True,
-        in_common_words=_trl_request,
-        write=_trl_reply,
     ),
 ]
 """Every protocol that the server speaks. To add a protocol, add a row."""

@@ -270,9 +270,8 @@ def explain_construction(
         return ConfigError(str(error))
     check_tokenizer_folders(config, servers)
     reason = (str(error).splitlines() or [type(error).__name__])[0]
-    models = ", ".join(repr(server.model_name) for server in (servers if isinstance(servers, list) else [servers]))
     return ConfigError(
         f"the environment cannot be built, most likely because a tokenizer cannot be read ({reason})",
-        remedy=f"{{env.tokenizer_name}} (now {config.tokenizer_name!r}), {{openai.tokenizer_name}} and, for a trl "
-        f"server, {{openai.model_name}} (now {models}) take a folder, or a name on the Hugging Face hub",
+        remedy=f"{{env.tokenizer_name}} (now {config.tokenizer_name!r}) and {{openai.tokenizer_name}} take a folder, "
+        "or a name on the Hugging Face hub",
     )

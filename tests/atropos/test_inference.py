@@ -371,7 +371,6 @@ async def test_stand_in_needs_one_method(
         ("vllm", ReplyKind.TOKENS),
         ("sglang", ReplyKind.TOKENS),
         ("openai", ReplyKind.TEXT),
-        ("trl", ReplyKind.TEXT),
         ("chat", ReplyKind.CHAT),
     ],
 )

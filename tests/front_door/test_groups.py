@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE_S
 from .conftest import WRONG, Collect, MakeEnv, right
 
 
-@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang", "trl"])
+@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang"])
 async def test_group_from_each_server_type(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
@@ -38,10 +38,10 @@ async def test_group_from_each_server_type(
     roles = [[message["role"] for message in messages] for messages in group["messages"]]
     assert roles == [["system", "user", "assistant"]] * 12
     logprobs = [[1.0] * len(prompt) + [logprob_of(token) for token in completion] for completion in completions]
-    assert group["inference_logprobs"] == (None if kind in ("openai", "trl") else logprobs)
+    assert group["inference_logprobs"] == (None if kind == "openai" else logprobs)
 
 
-@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang", "trl"])
+@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang"])
 async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     env = await make_env(kind, group_size=2)
     item = await env.get_next_item()

@@ -80,11 +80,6 @@ async def test_text_without_special_tokens(make_env: MakeEnv, server: InferenceS
         await make_env("openai", tokenizer_name=magistral)
 
 
-async def test_hidden_thinking_with_trl(make_env: MakeEnv, magistral: str) -> None:
-    with pytest.raises(ServerError, match="leaves out the special tokens"):
-        await make_env("trl", tokenizer_name=magistral)
-
-
 async def test_template_options_for_chat(make_env: MakeEnv, server: InferenceServer) -> None:
     asked: list[dict[str, Any]] = []
 

@@ -79,7 +79,6 @@ async def collect(env: Env) -> Any:
         ("sglang", OwnServer),
         ("completions", OwnServer),
         ("openai", TextServer),
-        ("trl", TextServer),
         ("chat", ChatServer),
     ],
 )

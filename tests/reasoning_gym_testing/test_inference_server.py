@@ -63,7 +63,6 @@ async def test_policy_waits_or_refuses(server: InferenceServer) -> None:
         ("/v1/completions", {"prompt": "x", "n": 10**9}),
         ("/v1/completions", {"prompt": "x", "stream": True}),
         ("/v1/chat/completions", {"messages": "hello"}),
-        ("/v1/generate/", {"prompts": ["one", "two"]}),
     ],
 )
 async def test_bad_request_is_refused(server: InferenceServer, path: str, body: Any) -> None:

@@ -104,8 +104,6 @@ async def _probe(server: object, options: Options) -> Absence | None:
     kind = server_type.reply_kind
     options_of_kind = {} if kind is None else options(kind)
     asks_for_special_tokens = "skip_special_tokens" in options_of_kind.get("extra_body", {})
-    if asks_for_special_tokens and not server_type.keeps_special_tokens:
-        raise _no_special_tokens(server)
     try:
         with _without_retries(server):
             if kind is None:

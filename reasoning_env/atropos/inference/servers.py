@@ -24,7 +24,6 @@ from atroposlib.envs import base
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 from atroposlib.envs.server_handling.sglang_server import SGLangServer
-from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from openai import AsyncOpenAI
 from pydantic import Field
@@ -152,16 +151,12 @@ class ServerType:
     - `server_class`: the class that serves it.
     - `reply_kind`: what its replies hold; None while that has to be found out.
     - `endpoint`: what messages call the place that gives completions.
-    - `found_by_auto`: whether servers of type `auto` are tried as this type.
-    - `keeps_special_tokens`: whether text can keep special tokens, with which some models mark their thinking.
     """
 
     name: str
     server_class: type[APIServer]
     reply_kind: ReplyKind | None
     endpoint: str
-    found_by_auto: bool = True
-    keeps_special_tokens: bool = True
 
     @property
     def protocol(self) -> TokenProtocol | None:
@@ -177,20 +172,12 @@ class ServerType:
 
 
 SERVER_TYPES: Sequence[ServerType] = (
-    ServerType(AUTO, AutoServer, None, "requests for completions", found_by_auto=False),
+    ServerType(AUTO, AutoServer, None, "requests for completions"),
     ServerType("vllm", VllmTokenServer, ReplyKind.TOKENS, VLLM.endpoint),
     ServerType("sglang", SglangTokenServer, ReplyKind.TOKENS, SGLANG.endpoint),
     ServerType("completions", CompletionsTokenServer, ReplyKind.TOKENS, COMPLETIONS.endpoint),
     ServerType("openai", OpenAIServer, ReplyKind.TEXT, "POST /v1/completions"),
     ServerType(CHAT, ChatServer, ReplyKind.CHAT, "POST /v1/chat/completions"),
-    ServerType(
-        "trl",
-        TrlVllmServer,
-        ReplyKind.TEXT,
-        "POST /generate/ of TRL",
-        found_by_auto=False,
-        keeps_special_tokens=False,
-    ),
 )
 """All types; `auto` tries them in this order, the best first."""
 
@@ -352,7 +339,7 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
 
 def _candidates(server: APIServer) -> list[ServerType]:
     if isinstance(server, AutoServer):
-        return [row for row in SERVER_TYPES if row.found_by_auto]
+        return [row for row in SERVER_TYPES if row.name != AUTO]
     return [_type_of_own_class(server, named_type(server.config), kind) for kind in ReplyKind]
 
 
