@@ -71,7 +71,8 @@ async def _audit(
 
     async with session, watched_pools(workers) as pools:
         # Six at once keep all workers busy, and bound what is kept in memory.
-        audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6)
+        interval_s = session.settings.progress_interval_s
+        audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6, interval_s=interval_s)
     audits = [audit for audit, _ in audited]
     findings = [finding for _, found in audited for finding in found]
     return audits, findings + _level_findings(session, audits, options)

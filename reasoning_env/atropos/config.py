@@ -144,8 +144,6 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     resume_with_changes: bool = False
     """Resume a checkpoint that was made with another seed, other tasks or other settings that decide the problems,
     instead of refusing it."""
-    progress_interval_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 30.0
-    """Seconds between progress lines in the log."""
     panel_sort: PanelSort = "score"
     """Order of the tasks in the panel of `serve` and `process`: the lowest first, the largest `change` first, or by
     name (`task`)."""

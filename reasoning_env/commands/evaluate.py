@@ -5,7 +5,6 @@ The same command resumes an evaluation that was interrupted.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
-from ..runtime.concurrency import Interrupted, cancel_all
+from ..runtime.concurrency import Interrupted
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
@@ -399,20 +398,12 @@ async def _evaluate(
             await client.check(patience_s)
             evaluation = await Evaluation.open(session, client, settings, version=__version__)
             logger.info("%s", evaluation.announcement)
-            progress = asyncio.create_task(_log_progress(evaluation))
             try:
                 await evaluation.run()
             finally:  # after Ctrl-C too
-                await cancel_all([progress])
                 result = await evaluation.conclude()
                 show(result, evaluation.describe())
             return result
-
-
-async def _log_progress(evaluation: Evaluation) -> None:
-    while True:
-        await asyncio.sleep(30)
-        logger.info("progress: %s", evaluation.progress())
 
 
 def _show_table(result: EvaluationResult, line: str) -> None:

@@ -265,7 +265,8 @@ async def _fill(
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
-    with progress_bar("problems", total, done=len(rows.keys)) as advance:
+    interval_s = session.settings.progress_interval_s
+    with progress_bar("problems", total, done=len(rows.keys), interval_s=interval_s) as advance:
 
         def keep(row: ProblemRow) -> None:
             columns = None

@@ -206,7 +206,8 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
             for number in range(options.samples)
         ]
         parameters = await session.pool.describe(names) if options.names else {}
-        return await map_with_progress("samples", numbered, sample, at_once=8), parameters
+        interval_s = session.settings.progress_interval_s
+        return await map_with_progress("samples", numbered, sample, at_once=8, interval_s=interval_s), parameters
 
 
 def _print_parameters(parameters: Parameters) -> None:

@@ -187,7 +187,8 @@ class Evaluation:
         done = dict(self._folder.samples)
         for sample in done.values():
             self._scores.add(*sample.scores)
-        with progress_bar("evaluation", self._problems, done=len(done), shown=bar) as advance:
+        interval_s = self._session.settings.progress_interval_s
+        with progress_bar("evaluation", self._problems, done=len(done), shown=bar, interval_s=interval_s) as advance:
 
             async def work(problem: Problem) -> None:
                 await self._keep(await self.evaluate(problem))

@@ -487,7 +487,10 @@ class PatientRequests:
                     if failure.ended is not None:
                         self._count_ended(failure.ended)
                     raise decision.error from error
-                self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
+                if failure.kind is FailureKind.BUSY:
+                    self._outage.note(f"requests are refused for now, and are sent more slowly ({failure.description})")
+                else:
+                    self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
             await asyncio.sleep(decision.pause_s)
 
     def _count_ended(self, word: str) -> None:

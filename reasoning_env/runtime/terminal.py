@@ -9,6 +9,7 @@ import logging
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -30,6 +31,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from .text import visible
+
+logger = logging.getLogger(__name__)
 
 UNLIMITED = 1_000_000
 """Columns of an output that is no terminal: each row is one line, so that grep finds a whole row."""
@@ -109,14 +112,20 @@ def width() -> int:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, total: int | None, *, done: int = 0, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Show a bar with rate and time left on stderr, if stderr is a terminal. `done` items are done at the start.
+def progress_bar(
+    title: str, total: int | None, *, done: int = 0, shown: bool = True, interval_s: float = 30.0
+) -> Iterator[Callable[..., None]]:
+    """Show a bar with rate and time left on stderr, or a line every `interval_s` seconds where stderr is no terminal.
 
-    A bar that is not `shown` shows nothing: a live panel leaves no room for a bar. A `total` of None means an unknown
-    length. Yields a function that advances the bar by one and takes a note to show beside the bar. Text written to
-    `sys.stderr` meanwhile appears above the bar.
+    `done` items are done at the start. A bar that is not `shown` shows nothing: a live panel leaves no room for a bar.
+    A `total` of None means an unknown length. Yields a function that advances the bar by one and takes a note to show
+    beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
+    if shown and not console.is_terminal:
+        with _progress_lines(title, total, done, interval_s) as advance:
+            yield advance
+        return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -125,13 +134,43 @@ def progress_bar(title: str, total: int | None, *, done: int = 0, shown: bool = 
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=console, disable=not shown or not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=not shown) as progress:
         bar = progress.add_task(title, total=total, completed=done, note="")
 
-        def advance(note: str = "") -> None:
+        def advance_bar(note: str = "") -> None:
             progress.update(bar, advance=1, note=note)
 
+        yield advance_bar
+
+
+@contextlib.contextmanager
+def _progress_lines(title: str, total: int | None, done: int, interval_s: float) -> Iterator[Callable[..., None]]:
+    """Write a line of progress every `interval_s` seconds, by a thread: the caller may be at work all the time.
+
+    The lines go to the log, or to stderr in a command without a log.
+    """
+    note = ""
+    ended = threading.Event()
+
+    def advance(new_note: str = "") -> None:
+        nonlocal done, note
+        done, note = done + 1, new_note
+
+    def write() -> None:
+        while not ended.wait(interval_s):
+            line = ", ".join(filter(None, [f"{title}: {done:,}" + ("" if total is None else f" of {total:,}"), note]))
+            if logging.getLogger().handlers:
+                logger.info("%s", line)
+            else:
+                print(line, file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=write, name=f"progress of {title}", daemon=True)
+    thread.start()
+    try:
         yield advance
+    finally:
+        ended.set()
+        thread.join()
 
 
 LOG_ROWS = 4

@@ -239,6 +239,8 @@ class ReasoningSettings(BaseModel):
 
     max_failed_groups_in_a_row: Annotated[int, Field(ge=1, le=100_000)] = 8
     """`process` and evaluations end with an error after this many failed groups in a row."""
+    progress_interval_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 30.0
+    """Seconds between lines of progress, where no terminal shows a bar or a panel."""
 
     @field_validator("*", mode="before")
     @classmethod

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import time
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
@@ -97,6 +98,22 @@ def test_no_progress_bar_in_a_log(pipe: pytest.CaptureFixture[str]) -> None:
     with progress_bar("measuring", 2) as advance:
         advance()
     assert pipe.readouterr() == ("", "")
+
+
+def test_progress_lines_in_a_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with progress_bar("measuring", 1000, done=2, interval_s=0.01) as advance:
+        advance("a note")
+        while not any("a note" in record.getMessage() for record in caplog.records):
+            time.sleep(0.01)
+    assert "measuring: 3 of 1,000, a note" in caplog.messages
+
+
+def test_progress_lines_without_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with progress_bar("measuring", None, interval_s=0.01):
+        time.sleep(0.1)
+    assert capsys.readouterr().err.startswith("measuring: 0\n")
 
 
 def test_status_line_is_cut() -> None:
