@@ -28,12 +28,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from datasets import IterableDataset
-from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers import TrainerCallback
 
 from ..bridge import Bridge
 from ..errors import ConfigError
@@ -42,6 +42,9 @@ from ..prompts.messages import Completion
 from ..records import Problem, Reason, Verdict
 from ..storage.files import replace_file
 from ..storage.reading import describe, read_json
+
+if TYPE_CHECKING:
+    from transformers import TrainerControl, TrainerState
 
 logger = logging.getLogger(__name__)
 
