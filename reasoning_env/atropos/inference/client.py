@@ -62,7 +62,7 @@ class InferenceClient:
         *,
         expected_kind: ReplyKind = ReplyKind.TOKENS,
         stop_after_answer: bool = False,
-        chat_template_kwargs: Mapping[str, Any] | None = None,
+        chat_template_kwargs: Mapping[str, object] | None = None,
     ) -> None:
         self._manager = manager
         self._chat = chat
@@ -198,7 +198,7 @@ class InferenceClient:
         if kind is ReplyKind.CHAT and all(map(takes_chat_requests, self.servers)):
             clients = [OpenAIChat(server, sampling.split) for server in self.clients if takes_chat_requests(server)]
             return await self._chat_requests.complete(clients, prompt, n, sampling, options)
-        arguments: dict[str, Any] = {
+        arguments: dict[str, object] = {
             "n": n,
             "max_tokens": sampling.completion_budget(prompt),
             "temperature": sampling.temperature,
@@ -255,14 +255,14 @@ class InferenceClient:
         Token servers return the tokens of the stop text anyway; other servers are asked to keep the stop text, vLLM by
         the first name and SGLang by the second.
         """
-        stop: dict[str, Any] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
+        stop: dict[str, object] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if kind is ReplyKind.TOKENS and split == "train" and self._reads_all_token_replies:
             # Otherwise a model's generation_config.json may filter samples, and log-probabilities hide the filters.
             penalties = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
             return {**stop, "top_k": -1, "min_p": 0.0, **penalties}
         if kind is ReplyKind.TOKENS:
             return stop
-        extra: dict[str, Any] = {"include_stop_str_in_output": True, "no_stop_trim": True} if stop else {}
+        extra: dict[str, object] = {"include_stop_str_in_output": True, "no_stop_trim": True} if stop else {}
         if kind is ReplyKind.TEXT and self._chat.hides_thinking:
             extra["skip_special_tokens"] = False
         if kind is ReplyKind.CHAT and self._chat_template_kwargs:

@@ -79,7 +79,7 @@ class TokenProtocol:
     endpoint: str
     path: str
     below_v1: bool
-    request: Callable[[Sequence[int], str, Mapping[str, Any]], dict[str, Any]]
+    request: Callable[[Sequence[int], str, Mapping[str, object]], dict[str, object]]
     cut: Callable[[Body], Iterator[RawCompletion]]
     read: Callable[[RawCompletion], Numbers]
     request_for_text: Callable[[str, str], dict[str, object]]
