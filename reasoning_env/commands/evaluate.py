@@ -25,7 +25,7 @@ from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
 from ..inference.addresses import PATIENCE_S, check_url, read_key, wait_for_address
 from ..inference.chat import Stream
-from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, only_model
+from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
 from ..runtime.concurrency import Interrupted
@@ -398,6 +398,14 @@ async def _evaluate(
             await client.check(patience_s)
             evaluation = await Evaluation.open(session, client, settings, version=__version__)
             logger.info("%s", evaluation.announcement)
+            at_once = settings.max_eval_workers * session.eval_plan.repeats
+            if (connections := max_connections()) < at_once:
+                logger.warning(
+                    "at most %d requests are under way at a time, since this process may have few files open; for %d, "
+                    "raise the limit (ulimit -n)",
+                    connections,
+                    at_once,
+                )
             try:
                 await evaluation.run()
             finally:  # after Ctrl-C too

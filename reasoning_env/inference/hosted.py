@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +55,16 @@ class HostedServer:
     stream: Stream = "auto"
 
 
+SPARE_FILES = 64
+"""File descriptors that are left to workers that start, and to files: an evaluation has about 20 of them."""
+
+
+def max_connections() -> int:
+    """Return how many connections this process can open besides its files; further requests wait for one."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, most - len(os.listdir("/dev/fd")) - SPARE_FILES)
+
+
 class StatusError(Exception):
     """A reply with a status of 400 or more, in the server's own words."""
 
@@ -98,7 +110,7 @@ class HostedModel:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = aiohttp.ClientTimeout(total=self.server.timeout_s)
         # The evaluation limits the requests under way, and environment variables name the proxies.
-        connector = aiohttp.TCPConnector(limit=0)
+        connector = aiohttp.TCPConnector(limit=max_connections())
         proxied = goes_through_proxy(self.server.base_url)
         self._http = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
+from reasoning_env.inference import hosted
 from reasoning_env.inference.chat import PlainChat
 from reasoning_env.inference.hosted import HostedModel, HostedServer, only_model
 from reasoning_env.records import Ending, Sampling, Timeouts
@@ -196,6 +198,13 @@ async def test_proxy_is_not_asked_for_this_machine(server: Server, monkeypatch: 
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     async with client(server) as model:
         await model.check(5.0)
+
+
+async def test_requests_wait_for_file_descriptors(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosted.resource, "getrlimit", lambda _: (len(os.listdir("/dev/fd")), 4096))
+    assert hosted.max_connections() == 1
+    async with client(server) as model:
+        assert len(await model.complete(PROMPT, 5, SAMPLING)) == 5
 
 
 async def test_refusal_ends(server: Server) -> None:
