@@ -3,7 +3,9 @@
 `record` writes the scores of today into `tests/frozen/`, a file for each kind of answers; `tests/answers/
 frozen_answers.py` makes the answers. `compare` scores them again, and prints a line for each score that differs: kind,
 task, level and seed, the name of the answer, its text, the recorded score and the score of now. The status is 1 when
-there is any difference.
+there is any difference. `judge --seed 4` scores answers to other problems, and prints those that earn what they may
+not: right answers that are refused in a form, and wrong answers that are paid. The status is 1 when one of these is
+paid.
 """
 
 from __future__ import annotations
@@ -27,14 +29,17 @@ from typing import Any
 from reasoning_env.seeds import hash_int
 from reasoning_env.tasks import COMPOSITE
 from reasoning_env.workers.library import Library
+from tests.answers.contract import CONTRACT, RIGHT, breaks_contract
 from tests.answers.frozen_answers import (
     KINDS,
+    RUN_SEED,
     FrozenProblem,
     frozen_problem,
     is_same_score,
     open_library,
     score_or_zero,
 )
+from tests.answers.near_misses import in_asked_digits, is_same_answer
 
 from .frozen_published import PRESETS, published_answers, read_scores, scorers, write_scores
 from .running import choose_tasks, run_tool
@@ -42,8 +47,6 @@ from .running import choose_tasks, run_tool
 FOLDER = Path(__file__).parents[1] / "tests" / "frozen"
 HASH_SEED = "0"
 """PYTHONHASHSEED of the workers: some tasks make other problems under another hash seed."""
-RIGHT = 0.99
-"""The lowest score that counts as right."""
 ABSENT = "-"
 """Stands for the score of an answer that a problem does not have."""
 
@@ -157,9 +160,9 @@ def shared_library() -> Library:
     return open_library()
 
 
-def _answers(kind: str, place: Place, number: int) -> tuple[FrozenProblem, Mapping[str, str]]:
+def _answers(kind: str, place: Place, number: int, run_seed: int = RUN_SEED) -> tuple[FrozenProblem, Mapping[str, str]]:
     """Return a problem and the answers to it by name, no answers where the library fails to make the problem."""
-    problem = frozen_problem(shared_library(), place.task, place.level, number)
+    problem = frozen_problem(shared_library(), place.task, place.level, number, run_seed)
     try:
         return problem, KINDS[kind].texts(problem)
     except ValueError as error:
@@ -258,6 +261,45 @@ def compare(kind: str, tasks: Sequence[str], jobs: int, sample: Sample) -> int:
     return _tell(kind, _on_all_cores(jobs, _compare_place, kinds, places, recorded, samples))
 
 
+def judge(kind: str, tasks: Sequence[str], jobs: int, run_seed: int, problems: int | None) -> int:
+    """Print the answers to problems of a seed that earn what they may not; return how many are paid and wrong."""
+    places = _places(kind, tasks)
+    count = problems or KINDS[kind].problems
+    scores = 0
+    broken: list[Difference] = []
+    for judged in _on_all_cores(
+        jobs, _judge_place, [kind] * len(places), places, [run_seed] * len(places), [count] * len(places)
+    ):
+        scores += judged.scores
+        broken += judged.differences
+        print(*judged.differences, sep="\n", end="\n" if judged.differences else "", flush=True)
+    print(f"{kind}: {scores} judged, {len(broken)} earn what they may not", flush=True)
+    return 0 if kind == "forms" else len(broken)
+
+
+def _judge_place(kind: str, place: Place, run_seed: int, count: int) -> Compared:
+    judged = Compared()
+    for number in range(count):
+        problem, answers = _answers(kind, place, number, run_seed)
+        if problem.right is None or not answers:
+            continue
+        scores = {name: score_or_zero(problem.scorer, text) for name, text in answers.items()}
+        right = in_asked_digits(place.task, problem.right)
+        if kind == "near_misses":
+            if score_or_zero(problem.scorer, right) < RIGHT:
+                continue  # the solver found a plan that earns less
+            scores = {name: score for name, score in scores.items() if not is_same_answer(answers[name], right)}
+        if kind == "wrong_forms" and scores["bare"] >= RIGHT:
+            continue  # the other answer is right too
+        judged.scores += len(scores)
+        for name, score in scores.items():
+            if breaks_contract(kind, place.task, name, score):
+                what = f"{kind} {place} seed {problem.request.seed}, {name!r}"
+                may_earn = "1" if kind == "forms" else "less"
+                judged.differences.append(Difference(what, answers[name], problem.right, may_earn, f"{score:.4g}"))
+    return judged
+
+
 def rescore_published(folder: Path, tasks: Sequence[str], jobs: int, *, record: bool) -> int:
     """Score the published answers of the sample again. Record the scores, or print and count the differences."""
     scores = read_scores()
@@ -301,13 +343,14 @@ def _direction(difference: Difference) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("record", "compare"))
+    parser.add_argument("action", choices=("record", "compare", "judge"))
     parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
     parser.add_argument(
         "--kind", action="append", choices=KINDS, help=f"{', '.join(KINDS)}; may be repeated (default: all)"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
-    parser.add_argument("--problems", type=int, help="compare the first problems of each task and level alone")
+    parser.add_argument("--problems", type=int, help="take the first problems of each task and level alone")
+    parser.add_argument("--seed", type=int, default=1, help="judge: another seed draws other problems")
     parser.add_argument("--one-in", type=int, default=1, metavar="N", help="compare one answer in N alone")
     parser.add_argument("--defaults", action="store_true", help="compare problems of the library's defaults alone")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="published answers, in the files of a folder")
@@ -321,6 +364,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return min(
             1, rescore_published(options.published.absolute(), tasks, options.jobs, record=options.action == "record")
         )
+    if options.action == "judge":
+        asked = [kind for kind in CONTRACT if not options.kind or kind in options.kind]
+        return min(1, sum(judge(kind, tasks, options.jobs, options.seed, options.problems) for kind in asked))
     kinds = options.kind or list(KINDS)
     if options.action == "record":
         for kind in kinds:

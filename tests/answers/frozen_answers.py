@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
 
+from reasoning_env.answers.scoring import Scorer
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
 from reasoning_env.seeds import eval_seed, hash_int
 from reasoning_env.sources.contract import Answers, Generated
@@ -23,9 +24,19 @@ from tests.workers.hostile import hostile_answers
 from tests.workers.traps import Traps
 from tools.same_problems import digest
 
-from .form_scores import TWO_ANSWERS, spoilt
 from .honest_forms import FormClass, honest_forms
-from .near_misses import DENIED, DOUBLED, NEAR, NUMBER, OTHER_ANSWER, SIGNED, in_asked_digits, known_answer
+from .near_misses import (
+    DENIED,
+    DOUBLED,
+    NEAR,
+    NUMBER,
+    OTHER_ANSWER,
+    SIGNED,
+    TWO_ANSWERS,
+    in_asked_digits,
+    known_answer,
+    spoilt,
+)
 
 RUN_SEED = 57
 """Problem n of a task is evaluation sample n of this seed."""
@@ -38,13 +49,14 @@ DECORATIONS = 3
 class FrozenProblem:
     """A problem by its number: `right` is a right answer, None where no answer is known."""
 
-    def __init__(self, library: Library, task: str, level: float | None, number: int) -> None:
+    def __init__(self, library: Library, task: str, level: float | None, number: int, run_seed: int = RUN_SEED) -> None:
         self.task = task
         self.level = level
         self.number = number
         # A plan with more moves is not found at once.
         params = {"max_moves": 8} if task == "rush_hour" and level is None else {}
-        self.request = ProblemRequest(task, eval_seed(RUN_SEED, task, number), params, level)
+        self.request = ProblemRequest(task, eval_seed(run_seed, task, number), params, level)
+        self._run_seed = run_seed
         self._library = library
 
     @cached_property
@@ -58,14 +70,14 @@ class FrozenProblem:
         return known_answer(self.task, self.made)
 
     @cached_property
-    def scorer(self) -> Answers:
+    def scorer(self) -> Scorer:
         return self._library.scorer(self.task, self.made.params, self.made.entry, self.made.level)
 
     @cached_property
     def other(self) -> str:
         """A right answer to one of the following problems that is another one."""
         for number in range(self.number + 1, self.number + 1 + FOLLOWING):
-            answer = frozen_problem(self._library, self.task, self.level, number).right
+            answer = frozen_problem(self._library, self.task, self.level, number, self._run_seed).right
             if answer and self.right and answer.casefold() != self.right.casefold():
                 return answer
         return OTHER_ANSWER
@@ -85,9 +97,11 @@ def is_same_score(old: str, new: str) -> bool:
 
 
 @lru_cache(maxsize=2000)
-def frozen_problem(library: Library, task: str, level: float | None, number: int) -> FrozenProblem:
+def frozen_problem(
+    library: Library, task: str, level: float | None, number: int, run_seed: int = RUN_SEED
+) -> FrozenProblem:
     """Return a problem that all kinds of answers share."""
-    return FrozenProblem(library, task, level, number)
+    return FrozenProblem(library, task, level, number, run_seed)
 
 
 def open_library() -> Library:

@@ -1,7 +1,6 @@
 """Answers that are nearly right, and answers beside which something else stands, made from a right answer.
 
-`spoilt_answers` makes them for any task. A spoilt answer that is right after all is an exception: a row of
-`STILL_RIGHT` says why.
+A spoilt answer that is right after all is an exception: a row of `STILL_RIGHT` says why.
 """
 
 from __future__ import annotations
@@ -9,15 +8,11 @@ from __future__ import annotations
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
-from reasoning_env.answers.scoring import Scorer
-from reasoning_env.records import ProblemRequest
 from reasoning_env.sources.contract import Generated
-from reasoning_env.workers.library import Library
 from tests.solvers.contract import UnsolvedError
 from tests.solvers.table import TABLE
 
@@ -200,20 +195,41 @@ NEAR: Mapping[str, Spoil] = {
     "all twice": _frame("RIGHTRIGHT"),
 }
 
+TWO_ANSWERS = (
+    "OTHER = RIGHT",
+    "RIGHT = OTHER",
+    "$OTHER = RIGHT$",
+    "x = RIGHT, y = OTHER",
+    '"RIGHT" or "OTHER"',
+    "(RIGHT) or (OTHER)",
+    "RIGHT or OTHER",
+    "RIGHT; OTHER",
+    "RIGHT\nOTHER",
+    "OTHER\nRIGHT",
+    "[RIGHT, OTHER]",
+    "\\boxed{RIGHT} \\boxed{OTHER}",
+    "not RIGHT",
+    "not = RIGHT",
+    "NOT RIGHT",
+    "\\neq RIGHT",
+    "RIGHT or not",
+    "RIGHT?",
+)
+"""Answers that name another answer beside the right one, or deny the right one."""
+
+
+def spoilt(answer: str) -> str:
+    """Return an answer with another last digit, mark or letter."""
+    ends = ((r"\d(?=\D*$)", "17"), (r"[\u2705\u274c](?=\W*$)", "\u2705\u274c"), (r"[^\W\d_](?=[\W\d_]*$)", "qz"))
+    for pattern, others in ends:
+        found = re.search(pattern, answer)
+        if found:
+            other = others[0] if found[0] != others[0] else others[1]
+            return answer[: found.start()] + other + answer[found.end() :]
+    return answer + "?"
+
+
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-
-
-def spoilt_answers(task: str, right: str, wrong: str) -> dict[str, str]:
-    """Return wrong answers by name, made from a right answer and from a wrong one, such as another problem's."""
-    right = in_asked_digits(task, right)
-    ways = {**DOUBLED, **DENIED, **NEAR}
-    if NUMBER.fullmatch(right) and float(right):
-        ways |= SIGNED
-    made = {name: spoil(right, wrong) for name, spoil in ways.items()}
-    kept = STILL_RIGHT.get(task, {})
-    return {
-        name: text for name, text in made.items() if text is not None and name not in kept and not _is_same(text, right)
-    }
 
 
 def in_asked_digits(task: str, right: str) -> str:
@@ -225,7 +241,7 @@ def in_asked_digits(task: str, right: str) -> str:
     return right
 
 
-def _is_same(text: str, right: str) -> bool:
+def is_same_answer(text: str, right: str) -> bool:
     """Tell whether a spoilt answer is the right one after all: the same but for blanks, case and noughts."""
     return _with_plain_numbers(text) == _with_plain_numbers(right)
 
@@ -280,43 +296,6 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
 """Ways that leave answers of a task right, with the reason."""
 
 
-@dataclass(frozen=True)
-class NearMiss:
-    """A wrong answer to a problem, with the way that made it and its score."""
-
-    task: str
-    level: float | None
-    way: str
-    right: str
-    answer: str
-    score: float
-
-    def __str__(self) -> str:
-        answers = f"{self.answer[:200]!r} earns {self.score}, right is {self.right[:200]!r}"
-        return f"{self.task} at level {self.level}, {self.way}: {answers}"
-
-
-def judge_near_misses(library: Library, task: str, level: float | None, seeds: Sequence[int]) -> Iterator[NearMiss]:
-    """Yield the judged near misses of a task's problems, one problem for each seed but the last."""
-    problems = [_problem(library, task, level, seed) for seed in seeds]
-    answered = [(problem, right) for problem, right in problems if right]
-    answers = [right for _, right in answered]
-    for problem, right in answered[:-1] or answered:
-        wrong = next((other for other in answers if other.casefold() != right.casefold()), None)
-        scorer = library.scorer(task, problem.params, problem.entry, problem.level)
-        if scorer.score(right) < 1.0:
-            continue  # the solver found a plan that earns less
-        for way, answer in spoilt_answers(task, right, wrong or OTHER_ANSWER).items():
-            yield NearMiss(task, level, way, right, answer, _score(scorer, answer))
-
-
-def _problem(library: Library, task: str, level: float | None, seed: int) -> tuple[Generated, str | None]:
-    """Return a problem, with a right answer if one is known or found."""
-    params = {"max_moves": 8} if task == "rush_hour" and level is None else {}
-    made = library.generate(ProblemRequest(task, seed, params, level))
-    return made, known_answer(task, made)
-
-
 def known_answer(task: str, made: Generated) -> str | None:
     """Return the answer of a problem, an example where many answers are right, or what the solver finds."""
     if made.answer is not None:
@@ -334,10 +313,3 @@ def _solve(task: str, question: str) -> str | None:
         return None if solve is None else solve(question).answer
     except UnsolvedError:
         return None
-
-
-def _score(scorer: Scorer, answer: str) -> float:
-    try:
-        return scorer.score(answer.strip())
-    except Exception:  # verifiers raise anything
-        return 0.0

@@ -13,32 +13,15 @@ import pytest
 
 from reasoning_env.tasks import COMPOSITE
 from reasoning_env.tasks import TASKS as DECLARED
-from tools.frozen import ABSENT, RIGHT, Place, Table
+from tools.frozen import ABSENT, Place, Table
 
+from .contract import CONTRACT, REFUSED, RIGHT, breaks_contract
 from .honest_forms import KINDS, FormClass, core_forms, kind_of
 from .near_misses import DENIED, DOUBLED, NEAR, SIGNED, STILL_RIGHT
 
 TASKS = sorted(DECLARED.keys() - {COMPOSITE})
 LIMITS: Mapping[FormClass, float] = {FormClass.CORE: 0.001, FormClass.DECORATION: 0.01}
 """The largest share of right answers in forms of a class that may be refused."""
-MOST_WRONG = 0.98
-"""The highest score of an answer that is nearly right: partial credit ends here."""
-OTHER_VALUE = "the question asks for a value of JSON, and this is another one"
-NO_JSON = "the answer has quotes, with which the form is no JSON"
-REFUSED: Mapping[tuple[str, str], str] = {
-    ("boxnet", "a hyphen as list mark"): "a hyphen before text with parentheses may be the sign of a function",
-    ("codeio", "JSON with newlines as they are"): OTHER_VALUE,
-    ("codeio", "a hyphen as list mark"): "a hyphen before a value may be its sign",
-    ("codeio", "an object of JSON"): OTHER_VALUE,
-    ("codeio", "an object of JSON in a fence"): OTHER_VALUE,
-    ("codeio", "an object of Python"): OTHER_VALUE,
-    ("codeio", "full-width digits"): OTHER_VALUE,
-    ("emoji_mystery", "JSON with newlines as they are"): NO_JSON,
-    ("pool_matrix", "no blanks"): "digits side by side are one number",
-    ("sentence_reordering", "JSON with newlines as they are"): NO_JSON,
-    ("sentence_reordering", "a full stop"): "the answer ends in another mark",
-}
-"""Forms that are refused, by task and form, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +55,7 @@ def _scores(table: Table) -> Iterator[Recorded]:
                     yield Recorded(place, name, number, float(score))
 
 
-@pytest.mark.parametrize("kind", ["forms", "wrong_forms", "near_misses", "two_answers"])
+@pytest.mark.parametrize("kind", CONTRACT)
 def test_every_task_is_recorded(kind: str) -> None:
     counts = dict.fromkeys(TASKS, 0)
     for one in recorded(kind):
@@ -80,7 +63,13 @@ def test_every_task_is_recorded(kind: str) -> None:
     assert {task: count for task, count in counts.items() if count < 30} == {}
 
 
-def test_right_answers_paid() -> None:
+@pytest.mark.parametrize("kind", CONTRACT)
+def test_no_score_breaks_the_contract(kind: str) -> None:
+    broken = [one for one in recorded(kind) if breaks_contract(kind, one.place.task, one.name, one.score)]
+    assert broken == []
+
+
+def test_refused_forms_are_refused() -> None:
     assert {one.pair for one in recorded("forms") if one.score < RIGHT} == REFUSED.keys()
 
 
@@ -90,16 +79,6 @@ def test_share_refused(form_class: FormClass) -> None:
     scores = [one.score for one in recorded("forms") if (one.pair in core) is (form_class is FormClass.CORE)]
     assert len(scores) > 10_000
     assert sum(score < RIGHT for score in scores) <= LIMITS[form_class] * len(scores)
-
-
-@pytest.mark.parametrize("kind", ["wrong_forms", "two_answers"])
-def test_wrong_answers_unpaid(kind: str) -> None:
-    assert [one for one in recorded(kind) if one.score >= RIGHT] == []
-
-
-def test_near_misses_earn_less() -> None:
-    paid = [one for one in recorded("near_misses") if one.score > MOST_WRONG]
-    assert [one for one in paid if one.name not in STILL_RIGHT.get(one.place.task, {})] == []
 
 
 def test_exceptions_name_ways() -> None:
