@@ -229,13 +229,14 @@ def _comparisons(
     runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> list[Pair]:
     """Compare the runs of each pair that have problems in common; `pairs` has their positions."""
+    numbers = {task: number for number, task in enumerate(tasks)}
     scored = [RunScores(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
     compared_pairs: list[Pair] = []
     for a, b in pairs:
         first, second = scored[a], scored[b]
         if first.can_be_compared(second):
             compared = compare(first, second)
-            rows = [{**asdict(task), "task": tasks.index(task.task)} for task in compared.tasks]
+            rows = [{**asdict(task), "task": numbers[task.task]} for task in compared.tasks]
             compared_pairs.append(
                 {
                     "a": a,
