@@ -16,7 +16,7 @@ from enum import StrEnum
 from itertools import combinations, pairwise
 from operator import itemgetter
 
-from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts, turned_fills
+from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts
 from reasoning_env.records import Problem
 
 FEW_OPTIONS = 4
@@ -122,7 +122,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
         question = problem.question
         probes = {**shared, Probe.QUESTION: question.strip()}
-        probes |= copies(question) | fragments(question) | filled_boards(question) | turned_fills(question)
+        probes |= copies(question) | fragments(question) | filled_boards(question)
         if oracle is not None:
             probes |= {Probe.ORACLE: oracle, Probe.PERTURBED: perturb(oracle), Probe.TRAILED: f"{oracle} qwxz"}
             probes |= layouts(oracle)

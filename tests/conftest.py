@@ -42,7 +42,7 @@ LONGEST = (
     "test_planted_defects.py",
     "test_sandbox.py",
     "test_bridge.py",
-    "test_frequent_answers.py",
+    "test_draws.py",
     "test_corrections.py",
     "test_shown_commands.py",
     "test_judge_faults.py",

@@ -1,15 +1,16 @@
 """Make answers that take no reasoning: parts of the question, counts, boards with filled blanks.
 
-The audit reports the scores of such answers. Problems that such an answer solves are not served. Partial credit starts
-at what the best such answer earns on the same problem. The answers are made from the text of the question, in linear
-time.
+The audit reports the scores of such answers. A task of which such an answer solves too many problems serves fewer of
+these. Partial credit starts at what the best such answer earns on the same problem. The answers are made from the text
+of the question, in linear time.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from .rules import Entry
@@ -27,8 +28,6 @@ BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
 """Returns the content of a blank from the cells of its row, its column and its box."""
-Order = Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
-"""Returns blanks, given row by row as pairs of row and column, in the order in which they are filled."""
 
 
 def copies(question: str) -> dict[str, str]:
@@ -46,6 +45,21 @@ def copies(question: str) -> dict[str, str]:
     grid = last_grid(text)
     parts["the last grid"] = "\n".join(grid)
     return {name: part for name, part in parts.items() if part}
+
+
+def is_copied(question: str, answer: str) -> bool:
+    """Tell whether a whole part of the question has the content of an answer."""
+    return any(same_content(part, answer) for part in copies(question).values())
+
+
+def same_content(text: str, answer: str) -> bool:
+    """Tell whether two texts have the same cells, with any separators and number formats."""
+    return all(cell == expected for cell, expected in zip_longest(_cells(text), _cells(answer)))
+
+
+def _cells(text: str) -> Iterator[object]:
+    for match in re.finditer(r"[^\s,;|\[\](){}'\"]+", text):
+        yield float(match[0]) if SHOWN_NUMBER.fullmatch(match[0]) else match[0]
 
 
 def quotations(question: str) -> list[str]:
@@ -81,22 +95,11 @@ def fragments(question: str) -> dict[str, str]:
     return {name: part for name, part in parts.items() if part}
 
 
-def filled_boards(question: str) -> dict[str, str]:
+def filled_boards(question: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
     """Return the question's board with its blanks filled row by row, by the name of the rule; {} without blanks."""
     board, blank = _board(question)
-    return {name: _fill(board.split("\n"), blank, fill, sorted) for name, fill in FILLS.items()} if blank else {}
-
-
-def turned_fills(question: str) -> dict[str, str]:
-    """Return the question's board with legal contents in its blanks, filled from the other corners, by name."""
-    board, blank = _board(question)
-    if not blank:
-        return {}
-    return {
-        f"{name}, {direction}": _fill(board.split("\n"), blank, FILLS[name], order)
-        for direction, order in FILL_ORDERS.items()
-        for name in LEGAL
-    }
+    fills = FILLS if fills is None else fills
+    return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
 
 
 def choice(question: str, answer: str) -> str:
@@ -105,12 +108,6 @@ def choice(question: str, answer: str) -> str:
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
     return answer.casefold()
-
-
-def has_one_blank(question: str) -> bool:
-    """Tell whether the question's board has a single blank, so that the answer is one of a few options."""
-    board, blank = _board(question)
-    return bool(blank) and board.count(blank) == 1
 
 
 def _board(question: str) -> tuple[str, str]:
@@ -171,7 +168,7 @@ def _board_with_signs(text: str) -> list[str]:
     return [line.rstrip() for line in lines[first : last + 1]]
 
 
-def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
+def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
     """Fill a board's blanks one by one. Lines of signs have no cells: they stay, and the board has no boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
@@ -180,7 +177,7 @@ def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
     root = round(size**0.5)
     boxed = root * root == size == len(cells) == len(board)
     blanks = [(number, column) for number, row in enumerate(cells) for column in range(size) if row[column] == blank]
-    for number, column in order(blanks):
+    for number, column in blanks:
         row = cells[number]
         top = number - number % root
         left = column - column % root
@@ -200,22 +197,20 @@ def _missing(taken: Sequence[str], size: int, fallback: str) -> str:
 FILLS: Mapping[str, Fill] = {
     "blanks filled with 1": lambda row, column, box: "1",
     "blanks filled with what the row lacks": lambda row, column, box: _missing(row, len(row), "1"),
+    "blanks filled with the most frequent cell": lambda row, column, box: (
+        _most_frequent([cell for cell in row if cell not in (*BLANK_MARKS, "0")]) or "1"
+    ),
+}
+"""Rules that pass over what a board's puzzle forbids."""
+LEGAL_FILLS: Mapping[str, Fill] = {
     "blanks filled with what is legal": lambda row, column, box: _missing(
         [*row, *column, *box], len(row), _missing(row, len(row), "1")
     ),
     "blanks filled with the last that is legal": lambda row, column, box: next(
         (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
     ),
-    "blanks filled with the most frequent cell": lambda row, column, box: (
-        _most_frequent([cell for cell in row if cell not in (*BLANK_MARKS, "0")]) or "1"
-    ),
 }
-LEGAL = ("blanks filled with what is legal", "blanks filled with the last that is legal")
-FILL_ORDERS: Mapping[str, Order] = {
-    "from the end": lambda blanks: blanks[::-1],
-    "from the right": lambda blanks: sorted(blanks, key=lambda blank: (blank[0], -blank[1])),
-    "from below": lambda blanks: sorted(blanks, key=lambda blank: (-blank[0], blank[1])),
-}
+"""Rules that a puzzle's own rules give: a beginner's method, from which partial credit starts."""
 
 
 def _options(question: str) -> list[str]:
@@ -255,7 +250,8 @@ def above_guessing(score: float, guess: float) -> float:
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
     """Return answers to an entry that take no reasoning; `own` makes those of its task from the entry's metadata."""
     question = str(entry["question"])
-    found = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
+    boards = filled_boards(question, {**FILLS, **LEGAL_FILLS})
+    found = {*copies(question).values(), *boards.values(), *quotations(question)}
     if entry.get("answer") is not None:
         found.update(layouts(str(entry["answer"])).values())
     if own is not None:

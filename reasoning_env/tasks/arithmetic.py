@@ -9,7 +9,7 @@ from ..answers import corrections, guards, numbers
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
 from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
-from .declaration import A_NUMBER, Corrected, FieldLevels, Task, easy, wrong
+from .declaration import A_NUMBER, Corrected, FieldLevels, Task, frequent, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
@@ -84,7 +84,7 @@ GCD = Task(
     "arithmetic",
     few_questions=True,
     levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
-    frequent_answer=True,
+    rejected=(frequent("1", served=0.8),),
     answer=A_NUMBER,
 )
 
@@ -101,10 +101,6 @@ NUMBER_FORMAT = Task(
 
 FACTORS = range(-3, 4)
 """Factors of the numbers in a rule that a reader of a sequence may find."""
-
-
-def _repeats_a_number(entry: Entry) -> bool:
-    return str(entry["answer"]) in SHOWN_NUMBER.findall(str(entry["question"]))
 
 
 def _obeys_another_rule(entry: Entry) -> bool:
@@ -127,10 +123,7 @@ NUMBER_SEQUENCE = Task(
         FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
         FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
     ),
-    rejected=(
-        wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
-        easy("its answer is one of its numbers", _repeats_a_number),
-    ),
+    rejected=(wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),),
     answer=A_NUMBER,
 )
 

@@ -7,7 +7,19 @@ import re
 from ..answers import boards, corrections, guards, numbers, values
 from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import last_grid
-from .declaration import A_BOARD, A_NUMBER, A_TEXT, Clarification, FieldLevels, Replacement, Task, easy, replacing
+from .declaration import (
+    A_BOARD,
+    A_NUMBER,
+    A_TEXT,
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    copied,
+    easy,
+    frequent,
+    replacing,
+)
 
 ARC_1D = Task(
     "arc_1d",
@@ -102,7 +114,7 @@ LARGEST_ISLAND = Task(
             "the smaller of two islands is often a single cell",
         ),
     ),
-    rejected=(easy("the count of land gives the answer", _counts_land),),
+    rejected=(easy("the count of land gives the answer", _counts_land, served=0.3),),
     answer=A_NUMBER,
 )
 
@@ -130,15 +142,9 @@ MANIPULATE_MATRIX = Task(
 GRID_STEPS = "Each step goes up, down, left or right."
 
 
-def _is_shortest(entry: Entry) -> bool:
-    least, _ = entry["metadata"]["difficulty"]["dist"]
-    return str(entry["answer"]) == str(least)
-
-
 MAZE = Task(
     "maze",
     "games",
-    rejected=(easy("its way is as short as its parameters allow, as most are", _is_shortest),),
     clarification=Clarification(
         "whether steps may be diagonal",
         GRID_STEPS,
@@ -172,6 +178,7 @@ POOL_MATRIX = Task(
         FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
         FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
     ),
+    rejected=(copied(served=0.7),),
     clarification=Clarification(
         "whether incomplete regions at the edges count",
         EDGES,
@@ -180,21 +187,19 @@ POOL_MATRIX = Task(
     answer=AnswerRules(boards.pooled, most_partial=0.1),
 )
 
-REARC = Task("rearc", "arc", questions=(None, None, None), answer=A_BOARD)
-
-
-def _counts_marks(entry: Entry) -> bool:
-    # The number of marks over 80 is right in a third of default problems.
-    guess = round(str(entry["question"]).count("#") / 80)
-    return str(entry["answer"]) == str(guess)
-
+REARC = Task(
+    "rearc",
+    "arc",
+    questions=(None, None, None),
+    rejected=(copied(served=0.3),),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles
+    answer=A_BOARD,
+)
 
 RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     few_questions=True,
     levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
-    rejected=(easy("the count of its marks gives the answer", _counts_marks),),
     answer=AnswerRules(numbers.number, correction=corrections.correct_rectangle_count),
 )
 
@@ -222,7 +227,7 @@ ROTTEN_ORANGES = Task(
         FieldLevels(("p_oranges",), (0.85, 0.85, 0.87, 0.9, 0.92), SPREAD_FAST),
         FieldLevels(("p_rotten",), (0.1, 0.08, 0.05, 0.03, 0.015), SPREAD_FAST),
     ),
-    frequent_answer=True,
+    rejected=(frequent("-1", served=0.8),),
     answer=A_NUMBER,
 )
 

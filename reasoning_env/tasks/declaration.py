@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from ..answers import boards, numbers, types
 from ..answers.rules import AnswerRules, Dataset, Entry
-from ..answers.shortcuts import choice
+from ..answers.shortcuts import choice, is_copied
 
 MANY_QUESTIONS = 10_000
 """A task with at least this many different questions has enough. If 300 draws do not repeat, there are this many with a
@@ -24,7 +24,6 @@ A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
 """The rules of answers that many tasks share."""
-TRUE_OR_FALSE = ("true", "false")
 BOTH_OPTIONS = "naming both options contains the right one"
 
 
@@ -63,8 +62,8 @@ def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
     return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
 
 
-Corrected = tuple[str, Mapping[str, object]]
-"""The right answer, and the metadata that the library's verifier reads and that change with the answer."""
+Corrected = tuple[str | None, Mapping[str, object]]
+"""The right answer, None where many are right; and the metadata that the library's verifier reads and that change."""
 
 
 class Cause(StrEnum):
@@ -73,20 +72,25 @@ class Cause(StrEnum):
     WRONG = "wrong"
     """Its expected answer is wrong, or its question has two meanings."""
     COPIED = "copied"
-    """Its answer is a part of the question, or the question's board filled by a simple rule."""
+    """Its answer is a part of the question."""
     EASY = "easy"
-    """A simple rule solves it."""
-    UNWANTED = "unwanted"
-    """Its answer is frequent, and its seed picks another answer."""
+    """A simple rule solves it, which is not the task's own method."""
+    FREQUENT = "frequent"
+    """Its answer is right too often."""
 
 
 @dataclass(frozen=True)
 class RejectionRule:
-    """Entries that must not be served: `applies` tells which. `reason` completes a sentence after "because"."""
+    """Entries that must not be served: `applies` tells which. `reason` completes a sentence after "because".
+
+    `served` is the share of these entries that is served all the same, each by its seed's hash: as many as keep the
+    policy that solves them within its bound.
+    """
 
     cause: Cause
     reason: str
     applies: Callable[[Entry], bool]
+    served: float = 0.0
 
 
 def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
@@ -94,9 +98,26 @@ def wrong(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
     return RejectionRule(Cause.WRONG, reason, applies)
 
 
-def easy(reason: str, applies: Callable[[Entry], bool]) -> RejectionRule:
-    """Reject entries that a simple rule solves."""
-    return RejectionRule(Cause.EASY, reason, applies)
+def easy(reason: str, applies: Callable[[Entry], bool], *, served: float = 0.0) -> RejectionRule:
+    """Reject entries that a simple rule solves, but for a share."""
+    return RejectionRule(Cause.EASY, reason, applies, served)
+
+
+def copied(*, served: float = 0.0) -> RejectionRule:
+    """Reject entries whose answer a copy gives, but for a share."""
+    return RejectionRule(
+        Cause.COPIED,
+        "a part of the question is the right answer",
+        lambda entry: is_copied(str(entry["question"]), str(entry["answer"])),
+        served,
+    )
+
+
+def frequent(answer: str, *, served: float) -> RejectionRule:
+    """Reject entries with the answer that is right most often, but for a share."""
+    return RejectionRule(
+        Cause.FREQUENT, f"its answer is {answer}, as of too many", lambda entry: entry["answer"] == answer, served
+    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +168,8 @@ class Task:
     """Levels in place of the library's, at which the library cannot build problems, takes seconds to minutes, makes
     wrong answers, or makes nothing harder. None where its levels change nothing: the task counts as one without."""
     served_params: Mapping[str, object] = field(default_factory=dict)
-    """Parameters of served problems, where the user sets none: other values make problems that are rejected."""
+    """Parameters of served problems, where neither the user nor a level sets any: with the library's own, most problems
+    are rejected, or the question gives its answer away."""
     built_for_each_seed: bool = False
     """The constructor of its dataset consumes the seed."""
     built_from: tuple[str, ...] | None = None
@@ -170,15 +192,8 @@ class Task:
     """Makes an ambiguous question unambiguous."""
     options: int = 0
     """The number of answers to choose from; 0 for open answers."""
-    even_options: tuple[str, ...] = ()
-    """Answers, in lower case, that must be served equally often; the library or a rejection favours one of them.
-
-    Answers of another form, such as those of problems with more people, are served as they come.
-    """
     option: Callable[[Entry], str] = chosen_option
     """Returns which of its options an entry's right answer is, in lower case."""
-    frequent_answer: bool = False
-    """One of its open answers is frequent: the seed picks a third of all answers, by hash."""
 
     # What answers earn
     gives_away: str = ""

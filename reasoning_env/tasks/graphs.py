@@ -7,31 +7,20 @@ from typing import Any
 
 from ..answers import types, values
 from ..answers.rules import AnswerRules, Entry
-from .declaration import A_TEXT, BOTH_OPTIONS, TRUE_OR_FALSE, Clarification, FieldLevels, Task, easy, replacing
+from .declaration import A_TEXT, BOTH_OPTIONS, Clarification, FieldLevels, Task, easy, frequent, replacing
 
-
-def _need_each_other(entry: Entry) -> bool:
-    needed = {(course, other) for course, other in entry["metadata"]["prerequisites"]}
-    return any((other, course) in needed for course, other in needed)
-
-
-def _needs_many(entry: Entry) -> bool:
-    """Find small plans with many prerequisites, of which hardly any can be finished."""
-    courses = len(entry["metadata"]["courses"])
-    prerequisites = len(entry["metadata"]["prerequisites"])
-    return courses <= 10 and prerequisites > 1.6 * courses
-
+FEW_PREREQUISITES = (
+    "of one or two prerequisites, those that close a cycle are so many that their number tells the answer"
+)
 
 COURSE_SCHEDULE = Task(
     "course_schedule",
     "graphs",
     few_questions=True,
-    rejected=(
-        easy("two of its courses need each other", _need_each_other),
-        easy("its few courses have so many prerequisites that hardly any such plan can be finished", _needs_many),
-    ),
+    levels=(FieldLevels(("min_num_prerequisites", "max_num_prerequisites"), ((1, 5),), FEW_PREREQUISITES),),
+    # With one or two prerequisites and cycles of up to five, prerequisites per course tell 0.89 of the answers.
+    served_params={"max_num_prerequisites": 5, "max_cycle_length": 3},
     options=2,
-    even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
     answer=A_TEXT,
 )
@@ -119,7 +108,7 @@ SHORTEST_PATH = Task(
     "shortest_path",
     "graphs",
     levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
-    frequent_answer=True,
+    rejected=(frequent("infeasible", served=0.8),),
     answer=AnswerRules(
         types.either("infeasible", types.sequence("(?i:up|down|left|right)", spell=str.lower)), many_right=True
     ),

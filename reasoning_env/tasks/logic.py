@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..answers import corrections, expressions, guards, numbers, types
-from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
-from ..answers.rules import AnswerRules, Entry
-from ..seeds import hash_int
+from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, simple_conclusion
+from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import (
     A_NUMBER,
     A_TEXT,
     BOTH_OPTIONS,
     Clarification,
+    Corrected,
     FieldLevels,
     Replacement,
     Task,
@@ -28,7 +28,6 @@ ACRE = Task(
     questions=(None,),
     built_for_each_seed=True,
     options=3,
-    even_options=("on", "off", "undetermined"),
     answer=A_TEXT,
 )
 
@@ -50,7 +49,7 @@ CIRCUIT_LOGIC = Task(
             ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 4), (3, 5), (4, 6)), "an AND of more inputs is never 1"
         ),
     ),
-    rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor),),
+    rejected=(easy("its final gate gives the same for nearly all inputs", _ends_without_xor, served=0.14),),
     options=2,
     answer=A_NUMBER,
 )
@@ -61,16 +60,13 @@ EVERY_STEP = "all would move at once, or none"
 def _tells_by_conjunctions(entry: Entry) -> bool:
     """Find two people who are alike, and whose number of claims with `and` tells so.
 
-    These are two knights who both say `and`, or both do not, and two knaves who both do. An eighth of the knights who
-    do not stays: without these, a problem would take ten draws.
+    These are two knights who both say `and`, or both do not, and two knaves who both do.
     """
     people = entry["metadata"]["solution"]
     if len(people) != 2 or len(set(people)) == 2:
         return False
     joined = sum(statement[0] in ("and", "<=>") for statement in entry["metadata"]["statements"])  # if and only if
-    if joined == 0 and all(people):
-        return hash_int("and", entry["question"]) % 8 > 0
-    return joined == 2
+    return joined == 2 or (joined == 0 and all(people))
 
 
 def same_roles(metadata: Mapping[str, Any]) -> list[str]:
@@ -90,10 +86,13 @@ KNIGHTS_KNAVES = Task(
         FieldLevels(("width_constraint",), (2, 2, 2, 3, 3), EVERY_STEP),
     ),
     rejected=(
-        easy("the number of claims that say `and` tells whether both lie or neither does", _tells_by_conjunctions),
+        easy(
+            "the number of claims that say `and` tells whether both lie or neither does",
+            _tells_by_conjunctions,
+            served=0.5,
+        ),
     ),
     options=4,
-    even_options=("true true", "true false", "false true", "false false"),
     option=lambda entry: " ".join(map(str, entry["metadata"]["solution"])).casefold(),
     answer=AnswerRules(types.claims, guesses=same_roles, ends_in_full_stop=True),
 )
@@ -106,27 +105,43 @@ SEVERAL_PREMISES = (
     "The conclusion must need several premises together: it does not count if single premises decide it part by part."
 )
 
-CONCLUDES = "fewer or simpler premises imply nothing, more imply almost everything, and 10 variables take 0.2 s"
+CONCLUDES = "fewer or simpler premises imply nothing together, more contradict each other, and 10 variables take 0.2 s"
 
 
 def _is_contradictory(entry: Entry) -> bool:
     return are_contradictory(entry["metadata"]["premises"])
 
 
-def _needs_one_premise(entry: Entry) -> bool:
-    return not concludes(entry["metadata"]["example_answer"], entry["metadata"]["premises"])
-
-
-def _concludes_too_much(entry: Entry) -> bool:
-    """Find premises that imply more than a fifth of all simple formulas."""
+def _conclude_from_several(entry: Entry, dataset: Dataset) -> Corrected:
+    """Conclude what needs several premises, as the question asks; the library's example mostly needs one premise."""
     metadata = entry["metadata"]
-    return share_of_guesses(metadata["premises"], metadata["variables"]) > 0.2
+    if concludes(metadata["example_answer"], metadata["premises"]):
+        return None, {}
+    conclusion = simple_conclusion(metadata["premises"], metadata["variables"])
+    return None, {} if conclusion is None else {"example_answer": conclusion}
+
+
+def _concludes_nothing(entry: Entry) -> bool:
+    """Find premises that imply nothing simple together."""
+    metadata = entry["metadata"]
+    if concludes(metadata["example_answer"], metadata["premises"]):
+        return False
+    return simple_conclusion(metadata["premises"], metadata["variables"]) is None
 
 
 PROPOSITIONAL_LOGIC = Task(
     "propositional_logic",
     "logic",
     few_questions=True,
+    # Half of these have a conclusion that needs several premises, and a fifth of the library's own.
+    served_params={
+        "min_vars": 3,
+        "max_vars": 5,
+        "min_statements": 3,
+        "max_statements": 4,
+        "min_complexity": 2,
+        "max_complexity": 3,
+    },
     levels=(
         FieldLevels(("min_vars", "max_vars"), ((3, 4), (4, 5), (5, 6), (6, 7)), CONCLUDES),
         FieldLevels(("min_statements", "max_statements"), ((3, 4), (3, 5), (5, 6), (6, 7)), CONCLUDES),
@@ -134,9 +149,9 @@ PROPOSITIONAL_LOGIC = Task(
     ),
     rejected=(
         wrong("its premises contradict each other, so that every statement follows", _is_contradictory),
-        easy("its example follows from a single premise", _needs_one_premise),
-        easy("it concludes too much, so that most guesses are right", _concludes_too_much),
+        wrong("its premises imply nothing simple together that none of them implies alone", _concludes_nothing),
     ),
+    right_answer=_conclude_from_several,
     clarification=Clarification(
         "whether a premise, or premises that are joined, are a conclusion",
         SEVERAL_PREMISES,
@@ -157,7 +172,6 @@ SELF_REFERENCE = Task(
     few_questions=True,
     questions=(2000,),
     levels=None,  # its generator takes a difficulty, and makes the same problems at all ten
-    frequent_answer=True,
     answer=A_NUMBER,
 )
 
@@ -172,20 +186,6 @@ def _needs_members(entry: Entry) -> bool:
     return follows != {entry["answer"] == "Yes"}
 
 
-def _quantifiers(entry: Entry) -> list[tuple[str, bool]]:
-    """Return the quantifiers of the premises and the conclusion, each with whether its statement is negated."""
-    statements = [str(entry["metadata"][name]) for name in ("premise1", "premise2", "conclusion")]
-    return [(text.split()[0], " are not " in text) for text in statements]
-
-
-def _has_one_quantifier(entry: Entry) -> bool:
-    return len(set(_quantifiers(entry))) == 1
-
-
-def _has_all_and_some_not(entry: Entry) -> bool:
-    return set(_quantifiers(entry)[:2]) == {("All", False), ("Some", True)}
-
-
 SYLLOGISM = Task(
     "syllogism",
     "logic",
@@ -196,13 +196,8 @@ SYLLOGISM = Task(
         FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
         FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is easier"),
     ),
-    rejected=(
-        easy("all its statements have the same quantifier, which tells the answer", _has_one_quantifier),
-        easy("from All and Some not, in this order or the other, nothing follows", _has_all_and_some_not),
-        wrong("its answer is wrong, or depends on whether a class has members", _needs_members),
-    ),
+    rejected=(wrong("its answer is wrong, or depends on whether a class has members", _needs_members),),
     options=2,
-    even_options=("yes", "no"),
     gives_away="the conclusion has the first premise's quantifier or not: that tells two answers in three",
     pays_for=BOTH_OPTIONS,
     answer=A_TEXT,

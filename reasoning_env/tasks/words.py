@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import itemgetter
 
 from ..answers import corrections, guards, types, values
@@ -14,12 +14,13 @@ from .declaration import (
     A_NUMBER,
     A_TEXT,
     BOTH_OPTIONS,
-    TRUE_OR_FALSE,
     Clarification,
     FieldLevels,
     Replacement,
     Task,
+    copied,
     easy,
+    frequent,
     replacing,
     wrong,
 )
@@ -109,24 +110,19 @@ FIGLET_FONT = Task(
 
 def _is_grouped_blindly(entry: Entry) -> bool:
     """Find words for which a grouping that ignores most letters is right: the anagrams stand together."""
-    groups = entry["metadata"]["solution"]
-    right = {frozenset(group) for group in groups}
-    blind = groupings(entry["metadata"]["words"], [len(group) for group in groups])
-    return any({frozenset(group) for group in grouping} == right for grouping in blind)
+    right = {frozenset(group) for group in entry["metadata"]["solution"]}
+    return any({frozenset(group) for group in grouping} == right for grouping in groupings(entry["metadata"]["words"]))
 
 
-def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]]]:
+def groupings(words: Sequence[str]) -> list[list[list[str]]]:
     """Return groupings that keep the order of words and need no reading.
 
-    Neighbours of equal length, or with the same first letter; groups of the given sizes; groups of 2, 3, 4 and 5 words.
+    Neighbours of equal length, or with the same first letter; groups of 2, 3, 4 and 5 words.
     """
     by_length = [list(group) for _, group in groupby(words, len)]
     by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
-    by_sizes = [list(words[end - size : end]) for size, end in zip(sizes, accumulate(sizes), strict=True)]
-    found = [by_length, by_letter, by_sizes]
-    for size in (2, 3, 4, 5):
-        found.append([list(words[at : at + size]) for at in range(0, len(words), size)])
-    return found
+    by_size = [[list(words[at : at + size]) for at in range(0, len(words), size)] for size in (2, 3, 4, 5)]
+    return [by_length, by_letter, *by_size]
 
 
 GROUP_ANAGRAMS = Task(
@@ -145,15 +141,6 @@ GROUP_ANAGRAMS = Task(
 )
 
 
-def _differ_in_letters(entry: Entry) -> bool:
-    first, second = entry["metadata"]["words"]
-    return len(set(first)) != len(set(second))
-
-
-def _repeat_no_letter(entry: Entry) -> bool:
-    return all(len(set(word)) == len(word) for word in entry["metadata"]["words"])
-
-
 ISOMORPHIC_STRINGS = Task(
     "isomorphic_strings",
     "algorithmic",
@@ -165,12 +152,7 @@ ISOMORPHIC_STRINGS = Task(
             "isomorphic pairs are shorter by one letter, which tells the answer if all lengths are equal",
         ),
     ),
-    rejected=(
-        easy("its strings have different numbers of letters", _differ_in_letters),
-        easy("no letter comes twice, so that there is nothing to check", _repeat_no_letter),
-    ),
     options=2,
-    even_options=TRUE_OR_FALSE,
     pays_for=BOTH_OPTIONS,
     answer=A_TEXT,
 )
@@ -188,8 +170,8 @@ LETTER_COUNTING = Task(
     "letter_counting",
     "algorithmic",
     few_questions=True,
+    rejected=(frequent("1", served=0.6),),
     clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
-    frequent_answer=True,
     scores_without_params=True,
     answer=A_NUMBER,
 )
@@ -242,19 +224,7 @@ PALINDROME_PARTITIONING = Task(
 )
 
 
-def _lacks_a_letter(entry: Entry) -> bool:
-    return not set(entry["metadata"]["ransom_note"]) <= set(entry["metadata"]["magazine"])
-
-
-RANSOM_NOTE = Task(
-    "ransom_note",
-    "algorithmic",
-    rejected=(easy("its magazine lacks a letter altogether", _lacks_a_letter),),
-    options=2,
-    even_options=TRUE_OR_FALSE,
-    pays_for=BOTH_OPTIONS,
-    answer=A_TEXT,
-)
+RANSOM_NOTE = Task("ransom_note", "algorithmic", options=2, pays_for=BOTH_OPTIONS, answer=A_TEXT)
 
 
 def _says_a_word_twice(entry: Entry) -> bool:
@@ -291,6 +261,16 @@ STRING_INSERTION = Task(
     "string_insertion",
     "algorithmic",
     few_questions=True,
+    levels=(
+        FieldLevels(
+            ("min_string_length", "max_string_length"),
+            ((30, 70), (50, 100), (100, 200), (200, 500)),
+            "of shorter strings, nine in ten have nothing to insert",
+        ),
+    ),
+    # Of the library's strings of 5 to 20 letters, 0.94 have nothing to insert, and of these 0.74.
+    served_params={"min_string_length": 30, "max_string_length": 70},
+    rejected=(copied(served=0.16),),
     answer=AnswerRules(types.text(case_counts=True), guard=guards.score_string_insertion),
 )
 

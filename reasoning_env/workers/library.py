@@ -29,8 +29,7 @@ from ..sources.contract import Generated, Source, SourceTask
 from ..sources.joined import JoinedSources
 from ..sources.modules import TaskModule, import_task_modules
 from ..tasks import COMPOSITE, TASKS, Task, find_task
-from ..tasks.declaration import Cause
-from ..tasks.serving import Flaw, clarify, find_flaw, flaw_of_error, seed_picks, with_right_answer
+from ..tasks.serving import Flaw, clarify, find_flaw, flaw_of_error, with_right_answer
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -149,18 +148,15 @@ class Library(Source):
         """Make the problem that is asked for: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
         Unless `as_is`, a problem that must not be served is replaced by the problem of a seed derived from this one.
-        The same holds, in tasks with a frequent answer, for a problem whose answer is not the answer that the seed
-        picks. With the rewards "library", every request is `as_is` and `as_published`.
+        With the rewards "library", every request is `as_is` and `as_published`.
 
         Raises ValueError after MAX_REJECTED rejected problems, and whatever the library raises.
         """
         if self.rewards == "library":
             request = replace(request, as_is=True, as_published=True)
-        if not request.as_is:
-            request = replace(request, params={**find_task(request.task).served_params, **request.params})
         flawed: Counter[str] = Counter()
         for number in range(MAX_REJECTED):
-            drawn = self._draw(replace(request, seed=follow_seed(request.seed, number)), wanted_by=request.seed)
+            drawn = self._draw(replace(request, seed=follow_seed(request.seed, number)))
             if isinstance(drawn, Generated):
                 return replace(drawn, flawed=dict(flawed))
             flawed[drawn.cause] += 1
@@ -168,7 +164,7 @@ class Library(Source):
         causes = ", ".join(f"{count} {cause}" for cause, count in flawed.most_common())
         raise ValueError(f"none of {MAX_REJECTED} problems may be served ({causes}), the last one because {reason}")
 
-    def _draw(self, request: ProblemRequest, *, wanted_by: int) -> Generated | Flaw:
+    def _draw(self, request: ProblemRequest) -> Generated | Flaw:
         """Generate the problem of the request's own seed, or return the flaw for which it must not be served."""
         _reset_globals(request.seed)
         task = request.task
@@ -180,6 +176,9 @@ class Library(Source):
             resolved = Resolved(params, request.level)
         else:
             resolved = self._resolve(task, params, request.level, draw=hash_fraction("level", seed))
+            if not request.as_is and request.task != COMPOSITE:
+                served = {**find_task(task).served_params, **resolved.params}
+                resolved = replace(resolved, params=served)
         if request.dataset_size == 1:
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
@@ -202,11 +201,9 @@ class Library(Source):
         if not request.as_published if request.clarified is None else request.clarified:
             entry = clarify(declared, entry, dataset)
         if not request.as_is:
-            flaw = self._find_flaw(declared, entry)
+            flaw = self._find_flaw(declared, entry, request.seed)
             if flaw is not None:
                 return flaw
-            if not seed_picks(declared, entry, wanted_by):
-                return Flaw(Cause.UNWANTED, "its answer is not the one that its seed picks")
         answer = entry.get("answer")
         return Generated(
             question=str(entry["question"]),
@@ -258,20 +255,18 @@ class Library(Source):
         whole = pickle.loads(entry)
         return lambda answer: scorer.dataset.score_answer(answer, whole)
 
-    def _find_flaw(self, task: Task, entry: Mapping[str, object]) -> Flaw | None:
+    def _find_flaw(self, task: Task, entry: Mapping[str, object], seed: int) -> Flaw | None:
         """Return why an entry must not be served.
 
-        Rules that are written for the words of the known library are skipped for another library: a rule that cannot
-        read the entry, and rules about easy problems where the options have other words, since nothing balances them.
+        For another library, rules that are written for the words of the known library, and cannot read the entry, are
+        skipped.
         """
-        if not self._from_checkout:
-            return find_flaw(task, entry)
         try:
-            flaw = find_flaw(task, entry)
-            has_known_words = not task.even_options or task.option(entry) in task.even_options
+            return find_flaw(task, entry, seed)
         except (LookupError, TypeError, ValueError, AttributeError):
+            if not self._from_checkout:
+                raise
             return None
-        return flaw if flaw is None or has_known_words or flaw.cause is Cause.WRONG else None
 
     def _check_score(self, task: str, generated: Generated) -> str | None:
         """Return the fault in a user's verifier: its score of its own answer is no number from 0 to 1."""

@@ -16,7 +16,7 @@ import reasoning_gym
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.answers.shortcuts import FORM_SCORE
 from reasoning_env.tasks import TASKS, find_task
-from reasoning_env.tasks.serving import find_flaw
+from reasoning_env.tasks.serving import find_flaw, with_right_answer
 
 from .correction_cases import CASES, Answers, carry
 
@@ -34,11 +34,10 @@ def _dataset(task: str) -> Any:
 def _entries(task: str) -> list[Any]:
     dataset = _dataset(task)
     entries = [dataset[number] for number in range(CASES[task].count)]
-    return (
-        entries
-        if task != "propositional_logic"
-        else [entry for entry in entries if not find_flaw(find_task(task), entry)]
-    )
+    if task != "propositional_logic":
+        return entries
+    corrected = [with_right_answer(find_task(task), entry, dataset) for entry in entries]
+    return [entry for entry in corrected if find_flaw(find_task(task), entry, seed=0) is None]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from reasoning_env.answers.grammars.logic import (
     concludes,
     follows_from_classes,
     parse_formula,
-    share_of_guesses,
+    simple_conclusion,
     variables,
 )
 
@@ -147,9 +147,17 @@ def test_follows_from_classes(premises: list[str], conclusion: str, follows: boo
     assert follows_from_classes(premises, conclusion, may_be_empty=True) is follows_if_empty
 
 
-@pytest.mark.parametrize(("premises", "share"), [(["P", "Q"], 0.0), (["P", f"P{IMPLIES}Q"], 4 / 8)])
-def test_share_of_guesses(premises: list[str], share: float) -> None:
-    assert share_of_guesses(premises, ["P", "Q"]) == share
+@pytest.mark.parametrize(
+    ("premises", "conclusion"),
+    [
+        (["P", "Q"], None),
+        (["P", f"P {IMPLIES} Q"], "Q"),
+        ([f"P {IMPLIES} Q", f"{NOT}Q"], f"{NOT}P"),
+        ([f"P {IMPLIES} Q", f"Q {IMPLIES} R"], f"(P {IMPLIES} R)"),
+    ],
+)
+def test_simple_conclusion(premises: list[str], conclusion: str | None) -> None:
+    assert simple_conclusion(premises, ["P", "Q", "R"]) == conclusion
 
 
 NO_FORMULAS = ("", " ", "()", "(", ")", "P)", f"P{AND}", f"{OR}Q", NOT, f"P{AND}{OR}Q", "(P)(Q)")

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.answers.shortcuts import (
+    FILLS,
+    LEGAL_FILLS,
     choice,
     copies,
     filled_boards,
     fragments,
-    has_one_blank,
     last_grid,
     layouts,
-    turned_fills,
+    same_content,
 )
 
 QUESTION = """Add one to each cell. (Answer "yes" or "no", as in [1, 2].)
@@ -65,12 +66,8 @@ def test_names_of_fragments() -> None:
 
 
 def test_names_of_fills() -> None:
-    fills = {"what is legal", "the last that is legal"}
     assert {*filled_boards(SUDOKU)} == {
-        f"blanks filled with {fill}" for fill in {"1", "what the row lacks", "the most frequent cell", *fills}
-    }
-    assert {*turned_fills(SUDOKU)} == {
-        f"blanks filled with {fill}, from {start}" for fill in fills for start in ("the end", "the right", "below")
+        f"blanks filled with {fill}" for fill in ("1", "what the row lacks", "the most frequent cell")
     }
 
 
@@ -83,35 +80,29 @@ SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 
 def test_filled_boards() -> None:
-    boards = filled_boards(SUDOKU)
+    boards = filled_boards(SUDOKU, {**FILLS, **LEGAL_FILLS})
     assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
     assert boards["blanks filled with what is legal"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
     assert boards["blanks filled with the last that is legal"].splitlines()[1] == "2 3 1 4"
-    turned = turned_fills(SUDOKU)
-    assert turned["blanks filled with what is legal, from the end"].splitlines()[3] == "2 4 3 1"
-    assert turned["blanks filled with what is legal, from the right"].splitlines()[2] == "3 2 4 1"
-    assert turned["blanks filled with the last that is legal, from below"].splitlines()[3] == "2 4 3 1"
 
 
 def test_choice_of_an_answer() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
-    assert has_one_blank(question)
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
     assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
-    assert not has_one_blank(SUDOKU)
 
 
 def test_board_with_signs() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
-    boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.")
+    boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.", LEGAL_FILLS)
     assert boards["blanks filled with what is legal"].splitlines()[2] == "2 1 4 3"
 
 
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
 def test_question_without_board(question: str) -> None:
-    assert filled_boards(question) == turned_fills(question) == {}
+    assert filled_boards(question) == {}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +114,7 @@ def test_layout_of_numbers(answer: str, zeros: str | None) -> None:
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
 def test_any_question(question: str) -> None:
-    for found in (copies(question), fragments(question), filled_boards(question), turned_fills(question)):
+    for found in (copies(question), fragments(question), filled_boards(question)):
         assert all(found.values())
 
 
@@ -132,3 +123,9 @@ def test_long_question(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     question = piece * (60_000 // len(piece))
     assert len(copies(question)) + len(fragments(question)) + len(filled_boards(question)) + len(last_grid(question))
+
+
+def test_same_content() -> None:
+    same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
+    others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
+    assert [pair for pair in [*same, *others] if same_content(*pair)] == same

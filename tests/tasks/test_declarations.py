@@ -27,7 +27,3 @@ def test_undeclared_task_is_treated_with_care() -> None:
     task = find_task("no_such_task")
     assert task.few_questions and task.built_for_each_seed
     assert not task.rejected and task.clarification is None and task.right_answer is None
-
-
-def test_even_options_are_options() -> None:
-    assert [name for name, task in DECLARED if task.even_options and len(task.even_options) != task.options] == []

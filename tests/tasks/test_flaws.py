@@ -15,11 +15,18 @@ from reasoning_gym.logic.propositional_logic import Expression
 from reasoning_env.answers.grammars.logic import concludes
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.tasks.code import BEFORE_PROGRAM, digest
-from reasoning_env.tasks.serving import find_flaw, flaw_of_error, same_content
+from reasoning_env.tasks.declaration import Cause
+from reasoning_env.tasks.serving import Flaw, find_flaw, flaw_of_error, with_right_answer
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
 """Tasks whose items are slow to make, cannot be made from the defaults, or run code when they are made."""
 TASKS_WITH_FLAWS = frozenset({"intermediate_integration", "propositional_logic"})
+UNLUCKY_SEED = 178
+"""Where a share of flawed entries is served, the entry of this seed is not."""
+
+
+def _flaw(task: str, entry: Mapping[str, Any]) -> Flaw | None:
+    return find_flaw(find_task(task), entry, UNLUCKY_SEED)
 
 
 @cache
@@ -31,7 +38,7 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
 def test_unsolved_integrals() -> None:
     entries = _entries("intermediate_integration", 16)
     unsolved = [sympy.sympify(entry["answer"]).has(sympy.Integral) for entry in entries]
-    assert [find_flaw(find_task("intermediate_integration"), entry) is not None for entry in entries] == unsolved
+    assert [_flaw("intermediate_integration", entry) is not None for entry in entries] == unsolved
     assert 1 <= sum(unsolved) <= 12
 
 
@@ -48,17 +55,17 @@ def test_unsolved_integrals() -> None:
 def test_lost_digits(operation: str, num1: Any, num2: Any, result: Any, is_wrong: bool) -> None:
     metadata = {"operation": operation, "num1": num1, "num2": num2, "result": result}
     entry = {"question": "?", "answer": f"{result[0]}.0 + {result[1]}.0i", "metadata": metadata}
-    assert (find_flaw(find_task("complex_arithmetic"), entry) is not None) is is_wrong
+    assert (_flaw("complex_arithmetic", entry) is not None) is is_wrong
 
 
 def test_useless_premises() -> None:
-    flaws: dict[bool, list[bool]] = {True: [], False: []}
-    for entry in _entries("propositional_logic", 600):
-        metadata = entry["metadata"]
-        flawed = find_flaw(find_task("propositional_logic"), entry) is not None
-        flaws[flawed].append(_can_be_true(metadata) and concludes(metadata["example_answer"], metadata["premises"]))
-    assert all(flaws[False]) and len(flaws[False]) >= 10
-    assert sum(flaws[True]) <= 60  # these conclude too much
+    served = []
+    for entry in _entries("propositional_logic", 400):
+        corrected = with_right_answer(find_task("propositional_logic"), entry, None)
+        metadata = corrected["metadata"]
+        if _flaw("propositional_logic", corrected) is None:
+            served.append(_can_be_true(metadata) and concludes(metadata["example_answer"], metadata["premises"]))
+    assert all(served) and 50 < len(served) < 120
 
 
 def _can_be_true(metadata: Mapping[str, Any]) -> bool:
@@ -115,10 +122,15 @@ def _lock(*solution: str) -> Entry:
     return _entry("Open it.", " ".join(solution), buttons=[button], target_value=8, solution_path=[*solution])
 
 
-SEQUENCE = "2, -4, 2, -4, 3, ?"
-ISLANDS, RECTANGLES = "0 1 0\n1 0 0", "#" * 150
-COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
+ISLANDS = "0 1 0\n1 0 0"
 ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
+    "nothing to insert": (
+        "string_insertion",
+        [_entry("Insert into: ABC", "ABC")],
+        [_entry("Insert into: ABC", "ABCA")],
+    ),
+    "answer that is right too often": ("letter_counting", [_entry("How many?", "1")], [_entry("How many?", "2")]),
+    "empty answer": ("gcd", [_entry("What is left of: abc", "")], [_entry("What is left of: abc", "c")]),
     "solved cube": ("rubiks_cube", [_cube(3, "")], [_cube(3, "R U"), _cube(2, "")]),
     "equation that only 0 solves": (
         "polynomial_equations",
@@ -130,13 +142,7 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_graph([0, 1], [1, 2]), _graph([0, 3], [1, 4])],
         [_graph([0, 3], [0, 1]), _graph([0, 3], [1, 2], [2, 4], [4, 5])],
     ),
-    "marks that need only be counted": ("rectangle_count", [_marks(RECTANGLES, "2")], [_marks(RECTANGLES, "3")]),
     "land that needs only be counted": ("largest_island", [_marks(ISLANDS, "2")], [_marks(ISLANDS, "3")]),
-    "sequence that repeats a number": (
-        "number_sequence",
-        [_entry(SEQUENCE, "-4")],
-        [_entry(SEQUENCE, "4"), _entry(SEQUENCE, "8")],
-    ),
     "sequence that a simple rule continues otherwise": (
         "number_sequence",
         [_entry("-1, 1, 0, 1, 1, 2, ?", "5"), _entry("2, 1, 4, 9, ?", "64")],
@@ -177,14 +183,6 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         ],
         [_syllogism("All A are B", "Some B are C", "Some A are C", "No")],
     ),
-    "syllogism whose quantifiers tell": (
-        "syllogism",
-        [
-            _syllogism("All A are B", "All B are C", "All A are C", "Yes"),
-            _syllogism("Some A are not B", "All B are C", "Some A are C", "No"),
-        ],
-        [_syllogism("Some A are not B", "No B are C", "Some A are C", "No")],
-    ),
     "story whose answer is cut": (
         "gsm_symbolic",
         [
@@ -198,38 +196,10 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry("He sells lilies for $2.5 per bunch, and rounds to the nearest dollar.", "3")],
         [_entry("He sells lilies for $2.51 per bunch, and rounds to the nearest dollar.", "3")],
     ),
-    "maze with the least distance": (
-        "maze",
-        [_entry("How far?", "5", difficulty={"dist": (5, 10)})],
-        [_entry("How far?", "6", difficulty={"dist": (5, 10)})],
-    ),
     "circuit whose last gate tells": (
         "circuit_logic",
         [_entry("Out?", "1", final_gate="OR"), _entry("Out?", "0", final_gate="AND")],
         [_entry("Out?", "1", final_gate="XOR")],
-    ),
-    "strings with different numbers of letters": (
-        "isomorphic_strings",
-        [_entry("ab aa", "False", words=["ab", "aa"]), _entry("ab cd", "True", words=["ab", "cd"])],
-        [_entry("aba cdd", "False", words=["aba", "cdd"])],
-    ),
-    "magazine that lacks a letter": (
-        "ransom_note",
-        [_entry("ab aac", "False", ransom_note="ab", magazine="aac")],
-        [_entry("bb abc", "False", ransom_note="bb", magazine="abc")],
-    ),
-    "courses that need each other": (
-        "course_schedule",
-        [_entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 0)])],
-        [_entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 2), (2, 0)])],
-    ),
-    "few courses with many prerequisites": (
-        "course_schedule",
-        [_entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 2), (2, 0), *[(0, 1)] * 2])],
-        [
-            _entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 2), (2, 0), (0, 1)]),
-            _entry("Take them.", "False", courses=range(11), prerequisites=[(0, 1), (1, 2), (2, 0)] * 6),
-        ],
     ),
     "board with another capture, at C2, or none at A3": (
         "tsumego",
@@ -274,22 +244,6 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
             _entry("return found", "{}", input_data={"a": 1}, output_data={}),
         ],
     ),
-    "answer that is copied or filled in without thought": (
-        "a task without facts",
-        [
-            _entry("Sort the letters of: abc", "abc"),
-            _entry("Pool with a kernel of 1:\n7 4\n7 5\n", "7.0 4.0\n7.0 5.0"),
-            _entry("Keep all of: ['1', '2']. In this format.", "['1', '2']"),
-            _entry(COPIED, "1 2 3\n2 3 1\n3 1 2"),
-            _entry("What becomes of it?", "\n".join(["0 0 0 0"] * 4)),
-            _entry("What is left of: abc", ""),
-        ],
-        [
-            _entry("Sort the letters of: bac", "abc"),
-            _entry("Keep some of: ['1', '2']. In this format.", "['1']"),
-            _entry(COPIED, "1 2 3\n2 3 1\n3 1 3"),
-        ],
-    ),
 }
 
 
@@ -310,27 +264,33 @@ CLAIMS = {True: ("and", ("lying", 0), ("lying", 1)), False: ("or", ("lying", 0),
 def test_conjunctions_of_two_people(solution: tuple[bool, ...], with_and: tuple[bool, ...], easy: bool) -> None:
     metadata = {"solution": solution, "statements": [CLAIMS[says] for says in with_and]}
     entry = {"question": "Who?", "answer": "Emma is a knave.", "metadata": metadata}
-    assert (find_flaw(find_task("knights_knaves"), entry) is not None) is easy
+    assert (_flaw("knights_knaves", entry) is not None) is easy
 
 
-def test_some_knights_without_conjunctions_stay() -> None:
-    metadata = {"solution": (True, True), "statements": [CLAIMS[False], CLAIMS[False]]}
-    entries = [{"question": f"{number}?", "answer": "Emma.", "metadata": metadata} for number in range(160)]
-    assert 8 <= sum(find_flaw(find_task("knights_knaves"), entry) is None for entry in entries) <= 32
+def test_share_of_easy_entries_is_served() -> None:
+    entry = _entry("Out?", "1", final_gate="OR")
+    served = [find_flaw(find_task("circuit_logic"), entry, seed) is None for seed in range(400)]
+    (rule,) = find_task("circuit_logic").rejected
+    assert abs(sum(served) / 400 - rule.served) < 0.06
+
+
+def test_wrong_entries_are_never_served() -> None:
+    rules = [rule for task in TASKS.values() for rule in task.rejected if rule.cause is Cause.WRONG]
+    assert rules and not any(rule.served for rule in rules)
 
 
 @pytest.mark.parametrize("flaw", ENTRIES)
 def test_flawed_entries(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
-    assert [entry for entry in flawed if find_flaw(find_task(task), entry) is None] == []
-    assert [entry for entry in sound if find_flaw(find_task(task), entry) is not None] == []
+    assert [entry for entry in flawed if _flaw(task, entry) is None] == []
+    assert [entry for entry in sound if _flaw(task, entry) is not None] == []
 
 
 def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = _entry(f"You can refer to this code {BEFORE_PROGRAM}return hash(a)\n", "1")
-    assert find_flaw(find_task("codeio"), entry) is None
+    assert _flaw("codeio", entry) is None
     monkeypatch.setattr("reasoning_env.tasks.code.UNSTABLE_PROGRAMS", {digest("return hash(a)")})
-    assert find_flaw(find_task("codeio"), entry) is not None
+    assert _flaw("codeio", entry) is not None
 
 
 def test_failures_of_programs() -> None:
@@ -340,13 +300,7 @@ def test_failures_of_programs() -> None:
 
 def test_flaws_are_rare() -> None:
     tasks = sorted(TASKS.keys() - SLOW - TASKS_WITH_FLAWS)
-    flawed = {task: sum(find_flaw(find_task(task), entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    often = {"circuit_logic", "graph_color", "group_anagrams", "mini_sudoku", "string_insertion"}
+    flawed = {task: sum(_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
+    often = {"circuit_logic", "graph_color", "group_anagrams", "string_insertion"}
     assert {task for task, count in flawed.items() if count == 3} <= often
     assert sum(map(bool, flawed.values())) < 24
-
-
-def test_same_content() -> None:
-    same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
-    others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
-    assert [pair for pair in [*same, *others] if same_content(*pair)] == same

@@ -196,7 +196,6 @@ WORK: Mapping[str, Callable[[Drawn], float]] = {
 HARDLY_HARDER: Mapping[str, str] = {
     "arc_agi": "its levels turn and mirror whole puzzles, examples included",
     "codeio": "its levels are marks that a model gave to programs; programs with higher marks are shorter",
-    "mini_sudoku": "a simple rule fills boards of fewer than 11 blanks, and boards of over 12 have several solutions",
     "puzzle24": "in every range of numbers up to 10, the library's largest, about one way of 200 makes 24",
     "rearc": "its levels follow two measures of the puzzles' authors; lengths say nothing of the rule to be found",
     "syllogism": "three statements at every level; questions about one premise become rarer",

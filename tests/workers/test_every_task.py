@@ -181,13 +181,13 @@ def test_params_of_problems(served: list[Served], difficulty: DifficultyMap) -> 
             member = one.direct["metadata"]["source_dataset"]
             assert problem.level == (None if member == "acre" else asked)
             continue
-        overrides = {**find_task(problem.task).served_params, **overrides}
+        served = find_task(problem.task).served_params
         if asked is None:
-            assert (problem.params, problem.level) == (overrides, None)
+            assert (problem.params, problem.level) == ({**served, **overrides}, None)
         else:
             draw = hash_fraction("level", problem.spec.seed)
             resolved = difficulty.parameters(problem.task, asked, overrides, draw=draw)
-            assert (problem.params, problem.level) == (resolved.params, resolved.level)
+            assert (problem.params, problem.level) == ({**served, **resolved.params}, resolved.level)
             # Only what the user sets may move a problem away from the level that was asked for.
             assert problem.level == asked or overrides or not difficulty.adjustable(problem.task)
 

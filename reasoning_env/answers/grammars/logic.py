@@ -91,12 +91,22 @@ def concludes(answer: str, premises: Iterable[str]) -> bool:
     return _Premises(premises, [formula]).conclude(formula)
 
 
-def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
-    """Return the share of formulas of two variables and one operator that the premises conclude, in [0, 1]."""
+def simple_conclusion(premises: Iterable[str], names: Sequence[str]) -> str | None:
+    """Return a formula that the premises conclude; None if no formula of one variable, or of two, is concluded."""
+    literals: list[Formula] = [*names, *((NOT, name) for name in names)]
     pairs = itertools.permutations(names, 2)
-    guesses: list[Formula] = [(operator, left, right) for left, right in pairs for operator in PRECEDENCE]
-    given = _Premises(premises, guesses)
-    return sum(map(given.conclude, guesses)) / len(guesses) if guesses else 0.0
+    formulas = literals + [(operator, left, right) for left, right in pairs for operator in PRECEDENCE]
+    given = _Premises(premises, formulas)
+    return next((_write(formula) for formula in formulas if given.conclude(formula)), None)
+
+
+def _write(formula: Formula) -> str:
+    """Write a formula of at most two variables as the library does."""
+    match formula:
+        case (operator, left, right):
+            return f"({left} {operator} {right})"
+        case _:
+            return "".join(map(str, formula))
 
 
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:

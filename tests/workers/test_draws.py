@@ -1,0 +1,71 @@
+"""Which draws are served: few are rejected, no answer is frequent, and all follows from the seed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from statistics import fmean, stdev
+
+import pytest
+
+from reasoning_env.records import ProblemRequest
+from reasoning_env.sources.contract import Generated
+from reasoning_env.tasks import TASKS
+from reasoning_env.tasks.declaration import Cause
+from reasoning_env.workers.library import Library
+
+SLOW = frozenset({"intermediate_integration", "polynomial_equations", "quantum_lock"})
+"""A hundred problems take ten seconds or more."""
+
+
+def _served(library: Library, task: str, level: float | None = None, count: int = 60) -> list[Generated]:
+    return [library.generate(ProblemRequest(task, 7_919 * seed, {}, level)) for seed in range(count)]
+
+
+def _answer(one: Generated) -> str:
+    return str(one.answer)
+
+
+@pytest.mark.parametrize(
+    ("task", "level"), [("gcd", 1.0), ("shortest_path", None), ("rotten_oranges", None), ("letter_counting", 0.0)]
+)
+def test_no_open_answer_is_frequent(library: Library, task: str, level: float | None) -> None:
+    assert max(Counter(map(_answer, _served(library, task, level, 120))).values()) < 0.45 * 120
+
+
+def test_rejected_by_cause(library: Library) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        seen.update(library.generate(ProblemRequest("tsumego", seed, {})).flawed)
+    assert set(seen) == {Cause.WRONG}
+
+
+def test_served_problem_follows_from_the_seed(library: Library) -> None:
+    forth = [library.generate(ProblemRequest("circuit_logic", seed, {})) for seed in range(40)]
+    back = [library.generate(ProblemRequest("circuit_logic", seed, {})) for seed in reversed(range(40))]
+    assert forth == back[::-1]
+    assert 5 < sum(one.seed in range(40) for one in forth) < 35
+
+
+def test_served_problem_has_its_own_seed(library: Library) -> None:
+    for task in ("circuit_logic", "syllogism", "largest_island"):
+        served = [library.generate(ProblemRequest(task, seed, {})) for seed in range(10)]
+        assert any(one.flawed for one in served)
+        assert [library.generate(ProblemRequest(task, one.seed, {}, as_is=True)) for one in served] == [
+            replace(one, flawed={}) for one in served
+        ]
+
+
+def test_problem_as_is(library: Library) -> None:
+    made = [library.generate(ProblemRequest("gcd", seed, {}, as_is=True)) for seed in range(40)]
+    assert [one.seed for one in made] == [*range(40)]
+
+
+@pytest.mark.parametrize("task", sorted(task for task, declared in TASKS.items() if declared.rejected))
+def test_draws_of_a_served_problem(library: Library, task: str) -> None:
+    levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
+    count = 2 if task in SLOW else 10
+    draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, count)]
+    error = stdev(draws) / math.sqrt(len(draws))
+    assert fmean(draws) <= 4 + 2 * error
