@@ -139,6 +139,22 @@ def test_impossible_moves_of_boxes() -> None:
             assert scored.of_value == pytest.approx(max(0.05, 1.0 - 1.0 / boxes))
 
 
+def test_blanks_of_survo_exchanged() -> None:
+    dataset = reasoning_gym.create_dataset("survo", seed=SEED, size=5)
+    for entry in map(dataset.__getitem__, range(5)):
+        rows = [line.split() for line in entry["answer"].splitlines()]
+        puzzle = entry["metadata"]["puzzle"]
+        blanks = [(row, column) for row, cells in enumerate(puzzle) for column, cell in enumerate(cells) if not cell]
+        row, column = blanks[0]
+        other_row, other_column = next(place for place in blanks if rows[place[0]][place[1]] != rows[row][column])
+        exchanged = [list(cells) for cells in rows]
+        exchanged[row][column] = rows[other_row][other_column]
+        exchanged[other_row][other_column] = rows[row][column]
+        judge = _scorer("survo", dataset, entry, strict=True)
+        assert judge.score(entry["answer"]) == 1.0
+        assert judge.score("\n".join(map(" ".join, exchanged))) < 1.0
+
+
 def test_premises_without_conclusion() -> None:
     """An honest answer can only join such premises, as models did in published results."""
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
