@@ -42,6 +42,8 @@ from .settings import read_page
 logger = logging.getLogger(__name__)
 
 DEFAULT_URL = "http://localhost:9001/v1"
+OPENAI_URL = "https://api.openai.com/v1"
+"""The server where no URL is given, and the key is that of OpenAI's clients: to them too, the key alone means this."""
 
 
 class HostedSettings(ReasoningSettings):
@@ -70,7 +72,7 @@ class ServerSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
 
     base_url: str = DEFAULT_URL
-    """Address of the server."""
+    """Address of the server. Without a value, api.openai.com where OPENAI_API_KEY is set and no other key is given."""
     model_name: str | None = None
     """Name of the model at the server."""
     api_key: str = ""
@@ -190,7 +192,8 @@ def evaluate(
 
     Args:
         model: Name of the model at the server.
-        base_url: Address of the server; by default the variable OPENAI_BASE_URL.
+        base_url: Address of the server; by default the variable OPENAI_BASE_URL, or OpenAI's where there is only
+            OPENAI_API_KEY.
         api_key: Key of the server.
         server_type: `chat` for chat completions only; by default text completions if the server has none.
         tasks: Names, patterns and categories of tasks.
@@ -355,6 +358,9 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
     variable = os.environ.get("OPENAI_BASE_URL")
     from_variable = {"base_url": variable} if variable else {}
     server = make_settings(ServerSettings, {**from_variable, **known, **from_options}, "openai.")
+    of_openai = os.environ.get("OPENAI_API_KEY") and server.api_key in ("", "$OPENAI_API_KEY")
+    if of_openai and "base_url" not in server.model_fields_set:
+        server = server.model_copy(update={"base_url": OPENAI_URL})
     if server.model_name == "":
         raise ConfigError("is empty", setting="openai.model_name", remedy="name the model")
     by_variable = variable is not None and "base_url" not in known and "base_url" not in from_options

@@ -70,6 +70,7 @@ def url() -> Iterator[str]:
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 def evaluate(folder: Path, *words: str) -> int:
@@ -146,6 +147,36 @@ def test_settings_as_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     (folder / "printed.yaml").write_text(printed)
     assert evaluate(folder, "--config", "printed.yaml", "--print-config") == 0
     assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ([], "https://api.openai.com/v1"),
+        (["--openai.api_key", "$OPENAI_API_KEY"], "https://api.openai.com/v1"),
+        (["--openai.api_key", "of-another-server"], "localhost"),
+        (["--base-url", "http://mine:8000/v1"], "http://mine:8000/v1"),
+    ],
+)
+def test_key_names_server(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    asked: str,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+    assert evaluate(folder, "gpt-4.1-mini", *words, "--print-config") == 0
+    assert asked in capsys.readouterr().out
+
+
+def test_variable_names_server(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://mine:8000/v1")
+    assert evaluate(folder, "gpt-4.1-mini", "--print-config") == 0
+    assert "http://mine:8000/v1" in capsys.readouterr().out
 
 
 def test_dry_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
