@@ -110,11 +110,13 @@ def read_key(key: str, *, for_chat: bool) -> str:
 class Absence:
     """Why a server cannot be used now; it may be usable later.
 
-    `answers`: whether the server has answered, and said that it cannot serve now.
+    `answers`: whether the server has answered, and said that it cannot serve now. `retry_after_s`: how long it asks to
+    wait; None if it does not say.
     """
 
     reason: str
     answers: bool = False
+    retry_after_s: float | None = None
 
 
 async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]], timeout_s: float) -> None:
@@ -130,7 +132,8 @@ async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]]
         if time.monotonic() >= deadline:
             raise no_server(timeout_s, reasons, answers=any(absence.answers for absence in absences))
         outage.note(f"waiting for an inference server ({reasons})")
-        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+        asked_s = max(absence.retry_after_s or 0.0 for absence in absences)
+        await asyncio.sleep(min(max(next(waits), asked_s), max(0.0, deadline - time.monotonic())))
     outage.over("an inference server answers")
 
 

@@ -130,12 +130,18 @@ class ChatRequests:
         return {"messages": [dict(message) for message in prompt.messages]}
 
     async def ask(
-        self, client: ChatClient, fields: Mapping[str, object], budget: int, options: Mapping[str, object]
+        self,
+        client: ChatClient,
+        fields: Mapping[str, object],
+        budget: int,
+        options: Mapping[str, object],
+        *,
+        at_once: bool = False,
     ) -> Rollout:
         """Send one request for a completion of at most `budget` tokens, without the parameters that the server refuses.
 
-        `fields` hold the prompt. Raises what the client raises, and BrokenOffError for a completion that the server
-        broke off.
+        `fields` hold the prompt. A request that is sent `at_once` does not wait where a server limits requests. Raises
+        what the client raises, and BrokenOffError for a completion that the server broke off.
         """
         while True:
             streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._asks_for_events else {}
@@ -147,7 +153,7 @@ class ChatRequests:
                 **taken,
             }
             try:
-                reply = await self._create(client, arguments)
+                reply = await (client.create(**arguments) if at_once else self._create(client, arguments))
             except Exception as error:
                 if not self._adapt_to_refusal(error, arguments):
                     raise

@@ -189,7 +189,7 @@ class HostedModel:
         try:
             async with asyncio.timeout(timeout_s):
                 fields = self._requests.fields(self.prompt([{"role": "user", "content": "Hello"}]))
-                await self._requests.ask(self, fields, 1, self._options)
+                await self._requests.ask(self, fields, 1, self._options, at_once=True)
             return []
         except Exception as error:
             is_chat = self.server_type == CHAT_TYPE

@@ -42,7 +42,7 @@ async def explain_probe(
     if failure.ended is not None:
         return Absence(failure.description, answers=True)
     if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
-        return Absence(describe_status(error), answers=True)
+        return Absence(describe_status(error), answers=True, retry_after_s=failure.retry_after_s)
     if failure.kind is FailureKind.ABSENT:
         await check_scheme(url)
         return NO_REPLY if isinstance(error, TimeoutError) else Absence(failure.description)

@@ -383,6 +383,21 @@ async def test_content_that_is_no_text(server: Server, content: Any) -> None:
     assert rollout.text == "yes"
 
 
+async def test_start_waits_as_long_as_the_server_asks(server: Server) -> None:
+    server.answers = [(429, refusal("Rate limit"), {"Retry-After": "1"}), REPLY]
+    async with client(server) as model:
+        await model.check(5.0)
+    assert len(server.requests) == 2
+
+
+async def test_start_ends_while_the_server_asks_for_more(server: Server) -> None:
+    server.answers = [(429, refusal("Rate limit"), {"Retry-After": "120"})]
+    async with client(server) as model:
+        with pytest.raises(ReasoningEnvError, match="asks to wait 120 s"):
+            await model.check(2.0)
+    assert len(server.requests) == 2
+
+
 async def test_silent_server(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HostedModel, "create", lambda self, **_: asyncio.sleep(30))
     async with client(server) as model:
