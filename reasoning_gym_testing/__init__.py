@@ -2,7 +2,7 @@
 
 - `InferenceServer` answers vLLM's, SGLang's, OpenAI's and TRL's protocols with a policy: a function from a
   `GenerationRequest` to texts or `Completion`s. `server.fail(fault)` starts a fault (`respond`, `slow`, `cut`,
-  `cut_reply`, `refuse`), and `server.recover()` ends the fault.
+  `cut_reply`, `refuse`, `linger`), and `server.recover()` ends the fault.
 - `RunApi` is Atropos' run-api as a process. `RunApiProxy` stands before run-api, records what run-api accepts, and
   breaks.
 - `Trainer` registers at run-api, takes batches and checks them with `check_batch`.
@@ -14,7 +14,7 @@
 
 from .batch_checks import BatchError, check_batch
 from .completions import TOKENIZER, Completion, GenerationRequest, Policy
-from .http_server import HOST, FaultyServer, cut, cut_reply, free_port, refuse, respond, slow
+from .http_server import HOST, FaultyServer, cut, cut_reply, free_port, linger, refuse, respond, slow
 from .inference_server import InferenceServer, generations, server_settings
 from .local_training import LocalTraining, start_environment
 from .processes import Process, ProcessError, Processes, wait_until
@@ -43,6 +43,7 @@ __all__ = [
     "cut_reply",
     "free_port",
     "generations",
+    "linger",
     "refuse",
     "respond",
     "server_settings",

@@ -104,6 +104,12 @@ async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
     return await cut(request, handler)  # a request that arrived at the last moment
 
 
+async def linger(_request: web.Request, _handler: Handler) -> web.StreamResponse:
+    """Close the listening socket, and keep every open connection without a reply, as a server that never quite ends."""
+    await asyncio.Event().wait()
+    raise AssertionError("unreachable")
+
+
 # ---------------------------------------------------------------------------- the server
 
 
@@ -169,7 +175,7 @@ class FaultyServer:
         asyncio.run_coroutine_threadsafe(self.__aexit__(), _background_loop()).result()
 
     def _open_or_close(self) -> None:
-        """Listen, or stop listening for the fault `refuse`; before the start, do nothing."""
+        """Listen, or stop listening for the faults `refuse` and `linger`; before the start, do nothing."""
 
         async def on_loop() -> None:
             self._open_or_close()
@@ -180,6 +186,8 @@ class FaultyServer:
             asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result()
         elif self._fault is refuse:
             self._close()
+        elif self._fault is linger:
+            self._stop_listening()
         elif self._listener is None:
             self._listener = socket.create_server((HOST, self._port), backlog=1024)
             self._listener.setblocking(False)
@@ -197,11 +205,14 @@ class FaultyServer:
             self._accepting.add(task)
             task.add_done_callback(self._accepting.discard)
 
-    def _close(self) -> None:
+    def _stop_listening(self) -> None:
         if self._listener is not None and self._loop is not None:
             self._loop.remove_reader(self._listener)
             self._listener.close()
             self._listener = None
+
+    def _close(self) -> None:
+        self._stop_listening()
         assert self._runner.server is not None
         for connection in self._runner.server.connections:
             if connection.transport is not None:
@@ -210,6 +221,6 @@ class FaultyServer:
     @web.middleware
     async def _break(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         body = await request.read()
-        if self._fault is not None and (self._fault is refuse or self._only(request, body)):
+        if self._fault is not None and (self._fault in (refuse, linger) or self._only(request, body)):
             return await self._fault(request, handler)
         return await handler(request)

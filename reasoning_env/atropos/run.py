@@ -417,13 +417,23 @@ class Run:
         )
 
     async def _log_progress(self) -> None:
-        last = ""
+        last: object = None
+        moved_at = time.monotonic()
         while True:
             await asyncio.sleep(self.config.progress_interval_s)
-            line = self.progress_line()
-            if line != last:
-                logger.info("%s", line)
-            last = line
+            progress = self.progress()
+            moved = (progress["groups"], progress["failed"], progress.get("step"))
+            if moved != last:
+                logger.info("%s", progress_line(progress))
+                last, moved_at = moved, time.monotonic()
+            else:
+                logger.info("%s", self._standstill(time.monotonic() - moved_at))
+
+    def _standstill(self, lasted_s: float) -> str:
+        """Return the line of the log while nothing moves."""
+        outage_s = self.inference.outage_s
+        why = f"; requests for completions have failed for {outage_s:.0f} s" if outage_s else ""
+        return f"no group was scored or dropped for {lasted_s:.0f} s; {self.session.in_flight} are in flight{why}"
 
 
 def _make_dumper(

@@ -148,21 +148,28 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
     async def connect(timeout_s: float) -> Sequence[Absence]:
         absences = []
         for url in urls:
-            host, port = _host_and_port(url)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    _, writer = await asyncio.open_connection(host, port)
-                writer.close()
-            except (OSError, TimeoutError) as error:
-                absences.append(Absence(f"{url}: {_describe_connection(error)}"))
-            else:
+            error = await try_connection(url, timeout_s)
+            if error is None:
                 if urlsplit(url).scheme == "https":
                     await check_scheme(url)
                 return []
+            absences.append(Absence(f"{url}: {describe_connection(error)}"))
         return absences
 
     if not any(map(goes_through_proxy, urls)):
         await wait_for_server(connect, timeout_s)
+
+
+async def try_connection(url: str, timeout_s: float) -> OSError | None:
+    """Open and close a connection to the server of a URL; return the error if there is none within `timeout_s`."""
+    host, port = _host_and_port(url)
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:  # a TimeoutError is one too
+        return error
+    writer.close()
+    return None
 
 
 def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
@@ -237,7 +244,7 @@ def _host_and_port(url: str) -> tuple[str | None, int]:
     return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _describe_connection(error: OSError) -> str:
+def describe_connection(error: OSError) -> str:
     """Return why there is no connection: `Connection refused`, `Name or service not known`."""
     if isinstance(error, TimeoutError):
         return "no connection in time"

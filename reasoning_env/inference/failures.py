@@ -22,12 +22,16 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import RefusedError, ServerError
 from ..records import ENDING_WORDS, Ending, Rollout, Timeouts
+from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..runtime.text import visible
+from .addresses import describe_connection, goes_through_proxy, try_connection
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -434,6 +438,100 @@ def address(server: object) -> str:
     return url if url and isinstance(url, str) else type(server).__name__
 
 
+# ---------------------------------------------------------------------------- a server that goes away and comes back
+
+
+REACH_POLL_S = 1.0
+"""Seconds between two trials of a connection while requests wait, which is how often Atropos checks health."""
+CONNECT_S = 2.0
+"""How long a trial may take; a server on the same network accepts within milliseconds."""
+AWAY_S = 10.0
+"""How long a server may be unreachable until the requests to it end. Shorter, a restart or a failing network may be
+over before long, and requests on a network that fails for seconds still get their replies."""
+
+
+class ServerAwayError(ConnectionError):
+    """The server was unreachable since the request was sent; whoever has its connection will not reply."""
+
+
+class Reachability:
+    """Ends the requests to a server that was stopped after they were sent.
+
+    A server that is stopped may leave open connections to a process that never replies, and its successor takes the
+    same port: vLLM did so for ten minutes. So connections are tried beside requests that wait. Requests are lost if
+    connections were refused meanwhile and are accepted again, or fail in any way for AWAY_S. Only plain http without a
+    proxy is watched: behind TLS and proxies stands something that stays reachable.
+
+    `disconnect` closes all connections when requests are lost: those that idle may lead to the former process too.
+    """
+
+    def __init__(self, url: str, disconnect: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._url = url
+        self._is_watched = url.startswith("http://") and not goes_through_proxy(url)
+        self._disconnect = disconnect
+        self._log = OutageLog(logger)
+        self._away_since: float | None = None
+        self._was_refused = False
+        self._lost_before = -math.inf
+        """Requests that were sent before this time are lost."""
+        self._tried_at = -math.inf
+
+    async def outlast(self, request: Awaitable[T]) -> T:
+        """Return what a request returns, or raise ServerAwayError once the request is lost."""
+        if not self._is_watched:
+            return await request
+        sent = time.monotonic()
+        work = asyncio.ensure_future(request)
+        try:
+            while not (await asyncio.wait([work], timeout=REACH_POLL_S))[0]:
+                await self.check()
+                if sent < self._lost_before:
+                    break
+            if sent < self._lost_before and not (work.done() and work.exception() is None):
+                raise ServerAwayError(f"the server {self._url} was unreachable since the request was sent")
+            reply = work.result()
+        finally:
+            if not work.done():
+                await cancel_all([work])
+        if self._away_since is not None and sent > self._away_since:
+            await self._note_back()
+        return reply
+
+    async def check(self) -> None:
+        """Try a connection, unless one was tried within REACH_POLL_S."""
+        now = time.monotonic()
+        if not self._is_watched or now - self._tried_at < REACH_POLL_S:
+            return
+        self._tried_at = now
+        error = await try_connection(self._url, CONNECT_S)
+        if error is not None:
+            self._away_since = now if self._away_since is None else self._away_since
+            self._was_refused |= isinstance(error, ConnectionRefusedError)
+            self._log.note(f"server {self._url} cannot be reached ({describe_connection(error)})")
+            if now - max(self._away_since, self._lost_before) >= AWAY_S:
+                is_first_loss = self._lost_before < self._away_since
+                await self._lose_requests(disconnect=is_first_loss)
+        elif self._away_since is not None:
+            await self._note_back()
+
+    async def look_after(self) -> None:
+        """Notice when a server that is away is back."""
+        if self._away_since is not None:
+            await self.check()
+
+    async def _note_back(self) -> None:
+        was_refused, self._was_refused = self._was_refused, False
+        self._away_since = None
+        self._log.over(f"server {self._url} is back")
+        if was_refused:
+            await self._lose_requests(disconnect=True)
+
+    async def _lose_requests(self, *, disconnect: bool) -> None:
+        self._lost_before = time.monotonic()
+        if disconnect and self._disconnect is not None:
+            await self._disconnect()
+
+
 class PatientRequests:
     """The requests of all groups of a run: their successes, and the outage that they notice together."""
 
@@ -460,6 +558,8 @@ class PatientRequests:
     async def complete(self, attempt: Callable[[], Awaitable[list[Rollout]]], timeouts: Timeouts) -> list[Rollout]:
         """Return the rollouts of the first attempt that succeeds. Failed attempts are repeated, with pauses.
 
+        An attempt that was lost with its server is repeated at once, and is no failure.
+
         `decide` is the policy. `attempt` calls `note_success`, and may raise any error.
 
         Raises:
@@ -477,6 +577,11 @@ class PatientRequests:
                 return await attempt()
             except ServerError:
                 raise
+            except ServerAwayError as error:
+                self._outage.note(f"requests are sent again ({error})")
+                if self.outage_s > timeouts.outage_s:
+                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {error}") from error
+                continue
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
                 failure = explain_failure(error)
                 if self._successes > history.successes:

@@ -24,6 +24,7 @@ from .failures import (
     MAX_REQUEST_FAILURES,
     Failure,
     PatientRequests,
+    Reachability,
     describe_failure,
     explain_failure,
 )
@@ -97,6 +98,7 @@ class HostedModel:
         if server.server_type == TEXT_TYPE:
             self._ask_for_text()
         self._patience = PatientRequests(logger)
+        self._reachability = Reachability(server.base_url, self._connect_anew)
         self._http: aiohttp.ClientSession | None = None
 
     def _ask_for_text(self) -> None:
@@ -106,14 +108,23 @@ class HostedModel:
         self._requests = TextRequests(self.server.stream)
 
     async def __aenter__(self) -> Self:
+        self._http = self._new_connections()
+        return self
+
+    def _new_connections(self) -> aiohttp.ClientSession:
         key = self.server.api_key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = aiohttp.ClientTimeout(total=self.server.timeout_s)
         # The evaluation limits the requests under way, and environment variables name the proxies.
         connector = aiohttp.TCPConnector(limit=max_connections())
         proxied = goes_through_proxy(self.server.base_url)
-        self._http = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
-        return self
+        return aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector, trust_env=proxied)
+
+    async def _connect_anew(self) -> None:
+        """Send what is sent from now on over new connections."""
+        former, self._http = self._http, self._new_connections()
+        if former is not None:
+            await former.close()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -135,10 +146,14 @@ class HostedModel:
         return self.server.base_url
 
     async def create(self, **request: Any) -> Any:
-        """Send a request and return the reply; raises StatusError, JSONDecodeError and the errors of aiohttp."""
+        """Send a request and return the reply.
+
+        Raises StatusError, JSONDecodeError, ServerAwayError and the errors of aiohttp.
+        """
         extra = request.pop("extra_body", {})
+        reply = self._send("POST", ENDPOINTS[self.server_type], {**request, **extra})
         async with asyncio.timeout(self._timeouts.reply_s):
-            return await self._send("POST", ENDPOINTS[self.server_type], {**request, **extra})
+            return await self._reachability.outlast(reply)
 
     async def _send(self, method: str, endpoint: str, request: Mapping[str, object] | None = None) -> Any:
         assert self._http is not None, "use `async with` first"

@@ -15,6 +15,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling, Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
+from tests.waiting import until
 
 
 def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
@@ -115,6 +116,22 @@ def test_no_save_without_folder(saving_run: Any) -> None:
     saving_run.checkpoints.folder = None
     saving_run.save(5)
     assert not saving_run.checkpoints.save.called
+
+
+async def test_standstill_is_told(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "reasoning_env")
+    run = make_run(tokenizer, progress_interval_s=0.01)
+    logging_progress = asyncio.create_task(run._log_progress())
+    await until(lambda: len(caplog.messages) >= 3)
+    await cancel_all([logging_progress])
+    assert caplog.messages[0].startswith("progress: ")
+    assert caplog.messages[2] == "no group was scored or dropped for 0 s; 0 are in flight"
+
+
+async def test_standstill_in_outage(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    run = make_run(tokenizer)
+    run.inference._requests.note_outage("no inference server is healthy")
+    assert run._standstill(60.0).endswith("; requests for completions have failed for 0 s")
 
 
 @pytest.mark.parametrize(("groups", "logged"), [(0, []), (3, ["groups=3"])])

@@ -29,7 +29,7 @@ from ...runtime.retries import OutageLog
 from ...runtime.turns import DECODER, in_background
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
-from .servers import OpenAIChat, ReplyKind, shared_reply_kind, takes_chat_requests
+from .servers import OpenAIChat, ReplyKind, shared_reply_kind, takes_chat_requests, watched
 
 logger = logging.getLogger(__name__)
 
@@ -114,10 +114,15 @@ class InferenceClient:
         return self._requests.ended
 
     async def watch(self) -> None:
-        """Log when no server is healthy at two checks in a row, as requests then wait silently; never returns."""
+        """Log when no server is healthy at two checks in a row, as requests then wait silently; never returns.
+
+        Servers that are away are looked after too: lost requests go to other servers.
+        """
         was_healthy = True
         while True:
             await asyncio.sleep(HEALTH_POLL_S)
+            for server in self.clients:
+                await watched(server).look_after()
             healthy = self.healthy
             if not healthy and not was_healthy:
                 addresses = ", ".join(map(address, self.servers))
@@ -196,8 +201,14 @@ class InferenceClient:
         options = self.options(kind, sampling.split)
         endings = self._chat_requests.endings
         if kind is ReplyKind.CHAT and all(map(takes_chat_requests, self.servers)):
-            clients = [OpenAIChat(server, sampling.split) for server in self.clients if takes_chat_requests(server)]
+            clients = [
+                OpenAIChat(server, sampling.split, watched(server))
+                for server in self.clients
+                if takes_chat_requests(server)
+            ]
             return await self._chat_requests.complete(clients, prompt, n, sampling, options)
+        for server in self.clients:
+            watched(server)
         arguments: dict[str, object] = {
             "n": n,
             "max_tokens": sampling.completion_budget(prompt),

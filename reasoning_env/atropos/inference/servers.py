@@ -13,9 +13,10 @@ import asyncio
 import contextlib
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal, Protocol
 
@@ -32,7 +33,7 @@ from ...errors import ConfigError, ServerError
 from ...inference.addresses import read_key
 from ...inference.chat import ChatRequests
 from ...inference.events import join_events, read_events
-from ...inference.failures import FailureKind, address, describe_failure, explain_failure
+from ...inference.failures import FailureKind, Reachability, address, describe_failure, explain_failure
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
 from .protocols.vllm import VLLM
@@ -138,6 +139,47 @@ class AutoServer(TokenRequests, VLLMServer):  # type: ignore[misc]
             except (aiohttp.ClientError, OSError, TimeoutError):
                 self.server_healthy = False
             await asyncio.sleep(1)
+
+
+_REACHABILITY = "reachability"
+"""Attribute of a server, our class or any other, for what `watched` found out."""
+
+
+def watched(server: APIServer) -> Reachability:
+    """Return whether a server is reachable. From the first call on, requests to the server end when they are lost.
+
+    Atropos' manager picks a server for each request, and its classes repeat a failed request at the same server. So the
+    public methods of the server are replaced, outside of that: a lost request may go to another server.
+    """
+    known: Reachability | None = vars(server).get(_REACHABILITY)
+    if known is not None:
+        return known
+    reachability = Reachability(address(server), partial(_disconnect, server))
+    setattr(server, _REACHABILITY, reachability)
+    for kind in ReplyKind:
+        setattr(server, kind.method, partial(_ask, reachability, getattr(server, kind.method)))
+    return reachability
+
+
+async def _ask(reachability: Reachability, method: Callable[..., Awaitable[object]], **options: object) -> object:
+    return await reachability.outlast(method(**options))
+
+
+async def _disconnect(server: APIServer) -> None:
+    """Replace the server's client of OpenAI, close the former one with its connections, and check the health anew.
+
+    A check whose request was lost would wait for `timeout`, and the server would keep the health that it had.
+    """
+    client = getattr(server, "openai", None)
+    if isinstance(client, AsyncOpenAI):
+        server.openai = AsyncOpenAI(
+            api_key=client.api_key, base_url=client.base_url, timeout=client.timeout, max_retries=client.max_retries
+        )
+        await client.close()
+    if server.check_task is not None:
+        server.check_task.cancel()
+        is_chat = type_of(server).reply_kind is ReplyKind.CHAT
+        server.check_task = asyncio.create_task(server.check_server_status_task(chat_completion=is_chat))
 
 
 # ---------------------------------------------------------------------------- the table
@@ -264,24 +306,32 @@ class ChatServerClient(Protocol):
 
 @dataclass(frozen=True)
 class OpenAIChat:
-    """A server's client. The split decides which of the server's limits on requests under way holds; None for none."""
+    """A server's client. The split decides which of the server's limits on requests under way holds; None for none.
+
+    With `reachability`, requests end when they are lost.
+    """
 
     server: ChatServerClient
     split: str | None = None
+    reachability: Reachability | None = None
 
     @property
     def model(self) -> str:
         return str(self.server.config.model_name)
 
     async def create(self, **request: Any) -> Any:
-        """Send a request and return the reply; raises the errors of OpenAI's client."""
+        """Send a request and return the reply; raises ServerAwayError and the errors of OpenAI's client."""
         async with self._slot():
-            reply = await self.server.openai.chat.completions.create(**request)
-            if request.get("stream"):
-                return join_events([event async for event in reply])
-            if isinstance(reply, str) and reply.startswith("data:"):  # a server that streams unasked
-                return join_events(read_events(reply.encode()))
-            return reply
+            reply = self._create(**request)
+            return await (reply if self.reachability is None else self.reachability.outlast(reply))
+
+    async def _create(self, **request: Any) -> Any:
+        reply = await self.server.openai.chat.completions.create(**request)
+        if request.get("stream"):
+            return join_events([event async for event in reply])
+        if isinstance(reply, str) and reply.startswith("data:"):  # a server that streams unasked
+            return join_events(read_events(reply.encode()))
+        return reply
 
     def _slot(self) -> contextlib.AbstractAsyncContextManager[None]:
         if self.split is None:

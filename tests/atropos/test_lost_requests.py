@@ -1,0 +1,85 @@
+"""Requests of Atropos' classes to a server that goes away without an end to its connections, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.server_manager import ServerManager
+
+from reasoning_env.atropos.inference.client import InferenceClient
+from reasoning_env.atropos.inference.servers import choose_server_class, complete_servers
+from reasoning_env.inference import failures
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
+from reasoning_env.records import Rollout, Timeouts
+from reasoning_env.runtime.concurrency import cancel_all
+from reasoning_gym_testing import InferenceServer, generations, linger
+from reasoning_gym_testing.http_server import Picks, every_request
+from tests.inference.test_lost_requests import Former, restart
+from tests.records import SAMPLING
+from tests.waiting import PATIENCE_S, until
+
+# One failure ends the request.
+STRICT = Timeouts(reply_s=None, outage_s=PATIENCE_S, tries=1)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "REACH_POLL_S", 0.01)
+
+
+Ask = Callable[[int], "asyncio.Task[list[Rollout]]"]
+
+
+@pytest.fixture
+async def client_of(chat: ChatFormat, tokenizer: Any) -> AsyncIterator[Callable[..., Ask]]:
+    managers: list[ServerManager] = []
+
+    def make(kind: str, servers: Sequence[InferenceServer]) -> Ask:
+        configs = complete_servers([server.config(kind) for server in servers], tokenizer.name_or_path)
+        assert isinstance(configs, list)
+        manager = ServerManager(configs, server_class=choose_server_class(APIServer, configs))
+        managers.append(manager)
+        client = InferenceClient(lambda: manager, chat)
+        prompt = chat.prompt(build_messages("", "1 + 1?"))
+        return lambda n: asyncio.create_task(client.complete(prompt, n, SAMPLING, STRICT))
+
+    yield make
+    for server in [server for manager in managers for server in manager.servers]:
+        if server.check_task is not None:
+            await cancel_all([server.check_task])
+        if hasattr(server, "openai"):
+            await server.openai.close()
+
+
+@pytest.mark.parametrize("kind", ["auto", "vllm", "sglang", "completions", "openai", "chat"])
+async def test_group_comes_from_successor(
+    client_of: Callable[..., Ask], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    async with Former() as former:
+        ask = client_of(kind, [former])
+        asking = ask(2)
+        async with await restart(former, 2 if kind == "chat" else 1, caplog):
+            assert len(await asking) == 2
+    assert f"server {former.url}/v1 is back" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["vllm", "openai"])
+@pytest.mark.parametrize("held", [generations, every_request], ids=["requests", "health checks too"])
+async def test_group_comes_from_other_server(
+    client_of: Callable[..., Ask], kind: str, held: Picks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "AWAY_S", 0.2)
+    async with Former() as former, InferenceServer() as other:
+        former.fail(former.hold, only=held)
+        ask = client_of(kind, [former, other])
+        asking = [ask(1) for _ in range(4)]
+        await until(lambda: former.held)
+        former.fail(linger)
+        assert [len(await group) for group in asking] == [1] * 4

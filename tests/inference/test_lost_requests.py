@@ -1,0 +1,193 @@
+"""Requests to a server that goes away without an end to its connections, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from reasoning_env.errors import ServerError
+from reasoning_env.inference import failures
+from reasoning_env.inference.chat import PlainChat
+from reasoning_env.inference.failures import Reachability, ServerAwayError
+from reasoning_env.inference.hosted import HostedModel, HostedServer
+from reasoning_env.records import Sampling, Timeouts
+from reasoning_gym_testing import InferenceServer, free_port, generations, linger
+from reasoning_gym_testing.http_server import Handler
+from tests.waiting import PATIENCE_S, until
+
+PROMPT = PlainChat().prompt([{"role": "user", "content": "Hello"}])
+SAMPLING = Sampling(temperature=0.5, top_p=0.9, token_limit=1000, split="eval")
+PATIENT = Timeouts(reply_s=None, outage_s=PATIENCE_S)
+URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "REACH_POLL_S", 0.01)
+
+
+class Former(InferenceServer):
+    """A server that holds requests for completions until it is stopped; `held` counts them."""
+
+    def __init__(self) -> None:
+        super().__init__(port=free_port())
+        self.port = int(self.url.rpartition(":")[2])
+        self.held = 0
+        self.fail(self.hold, only=generations)
+
+    async def hold(self, _request: web.Request, _handler: Handler) -> web.StreamResponse:
+        self.held += 1
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+@pytest.fixture
+async def former() -> AsyncIterator[Former]:
+    async with Former() as server:
+        yield server
+
+
+async def restart(former: Former, requests: int, caplog: pytest.LogCaptureFixture) -> InferenceServer:
+    """Stop a server that has so many requests, and return its successor once somebody has noticed."""
+    await until(lambda: former.held == requests)
+    former.fail(linger)
+    await until(lambda: "cannot be reached" in caplog.text)
+    return InferenceServer(port=former.port)
+
+
+def hosted(server: InferenceServer, timeouts: Timeouts = PATIENT) -> HostedModel:
+    return HostedModel(HostedServer(f"{server.url}/v1", "m", "", PATIENCE_S), None, timeouts)
+
+
+async def test_lost_completions_are_asked_again(former: Former, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    async with hosted(former, Timeouts(None, PATIENCE_S, tries=1)) as model:
+        asking = asyncio.create_task(model.complete(PROMPT, 3, SAMPLING))
+        async with await restart(former, 3, caplog):
+            assert len(await asking) == 3
+    assert f"server {former.url}/v1 is back" in caplog.text
+
+
+async def test_idle_connections_are_left(former: Former, caplog: pytest.LogCaptureFixture) -> None:
+    former.recover()
+    async with hosted(former) as model:
+        await model.complete(PROMPT, 4, SAMPLING)  # their connections stay, and lead to the former server
+        former.fail(former.hold, only=generations)
+        asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
+        async with await restart(former, 1, caplog):
+            await asking
+            assert len(await model.complete(PROMPT, 8, SAMPLING)) == 8
+
+
+async def test_server_that_stays_away(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "AWAY_S", 0.1)
+    async with hosted(former, Timeouts(None, 0.2)) as model:
+        asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
+        await until(lambda: former.held)
+        former.fail(linger)
+        with pytest.raises(ServerError, match="requests fail for"):
+            await asking
+
+
+# ---------------------------------------------------------------------------- when a request is lost
+
+
+class Connections:
+    """Replaces trials of a connection; `error` is what they end with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: OSError | None = None
+        self.tried = 0
+        monkeypatch.setattr(failures, "try_connection", self._try)
+
+    async def _try(self, url: str, timeout_s: float) -> OSError | None:
+        self.tried += 1
+        return self.error
+
+    async def become(self, error: OSError | None) -> None:
+        """Wait until this has been tried."""
+        self.error = error
+        tried = self.tried
+        await until(lambda: self.tried > tried)
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    return Connections(monkeypatch)
+
+
+async def outcome(asking: asyncio.Task[Any]) -> str:
+    """Return `lost`, or `waits` for a request that still does after some trials."""
+    try:
+        async with asyncio.timeout(0.2):
+            await asyncio.shield(asking)
+    except ServerAwayError:
+        return "lost"
+    except TimeoutError:
+        asking.cancel()
+    return "waits"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(ConnectionRefusedError(111, "refused"), "lost"), (TimeoutError(), "waits"), (OSError(113, "no route"), "waits")],
+)
+async def test_server_is_back(connections: Connections, error: OSError, expected: str) -> None:
+    """A network that fails for a moment delivers the replies all the same."""
+    reachability = Reachability(URL)
+    asking = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
+    await connections.become(error)
+    await connections.become(None)
+    assert await outcome(asking) == expected
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "refused"), TimeoutError()])
+@pytest.mark.parametrize(("away_s", "expected"), [(0.05, "lost"), (PATIENCE_S, "waits")])
+async def test_server_is_away(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch, error: OSError, away_s: float, expected: str
+) -> None:
+    monkeypatch.setattr(failures, "AWAY_S", away_s)
+    asking = asyncio.create_task(Reachability(URL).outlast(asyncio.Event().wait()))
+    await connections.become(error)
+    assert await outcome(asking) == expected
+
+
+async def test_request_after_return_is_kept(connections: Connections) -> None:
+    reachability = Reachability(URL)
+    lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
+    await connections.become(ConnectionRefusedError(111, "refused"))
+    await connections.become(None)
+    assert await outcome(lost) == "lost"
+    kept = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
+    assert await outcome(kept) == "waits"
+
+
+async def test_reply_means_return(connections: Connections) -> None:
+    reachability = Reachability(URL)
+    lost = asyncio.create_task(reachability.outlast(asyncio.Event().wait()))
+    await connections.become(ConnectionRefusedError(111, "refused"))
+    assert await reachability.outlast(asyncio.sleep(0, "a reply")) == "a reply"
+    assert await outcome(lost) == "lost"
+
+
+async def test_error_of_lost_request(connections: Connections) -> None:
+    """Whatever the end of a connection raises, the request was lost."""
+    reachability = Reachability(URL)
+    broken = asyncio.get_running_loop().create_future()
+    lost = asyncio.create_task(reachability.outlast(broken))
+    await connections.become(ConnectionRefusedError(111, "refused"))
+    await reachability.outlast(asyncio.sleep(0))
+    broken.set_exception(ConnectionResetError())
+    assert await outcome(lost) == "lost"
+
+
+@pytest.mark.parametrize("url", ["https://host/v1", "a stand-in"])
+async def test_not_watched(connections: Connections, url: str) -> None:
+    asking = asyncio.create_task(Reachability(url).outlast(asyncio.Event().wait()))
+    assert await outcome(asking) == "waits"
+    assert connections.tried == 0
