@@ -170,7 +170,7 @@ class Reporter:
     def shown_by(
         self, example: ProbedAnswer | None, defect: Defect, detail: str, *, severity: Severity | None = None
     ) -> Finding:
-        """Return a finding that a probe's answer shows; a split has no answer to show."""
+        """Return a finding that a probe's answer shows; a tree has no answer to show."""
         if example is None or example.verdict.answer is None:
             return self.finding(defect, detail, severity=severity)
         verdict = example.verdict
@@ -236,7 +236,7 @@ def defect_of(probe: str) -> Defect:
         return Defect.GARBAGE_PAID
     if probe in REPETITIONS:
         return Defect.REPETITION_PAID
-    if probe == Probe.BEST_SPLIT:
+    if probe == Probe.BEST_TREE:
         return Defect.GIVES_ANSWER_AWAY
     if probe in CONSTANT_ANSWERS or probe in (Probe.BEST_CONSTANT, Probe.NEIGHBOUR, Probe.ALL_OPTIONS):
         return Defect.CONSTANT_PAID

@@ -1,8 +1,8 @@
 """Answers whose worth is known: right, nearly right, and made without reasoning.
 
 A kind of probe is a way to make an answer to any problem. `PolicyRole` says what a high score of a kind means, and
-`make_probes` makes the probes of a task's problems. The best split needs no text of its own: it names an option by one
-count over the question (`score_best_split`).
+`make_probes` makes the probes of a task's problems. The best tree needs no text of its own: it names an option by
+the surface of the question (`learner.py`).
 """
 
 from __future__ import annotations
@@ -10,23 +10,17 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from itertools import combinations, pairwise
-from operator import itemgetter
 
 from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts
 from reasoning_env.records import Problem
 
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
-LEARNT_FROM = 20
-"""The fewest problems from which a split is learnt, on one half for the other."""
 LONG_BYTES = 20_000
 """Length of the longest probes: the default of `max_answer_bytes`, the longest answer that reaches a verifier."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
-WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
     "a dot": ".",
@@ -64,7 +58,7 @@ class Probe(StrEnum):
     THEN_ANOTHER = "oracle, then another"
     ANOTHER_THEN = "another, then oracle"
     BEST_CONSTANT = "the best constant"
-    BEST_SPLIT = "the best split by a count"
+    BEST_TREE = "the best tree of three questions"
 
 
 WRONG_PROBES = (
@@ -205,101 +199,3 @@ def hedges(answer: str, other: str, between: str) -> dict[str, str]:
 
 def _cut(text: str) -> str:
     return text.encode("utf-8", "replace")[:LONG_BYTES].decode("utf-8", "ignore")
-
-
-# ------------------------------------------------------------------ the best split
-
-
-def surface_features(questions: Sequence[str]) -> list[list[float]]:
-    """Return the features of each question that a split may use: counts, single words, and equal pairs of words.
-
-    Single words are words that do not come equally often in all questions. Pairs are of words at the same positions of
-    the same lines, counted from the question's end.
-    """
-    words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
-    common = Counter(word for of_question in words for word in of_question)
-    half = len(questions) / 2
-    varied_words = (word for word in common if len({of_question[word] for of_question in words}) > 1)
-    telling = sorted(varied_words, key=lambda word: abs(common[word] - half))
-    by_position = [_words_by_position(question) for question in questions]
-    seen: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-    for of_question in by_position:
-        for position, word in of_question.items():
-            seen[position].add(word)
-    varied = sorted(position for position, words_there in seen.items() if len(words_there) > 1)
-    pairs = [*combinations(varied[:40], 2)]  # from the question's end
-    return [
-        [
-            *count_surface(question),
-            *(float(has[word]) for word in telling[:300]),
-            *(float(first in at and at[first] == at.get(second)) for first, second in pairs),
-        ]
-        for question, has, at in zip(questions, words, by_position, strict=True)
-    ]
-
-
-def _words_by_position(question: str) -> dict[tuple[int, int], str]:
-    """Return a question's words by line, counted from the end, and position in the line."""
-    lines = question.casefold().strip().splitlines()[::-1]
-    return {
-        (row, position): word
-        for row, line in enumerate(lines)
-        for position, word in enumerate(WORD_OR_SIGN.findall(line))
-    }
-
-
-def count_surface(question: str) -> list[float]:
-    """Count characters, words, lines, numbers and some marks; add the first, last and largest number."""
-    signs = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
-    text = question.casefold()
-    words = question.split()
-    lines = question.strip().splitlines() or [""]
-    numbers = [*map(float, SHOWN_NUMBER.findall(question))] or [0.0]
-    sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]
-    doubled = len(re.findall(r"(?=(\S)\s?\1)", question))  # two equal marks side by side
-    marks = [text.count(sign.casefold()) for sign in signs]
-    return [*sizes, doubled, numbers[0], numbers[-1], max(numbers), *marks]
-
-
-def score_best_split(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Return the score of the best split on each problem; the split is chosen on the other half of the problems.
-
-    A split is a feature of the question's surface and a limit: one option is named below the limit, another above.
-
-    Fewer than LEARNT_FROM problems are too few to choose a split. Their score is about the most that any split could
-    earn: 1 for an option that is among the two most frequent options and came before.
-    """
-    frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
-    if len(options) < LEARNT_FROM:
-        return [float(name in frequent and name in options[:number]) for number, name in enumerate(options)]
-    if not frequent:
-        return [0.0] * len(options)
-    rows = [*zip(surface_features(questions), options, strict=True)]
-    half = len(rows) // 2
-    first = rows[:half]
-    second = rows[half:]
-    earned = []
-    for others, paid in ((second, first), (first, second)):
-        split = _choose_split(others)
-        earned += [float(split(row) == name) for row, name in paid]
-    return earned
-
-
-def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequence[float]], str]:
-    """Return the split that is right most often: from a feature, its limit, and the options below and above."""
-    ((most, right),) = Counter(name for _, name in rows).most_common(1)
-    best = (right, 0, 0.0, most, most)
-    for column in range(len(rows[0][0])):
-        ordered = sorted(((row[column], name) for row, name in rows), key=itemgetter(0))
-        if ordered[0][0] == ordered[-1][0]:
-            continue
-        below: Counter[str] = Counter()
-        above = Counter(name for _, name in rows)
-        for (value, name), (following, _) in pairwise(ordered):
-            below[name] += 1
-            above[name] -= 1
-            if value < following:
-                (low, right), (high, also) = below.most_common(1)[0], above.most_common(1)[0]
-                best = max(best, (right + also, -column, (value + following) / 2, low, high))
-    _, column, limit, low, high = best
-    return lambda row: low if row[-column] < limit else high

@@ -20,16 +20,15 @@ from reasoning_env.problems.plan import BUSY_MACHINE_S
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 
+from .learner import LEARNT_FROM, score_best_tree
 from .probes import (
     FEW_OPTIONS,
     GARBAGE,
-    LEARNT_FROM,
     REPETITIONS,
     Probe,
     is_shortcut,
     make_probes,
     reference_answer,
-    score_best_split,
 )
 
 GENERATION_CPU_S = 20.0
@@ -133,12 +132,12 @@ class TaskAudit:
     def mean(self, probe: str) -> float:
         """Return the mean score of a probe. A shortcut earns 0 on a problem to which the shortcut has no answer.
 
-        The best constant and the best split are chosen on a part of the problems, and their mean is over the others.
+        The best constant and the best tree are chosen on a part of the problems, and their mean is over the others.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
         scores = self.tallies[probe].scores
-        if is_shortcut(probe) and probe not in (Probe.BEST_CONSTANT, Probe.BEST_SPLIT):
+        if is_shortcut(probe) and probe not in (Probe.BEST_CONSTANT, Probe.BEST_TREE):
             return sum(scores) / self.items
         return sum(scores) / len(scores)
 
@@ -170,13 +169,13 @@ class TaskAudit:
     def suspects(self, share: float) -> set[str]:
         """Return the shortcuts that earn more than a share of the bound, and the probes with faults.
 
-        A split that is learnt on few problems earns less than it would on many, so less of the bound makes it suspect.
+        A tree that is learnt on few problems earns less than it would on many, so less of the bound makes it suspect.
         """
         limits = {probe: share * self.bound_of(probe) for probe in self.tallies if is_shortcut(probe)}
-        if Probe.BEST_SPLIT in limits and self.items >= LEARNT_FROM:
+        if Probe.BEST_TREE in limits and self.items >= LEARNT_FROM:
             # A split that is learnt on 20 problems may earn no more than this share of its true score. The count of
             # `and` in `knights_knaves`, worth 0.42 over a bound of 0.40, earned 0.35 on 40 problems, and passed.
-            limits[Probe.BEST_SPLIT] *= 0.75
+            limits[Probe.BEST_TREE] *= 0.75
         return {probe for probe, limit in limits.items() if self.mean(probe) > limit} | self.faults.keys()
 
     @property
@@ -271,8 +270,8 @@ async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects
             tallies[probe].add(verdict, problem, None if probe == Probe.ORACLE else right_score)
     if is_probed(Probe.BEST_CONSTANT):
         await _try_best_constant(workers, problems, tallies)
-    if is_probed(Probe.BEST_SPLIT):
-        _try_best_split(problems, tallies)
+    if is_probed(Probe.BEST_TREE):
+        _try_best_tree(problems, tallies)
     options = _count_options(target.task, problems)
     flawed = Counter[str]()
     for problem in problems:
@@ -313,13 +312,13 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
         pass  # the other probes of the problem report the failure
 
 
-def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Score the best split: 1 where the split names the option of the right answer, else 0."""
+def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
+    """Score the best tree: 1 where the tree names the option of the right answer, else 0."""
     answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
-    for (problem, _), score in zip(answered, score_best_split(questions, options), strict=True):
-        tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem)
+    for (problem, _), score in zip(answered, score_best_tree(questions, options), strict=True):
+        tallies.setdefault(Probe.BEST_TREE, ProbeTally()).add(Verdict(score, Reason.SCORED), problem)
 
 
 def _option(problem: Problem, answer: str) -> str:

@@ -106,7 +106,7 @@ def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskA
 @pytest.mark.parametrize(
     ("probe", "defect"),
     [
-        (Probe.BEST_SPLIT, Defect.GIVES_ANSWER_AWAY),
+        (Probe.BEST_TREE, Defect.GIVES_ANSWER_AWAY),
         (Probe.NEIGHBOUR, Defect.CONSTANT_PAID),
         (Probe.QUESTION, Defect.COPY_PAID),
         ("junk", Defect.GARBAGE_PAID),
@@ -201,5 +201,5 @@ def test_split_has_no_answer_to_score() -> None:
     split = ProbeTally()
     for seed in range(4):
         split.add(Verdict(1.0, Reason.SCORED), problem_of(make_spec("gcd", seed=seed)))
-    [finding] = _found(TaskAudit("gcd", None, 4, {Probe.BEST_SPLIT: split}))
+    [finding] = _found(TaskAudit("gcd", None, 4, {Probe.BEST_TREE: split}))
     assert (finding.defect, finding.command) == (Defect.GIVES_ANSWER_AWAY, "again")

@@ -1,10 +1,8 @@
-"""Probes: answers whose worth is known, and the best split."""
+"""Probes: answers whose worth is known."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +19,6 @@ from reasoning_audit.probes import (
     perturb,
     reference_answer,
     role_of,
-    score_best_split,
     wrong_answers,
 )
 from reasoning_env.records import Problem
@@ -127,37 +124,3 @@ def test_neighbour_has_an_answer() -> None:
 def test_question_is_cut_at_a_character() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)
-
-
-# ---------------------------------------------------------------------------- the best split
-
-
-def _questions(count: int) -> list[str]:
-    draws = random.Random(7)
-    return [" ".join(draws.choices(["0", "1", "12", "#", "X", "not\n"], k=draws.randint(5, 30))) for _ in range(count)]
-
-
-@pytest.mark.parametrize(
-    "decide",
-    [
-        lambda question: len(question) > 40,
-        lambda question: question.count("#") > 2,
-        lambda question: question.split()[0] == "12",
-        lambda question: question.split().count("12") > 2,
-        lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
-    ],
-)
-def test_split_finds_a_count(decide: Callable[[str], bool]) -> None:
-    questions = _questions(160)
-    earned = score_best_split(questions, [str(decide(question)) for question in questions])
-    assert sum(earned) > 0.8 * len(earned)
-
-
-def test_split_earns_chance() -> None:
-    draws = random.Random(5)
-    earned = score_best_split(_questions(160), draws.choices("ab", k=160))
-    assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
-
-
-def test_split_of_few_problems() -> None:
-    assert score_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]

@@ -171,4 +171,4 @@ async def test_learnt_split_is_tried_on_more_problems() -> None:
 
     audit = await audit_task(FakeWorkers(made), AuditTarget("zebra_puzzles"), 5)
     assert audit.items == 160
-    assert Probe.BEST_SPLIT in audit.faults
+    assert Probe.BEST_TREE in audit.faults
