@@ -2,8 +2,9 @@
 
 The server, honest clients and attackers are three processes. Honest clients ask without a pause, by turns alone
 (a sixth of the time) and beside the attackers, so that a busy machine slows down both alike. Attackers send slow,
-half-sent, huge, nested, forged, cancelled and pipelined requests, and wrong tokens. The server serves all requests in
-turns. Meanwhile workers and the process that forks them are killed, and generators are stopped.
+half-sent, half-closed, huge, nested, forged, cancelled and pipelined requests, and wrong tokens, and read no replies.
+The server serves all requests in turns. Meanwhile workers and the process that forks them are killed, and generators
+are stopped.
 Everything stays on the loopback device, is bounded in time, number and size, and ends by itself. Linux only.
 
 Prints one line of JSON: honest verdicts (number, wrong, lost after the retries of `JudgeClient`), the times of honest
@@ -65,6 +66,9 @@ MAX_PROCESSES = 8
 """The server, the process that forks workers, two workers of each role, and two that end just then."""
 PATIENCE_S = 60.0
 """Seconds after which an attacker or an observer gives a request up."""
+
+UNREAD_S = 35.0
+"""Seconds for which a reply is left unread: a server waits for 30."""
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -242,6 +246,24 @@ class Attackers:
             writer.write(100 * request_of(score_body(self._some().reference, ["x"])))
             await self.count("pipelined", reader)
 
+    async def unread(self) -> None:
+        """Ask for a large reply and read nothing of it, for longer than the server waits."""
+        texts = [f"<answer>{'é' * 9000}{number}</answer>" for number in range(300)]
+        async with self.connection() as (reader, writer):
+            writer.write(request_of(score_body(self._some().reference, texts)))
+            await asyncio.sleep(UNREAD_S)
+            with contextlib.suppress(ConnectionError):
+                whole = (await reader.read()).endswith(b"]}")
+                self.answers[f"unread: {'sent' if whole else 'cut off'}"] += 1
+
+    async def half_closed(self) -> None:
+        """Send a request and close the sending half of the connection."""
+        async with self.connection() as (reader, writer):
+            writer.write(request_of(score_body(self._some().reference, ["x"])))
+            writer.write_eof()
+            reply = await reader.read()
+            self.answers[f"half closed: {reply.rpartition(b'HTTP/1.1 ')[2][:3].decode() or 'closed'}"] += 1
+
     async def wrong_key(self) -> None:
         for key in ("wrong", "", SECRET[:-1], SECRET.upper()):
             await self.ask("wrong key", request_of(score_body(self._some().reference, ["x"]), key=key))
@@ -270,6 +292,8 @@ PAUSES_S: Mapping[Callable[[Attackers], Awaitable[None]], float] = {
     Attackers.nested: 1.0,
     Attackers.cancelled: 1.0,
     Attackers.pipelined: 2.0,
+    Attackers.unread: 5.0,
+    Attackers.half_closed: 1.0,
     Attackers.wrong_key: 1.0,
     Attackers.garbage: 1.0,
 }
