@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -57,6 +58,42 @@ def board(said: str, asked: Asked) -> str | None:
     if cells is None or not _has_signs_of(said, asked.right):
         return None
     return layout.write(cells)
+
+
+SHOWN_COUNT = re.compile(r"\d+ ((?:[a-z]+ )?(?P<name>[A-Z]|\[[A-Z]\]|\{[A-Z]\}|\([A-Z]\)))(?=[ ,.])")
+"""A count with its name, as the question explains its example: `1 machine A`, `3 [C]`."""
+
+
+def counts(said: str, asked: Asked) -> str | None:
+    """The type of counts in the order that the question gives, or each with its name as the question explains them."""
+    explained = asked.question.partition(" means that you have ")[2].partition("\n")[0]
+    shown = list(SHOWN_COUNT.finditer(explained))
+    found = _named_counts(said, {name: match["name"] for match in shown for name in (match["name"], match[1])})
+    if found is None:
+        return board(said, asked)
+    in_order = [found.get(match["name"]) for match in shown]
+    return None if None in in_order else " ".join(map(str, in_order))
+
+
+def _named_counts(said: str, names: Mapping[str, str]) -> dict[str, str] | None:
+    """Return counts by their names: of `1 [A], 0 [B]`, `A: 1, B: 0` or an object of JSON; None for other text."""
+    name = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    if not name:
+        return None
+    pair = rf"(?P<q>[\"']?)(?P<named>{name})(?P=q)\s?[:=]\s?(?P<value>\d+)|(?P<count>\d+) (?P<after>{name})"
+    inner = said[1:-1] if re.fullmatch(r"\{\s*[\"'].*\d\s*\}", said, re.DOTALL) else said
+    parts = re.split(r"\s*[,;\n]\s*(?:and\s)?|\sand\s", inner.strip())
+    if len(parts) == 1:
+        parts = (
+            re.findall(rf"\d+ (?:{name})(?=\s|\Z)", inner) if re.fullmatch(rf"(?:\d+ (?:{name})\s?)+", inner) else parts
+        )
+    matches = [re.fullmatch(pair, part) for part in parts if part]
+    found = {
+        names[match["named"] or match["after"]]: match["value"] or match["count"]
+        for match in matches
+        if match is not None
+    }
+    return found if len(found) == len(matches) > 0 else None
 
 
 def pooled(said: str, asked: Asked) -> str | None:

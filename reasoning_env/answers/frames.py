@@ -177,8 +177,8 @@ def _without_numbers(match: re.Match[str]) -> str | None:
     return "\n".join(items) if len(items) == len(lines) > 1 else None
 
 
-NUMBERED = re.compile(r"\s*(?:\(?|[A-Z][a-z]{2,4} )(?P<number>\d{1,5})[.):]\s+(?P<item>\S.*)", re.ASCII)
-"""A line with a number: `1. up`, `(1) up`, `Step 1: up`, `Row 1: 2 3`."""
+NUMBERED = re.compile(r"\s*(?:\(?|[A-Z][a-z]{2,4} |R)(?P<number>\d{1,5})[.):]\s+(?P<item>\S.*)", re.ASCII)
+"""A line with a number: `1. up`, `(1) up`, `Step 1: up`, `Row 1: 2 3`, `R1: 2 3`."""
 
 
 def _without_bullets(match: re.Match[str]) -> str | None:
@@ -242,13 +242,13 @@ LABEL = (
 )
 """A name that can only mean the answer, in several languages: `Answer`, `Final state`, `Respuesta`."""
 KIND = (
-    r"total|grid|matrix|board|state|string|list|sequence|words|moves|directions|path|value|roots|integral|expression"
+    r"therefore|thus|hence|out|total|grid|matrix|board|state|string|list|sequence|words|moves|directions|path|value|roots|integral|expression"
     r"|duration|sorted|reversed|count|number|sum|probability|conclusion|name|colou?r|weekday"
     r"|decrypted(?: text)?|plaintext|(?:ascending|descending) order|solved [a-z]{4,12}"
 )
 """A name for a kind of answer. It is a label before a colon alone: before an arrow it may be a word of the answer."""
 LABELLED = (
-    r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:the|my|our) )?"
+    r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?(?i:(?:the|my|our) )?"
     rf"(?:(?i:{LABEL})(?(mark)(?P=mark)?)(?i: is)?(?(mark)(?P=mark)?)"
     rf"(?:[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|\u2014|{ARROWS}|(?=\n)|\.(?=\s))|[ ][-\u2013][ ](?=[A-Za-z]{{2}}))"
     rf"|(?i:{KIND})(?(mark)(?P=mark)?):)(?(mark)[^\S\n]*(?P=mark)?)\ufe0f?(?P<inner>.*)"

@@ -56,6 +56,8 @@ ANGLE_NAME = re.compile(r"(?:\u2220|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2})?)\s?[
 """The name of an angle: `\u2220ABC = `, `Angle B = `."""
 QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{1,1000})\))?\s?[=:](?P<value>[^=:]+)")
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
+COUNT_NAME = re.compile(r"(?P<name>[A-Za-z]+(?: [A-Za-z]+){0,5})\s?[:=]\s?(?P<value>[^=:]+)")
+"""A name for what is counted: `Total legs: 4`, `Number of islands = 4`."""
 EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
 """An expression of numbers and its value: `3 * 4 = 12`."""
 MAX_SIDES = 4
@@ -235,13 +237,18 @@ def _is_unit(unit: str | None, question: str) -> bool:
         return "\N{DEGREE SIGN}" in question or "degree" in question
     if unit in ("dollars", "dollar"):
         return _asks_for_money("$", question)
+    return {_singular(word) for word in unit.casefold().split()} <= _counted_nouns(question)
+
+
+def _counted_nouns(question: str) -> set[str]:
+    """Return the words of what the question counts, in the singular."""
     nouns: set[str] = set()
     for phrase in COUNTED.findall(question):
         for word in phrase.split():
             if word in NO_NOUNS:
                 break
             nouns.add(_singular(word))
-    return all(_singular(word) in nouns for word in unit.casefold().split())
+    return nouns
 
 
 def _singular(word: str) -> str:
@@ -267,8 +274,17 @@ def _without_name(said: str, question: str) -> str:
         numbers = of_question["of"]
         is_asked = numbers is None or re.findall(r"\d+", numbers) == re.findall(r"\d+", question)
         return of_question["value"].strip() if is_asked else said
+    counted = COUNT_NAME.fullmatch(said)
+    if counted is not None and _names_count(counted["name"], question):
+        return counted["value"]
     equation = EQUATION.fullmatch(said)
     return equation["right"].strip() if equation is not None and _asks_for(equation["left"], question) else said
+
+
+def _names_count(name: str, question: str) -> bool:
+    """Tell whether a name is what the question counts, and no more: `Total number of legs`."""
+    words = {_singular(word) for word in name.casefold().split()} - {"total", "number", "of", "the"}
+    return bool(words) and words <= _counted_nouns(question)
 
 
 def _asks_for_angle(name: str, question: str) -> bool:
@@ -303,11 +319,26 @@ def fraction_parts(said: str) -> tuple[int, int] | None:
     return int(re.sub("[ ,]", "", match["up"])), int(re.sub("[ ,]", "", match["down"]))
 
 
+CHANCE = re.compile(
+    r"P(?:\([^()=<>\u2264\u2265\\\d]{0,40}(?:\u2265|>=|\\geq?(?![a-z]))\s?(?P<least>\d{1,9})\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
+)
+r"""The name of a chance: `P = `, `P(X \geq 23) = `."""
+IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
+"""A value with its rounding behind it in parentheses: `3/4 (\u2248 0.75)`."""
+
+
 def fraction(said: str, asked: Asked) -> str | None:
     """The type of reduced fractions: also after fractions of the same value, and before a rounded value of it.
 
-    Questions ask for reduced fractions, so `6/8` is not `3/4`.
+    The name of the chance that a question asks for may stand before it. Questions ask for reduced fractions, so `6/8`
+    is not `3/4`.
     """
+    chance = CHANCE.fullmatch(said)
+    if chance is not None and _is_asked(chance, asked.question):
+        said = chance["value"].strip()
+    rounded = IN_PARENTHESES.fullmatch(said)
+    if rounded is not None:
+        said = rounded["exact"].strip() + rounded["rounded"]
     exact, sign, decimal = said.partition("\N{ALMOST EQUAL TO}")
     sides = [fraction_parts(side.strip()) for side in exact.split("=", MAX_SIDES)]
     last = sides[-1]
@@ -322,8 +353,16 @@ def fraction(said: str, asked: Asked) -> str | None:
     return asked.right if last == right else f"{last[0]}/{last[1]}"
 
 
+def _is_asked(chance: re.Match[str], question: str) -> bool:
+    """Tell whether a chance is the one that a question asks for: of so much or more."""
+    least = re.search(r"\brolling (\d+) or higher\b", question)
+    return least is not None and chance["least"] in (None, least[1])
+
+
 def _is_rounding(decimal: str, exact: Fraction) -> bool:
-    """Tell whether a decimal number is a value that is rounded or cut to its places."""
+    """Tell whether a decimal number or a percentage is a value that is rounded or cut to its places."""
+    if decimal.endswith("%"):
+        decimal, exact = decimal[:-1].strip(), exact * 100
     if not re.fullmatch(r"-?\d{0,9}\.\d{1,9}", decimal, re.ASCII):
         return False
     return abs(Fraction(decimal) - exact) < Fraction(1, 10 ** len(decimal.partition(".")[2]))

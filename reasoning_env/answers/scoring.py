@@ -142,11 +142,20 @@ class Scorer:
                 score = max(score, self._verified(form.notation))
             return score
         if form.notation is None:
-            return min(FORM_SCORE, self._verified(form.text))
+            return min(FORM_SCORE, self._score_of_form(form.text))
         score = self.value_score(form.notation)
         if not self.lenient and form.notation != form.text:
             score = min(score, self._verified(form.text))
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
+
+    def _score_of_form(self, text: str) -> float:
+        """Return the verifier's score of a text that is no value; 0 for a text that the verifier cannot read either."""
+        try:
+            return self._verified(text)
+        except MemoryError:
+            raise
+        except BaseException:  # no error of the verifier: a text that is no value need not be readable
+            return 0.0
 
     def value_score(self, notation: str) -> float:
         """Return the score of a value before its partial credit is measured against guesses."""

@@ -30,6 +30,7 @@ AnswerType = Callable[[str, Asked], str | None]
 def text(*, case_counts: bool = False, blanks_count: bool = True) -> AnswerType:
     """The type of words and sentences: any text, compared word by word, or letter by letter where blanks do not count.
 
+    The text after the question's last colon may stand before it with an arrow, as in `sun -> nus`.
     A letter beyond ASCII never stands for one of ASCII.
     """
 
@@ -37,11 +38,20 @@ def text(*, case_counts: bool = False, blanks_count: bool = True) -> AnswerType:
         parts = said.split() if blanks_count else list("".join(said.split()))
         return parts if case_counts else [part.casefold() for part in parts]
 
+    def is_right(said: str, asked: Asked) -> bool:
+        return words(said) == words(asked.right) and said.isascii() == asked.right.isascii()
+
     def read(said: str, asked: Asked) -> str:
-        is_same = words(said) == words(asked.right) and said.isascii() == asked.right.isascii()
-        return asked.right if is_same else said
+        result = INPUT_AND_RESULT.fullmatch(said)
+        if result is not None and _unquoted(result["input"]) == asked.question.rpartition(": ")[2].strip():
+            said = _unquoted(result["result"])
+        return asked.right if is_right(said, asked) else said
 
     return read
+
+
+INPUT_AND_RESULT = re.compile(r"(?P<input>[^\n\u2192>]{1,1000}?)\s?(?:[-=]>|\u2192)\s?(?P<result>[^\n\u2192>]+)")
+"""What a question asks about, and the answer: `sun -> nus`."""
 
 
 def either(word: str, otherwise: AnswerType) -> AnswerType:
@@ -60,6 +70,7 @@ QUOTED = re.compile(r"(?P<mark>[\"'`])(?P<inner>.+)(?P=mark)", re.DOTALL)
 def sequence(
     token: str,
     *,
+    length: int = 0,
     joint: str = BLANK_JOINT,
     write: str = " ",
     spell: Callable[[str], str] | None = None,
@@ -67,9 +78,11 @@ def sequence(
 ) -> AnswerType:
     """The type of words, moves or numbers in order: each matches `token`, and only joints stand between them.
 
-    The whole may stand in brackets, and each element in quotes. `spell` writes an element as the verifier wants it.
+    The whole may stand in brackets, and each element in quotes. Elements that all have `length` characters may stand
+    side by side. `spell` writes an element as the verifier wants it.
     """
     element = re.compile(token)
+    side_by_side = re.compile(f"(?:{token})+") if length else None
     joints = re.compile(joint)
 
     def read(said: str, asked: Asked) -> str | None:
@@ -77,6 +90,8 @@ def sequence(
             said = said[1:-1].strip()
         items = joints.split(LAST_JOINT.sub(", ", said.rstrip(" ,;\n")))
         words = [_unquoted(item.strip()) for item in items]
+        if side_by_side is not None and len(words) == 1 and side_by_side.fullmatch(words[0]):
+            words = [words[0][start : start + length] for start in range(0, len(words[0]), length)]
         if not all(map(element.fullmatch, words)):
             return None
         written = write.join(words if spell is None else map(spell, words))

@@ -100,6 +100,15 @@ def texts(pattern: str) -> AnswerType:
     return read
 
 
+def knight_moves(said: str, asked: Asked) -> str | None:
+    """The type of a list of moves: `w,A1,B3`, also with blanks after the commas."""
+    written = texts(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}")(said, asked)
+    moves = None if written is None else json_value(written)
+    if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
+        return None
+    return json.dumps([re.sub(r"\s", "", move) for move in moves])
+
+
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
 
 

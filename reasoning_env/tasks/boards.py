@@ -195,11 +195,18 @@ REARC = Task(
     answer=A_BOARD,
 )
 
+FEWEST = "If the same marks could be drawn with different numbers of rectangles, give the fewest."
+
 RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     few_questions=True,
     levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
+    clarification=Clarification(
+        "which of several numbers of rectangles that explain the marks is right",
+        FEWEST,
+        replacing("total count of rectangles.", f"total count of rectangles. {FEWEST}"),
+    ),
     answer=AnswerRules(numbers.number, correction=corrections.correct_rectangle_count),
 )
 

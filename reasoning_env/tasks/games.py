@@ -160,7 +160,7 @@ KNIGHT_SWAP = Task(
         "list the fewest moves that do it",
         replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
     ),
-    answer=AnswerRules(types.either("No", values.texts(r"[wB],[A-Z]\d{1,2},[A-Z]\d{1,2}")), many_right=True),
+    answer=AnswerRules(types.either("No", values.knight_moves), many_right=True),
 )
 
 
@@ -301,7 +301,9 @@ SOKOBAN = Task(
     ),
     faster=Replacement("games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),
     pays_for="a solution with any text around it",
-    answer=AnswerRules(types.sequence("[UDLR]+", write=""), many_right=True, correction=moves.correct_sokoban),
+    answer=AnswerRules(
+        types.sequence("[UDLRudlr]+", write="", spell=str.upper), many_right=True, correction=moves.correct_sokoban
+    ),
 )
 
 SUDOKU = Task(

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from ..answers import corrections, guards, types, values
+from ..answers import boards, corrections, guards, types, values
 from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import (
-    A_BOARD,
     A_NUMBER,
     A_TEXT,
     BOTH_OPTIONS,
@@ -25,7 +24,7 @@ from .declaration import (
     wrong,
 )
 
-AB = Task("ab", "algorithmic", few_questions=True, answer=AnswerRules(types.sequence("[AB]#|#[AB]")))
+AB = Task("ab", "algorithmic", few_questions=True, answer=AnswerRules(types.sequence("[AB]#|#[AB]", length=2)))
 
 BINARY_ALTERNATION = Task("binary_alternation", "algorithmic", few_questions=True, answer=A_NUMBER)
 
@@ -296,13 +295,20 @@ STRING_SPLITTING = Task(
     "algorithmic",
     few_questions=True,
     questions=(210, 1500, None, None, None, None),
+    levels=(
+        FieldLevels(
+            ("min_initial_machines", "max_initial_machines"),
+            ((0, 10), (10, 50), (50, 100), (100, 280)),
+            "from 285 machines of each kind on, the rules may be stopped by their limit of 1000",
+        ),
+    ),
     rejected=(wrong("its rules are applied too often for its limit", _runs_too_long),),
     clarification=Clarification(
         "whether conversions or exhausted rules are counted",
         ONE_CONVERSION,
         replacing("restart the process from rule 1.", f"restart the process from rule 1. {ONE_CONVERSION}"),
     ),
-    answer=A_BOARD,
+    answer=AnswerRules(boards.counts),
 )
 
 RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
@@ -319,7 +325,7 @@ STRING_SYNTHESIS = Task(
             "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
         ),
     ),
-    answer=A_BOARD,
+    answer=AnswerRules(boards.counts),
 )
 
 

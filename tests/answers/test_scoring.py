@@ -50,6 +50,15 @@ def test_right_answer_is_no_guess() -> None:
     assert scored("d c b", lambda answer: scores.get(answer, 0.0)) == pytest.approx(0.784)
 
 
+def test_failure_at_text_that_is_no_value() -> None:
+    dataset: Any = FakeDataset(lambda answer: float(int(answer)))
+    rules = AnswerRules(numbers.factors)
+    entry = pickle.dumps({**ENTRY, "answer": "3 \N{MULTIPLICATION SIGN} 3"})
+    assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
+    with pytest.raises(ValueError, match="invalid literal"):
+        Scorer(rules, dataset, entry, strict=True, with_tags=False).score("2 x 3")
+
+
 def test_failure_on_guess() -> None:
     def score(answer: str) -> float:
         if answer != "d c b":

@@ -34,6 +34,7 @@ SHOWN = {
     "knight_swap": (1, {}, "If yes, list the fewest moves that do it."),
     "leg_counting": (1, {"min_animals": 37, "max_animals": 37}, "a list of animals. Count the arms of a starfish"),
     "letter_counting": (1, {}, '"? Count capital and small letters alike.'),
+    "rectangle_count": (1, {}, "with different numbers of rectangles, give the fewest."),
     "letter_jumble": (1, {}, "take the word of that text.\n\nNow, unscramble"),
     "some lengths of words": (1, {"min_word_len": 3, "max_word_len": 5}, " Only words of 3 to 5 letters are taken.\n"),
     "manipulate_matrix": (1, {"min_transforms": 60, "max_transforms": 60}, " mirror the matrix, so that the last row "),
