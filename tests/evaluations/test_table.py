@@ -65,6 +65,11 @@ def test_missing_answers_have_likely_causes() -> None:
     assert "reasoning parser" in remark
 
 
+def test_answers_that_are_held_back() -> None:
+    [remark] = remarks_of(completions=4, failed=0, held_back=4, reasons={})
+    assert remark.startswith("100% of completions have no text, and an answer in the field for the reasoning")
+
+
 def test_failed_completions_are_told() -> None:
     [remark] = remarks_of(failed=6, completions=2, reasons={})
     assert remark.startswith("75% of completions failed")
