@@ -6,14 +6,14 @@ import argparse
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..data.output import finished_card, in_order, rows_under_way, write_card
+from ..data.output import finished_card, in_order, rows_under_way, write_output
 from ..data.problems import (
     PROBLEM_COLUMNS,
     Earlier,
@@ -25,7 +25,7 @@ from ..data.problems import (
     Wanted,
     describe_problem,
 )
-from ..data.tables import check_output, write_rows
+from ..data.tables import check_output
 from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..prompts.chat_format import ChatFormat
@@ -216,8 +216,11 @@ async def write_problems(
             else:
                 progress = await _fill(session, wanted, rows, earlier, chat, how.form)
             card = _card(session, rows, progress, decided_by, command)
-            write_card(out, card)
-            write_rows(out, lambda: (row["row"] for row in in_order(rows) if row["row"] is not None), types)
+
+            def columns() -> Iterator[Mapping[str, Any]]:
+                return (row["row"] for row in in_order(rows) if row["row"] is not None)
+
+            write_output(out, card, columns, types, under_way=rows)
         return card
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..dumps.reader import model_of, stream_groups
+from ..storage.files import output_errors
 from .tables import Malformed, read_rows, write_rows
 
 GROUP_COLUMNS = {
@@ -33,8 +34,9 @@ GROUP_COLUMNS = {
 
 
 def write_groups(lines: Path, out: Path) -> None:
-    """Write the groups of a file of lines as Parquet, whole or not at all. Raises OSError and DumpFormatError."""
-    write_rows(out, lambda: _rows(lines), GROUP_COLUMNS)
+    """Write the groups of a file of lines as Parquet, whole or not at all. Raises OutputError and DumpFormatError."""
+    with output_errors(out, f"the groups are safe in {lines}"):
+        write_rows(out, lambda: _rows(lines), GROUP_COLUMNS)
 
 
 def _rows(lines: Path) -> Iterator[dict[str, object]]:

@@ -6,15 +6,16 @@ Until the output is whole, its rows lie in a keyed file beside it, so that the s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
 from ..runtime.text import visible
-from ..storage.files import KeyedFile, changed_settings, other_settings, remove_rows, replace_file
+from ..storage.files import KeyedFile, changed_settings, other_settings, output_errors, remove_rows, replace_file
 from ..storage.reading import describe, parse_json, read_json
+from .tables import Schema, write_rows
 
 OUT_OPTION = "--out"
 
@@ -96,6 +97,23 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
         raise other_settings(out, changed, OUT_OPTION)
     remove_rows(unfinished_path(out))
     return dict(card)
+
+
+def write_output(
+    out: Path,
+    card: Mapping[str, object],
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    types: Mapping[str, str] | Schema | None,
+    *,
+    under_way: KeyedFile,
+) -> None:
+    """Write the card of an output, then the output, as `write_rows` does. Raises OutputError.
+
+    The rows of the call stay in `under_way`, so that the same call writes the output later.
+    """
+    with output_errors(out, f"its {len(under_way.keys)} rows are safe in {under_way.path}"):
+        write_card(out, card)
+        write_rows(out, rows, types)
 
 
 def write_card(out: Path, card: Mapping[str, object]) -> None:

@@ -17,6 +17,7 @@ from ..dumps.format import DumpedGroup, DumpedRollout, Keep, kept_path, model_of
 from ..dumps.reader import stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
+from ..storage.files import output_errors
 from .tables import write_rows
 
 
@@ -125,7 +126,8 @@ def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
                 number += 1
                 yield row
 
-    write_rows(out, rows, training_columns(selection.keep))
+    with output_errors(out, f"the groups are safe in {groups}"):
+        write_rows(out, rows, training_columns(selection.keep))
     return out, number
 
 

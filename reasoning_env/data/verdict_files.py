@@ -26,7 +26,7 @@ from ..runtime.concurrency import do_as_they_come
 from ..session import Session
 from ..storage.files import KeyedFile
 from ..storage.reading import describe, require_regular
-from .output import finished_card, in_order, rows_under_way, write_card
+from .output import finished_card, in_order, rows_under_way, write_output
 from .tables import (
     PARQUET,
     READABLE,
@@ -37,7 +37,6 @@ from .tables import (
     read_rows,
     schema_of_rows,
     with_columns,
-    write_rows,
 )
 from .training import EVERYTHING, Selection, TrainingRows, training_columns
 from .verdicts import (
@@ -128,8 +127,7 @@ async def judge_rows(
             card = {"command": command, **_count(judged, selection), "made_with": decided_by}
             if selection.keep is not None:
                 card["rows"] = sum(1 for _ in rows())
-            write_card(out, card)
-            write_rows(out, rows, schema)
+            write_output(out, card, rows, schema, under_way=judged)
     return card
 
 

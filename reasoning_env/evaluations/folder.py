@@ -31,9 +31,9 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.format import DumpedGroup, read_group
-from ..errors import ConfigError, ReasoningEnvError
+from ..errors import ConfigError
 from ..runtime.text import visible
-from ..storage.files import InUseError, KeyedFile, changed_settings, read_made_with, replace_file
+from ..storage.files import InUseError, KeyedFile, changed_settings, output_errors, read_made_with, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, read_json
 from .summary import SummaryRow
 
@@ -133,12 +133,11 @@ class EvaluationFolder:
             return self.samples[task, number]
 
     def write_results(self, results: Mapping[str, object], *, finished: bool) -> Results:
-        """Replace results.json and return its content; raises ReasoningEnvError."""
+        """Replace results.json and return its content; raises OutputError."""
         document = {"format": FORMAT, "finished": finished, **self._header, **results}
-        try:
+        kept = f"{len(self.samples)} of {document['problems']} problems are safe in {self.path / SAMPLES}"
+        with output_errors(self.path / RESULTS, kept):
             replace_file(self.path / RESULTS, [json.dumps(document, indent=1, allow_nan=False).encode()])
-        except OSError as error:
-            raise ReasoningEnvError(f"{self.path / RESULTS} cannot be written ({error.strerror})") from error
         return cast(Results, document)
 
     def close(self) -> None:

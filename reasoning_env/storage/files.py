@@ -16,7 +16,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path
@@ -206,7 +206,19 @@ class OtherSettingsError(ConfigError):
 
 
 class OutputError(ReasoningEnvError):
-    """The disk takes no more rows. Written rows stay, and the same command goes on later."""
+    """The disk takes no more. Written rows stay, and the same command goes on later."""
+
+
+@contextmanager
+def output_errors(path: Path, kept: str) -> Iterator[None]:
+    """Raise OutputError for an OSError of the block, which writes `path`; `kept` says what is safe, and where."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{visible(str(path))} cannot be written ({describe(error)}); {visible(kept)}",
+            remedy="make room on the disk, then give the same command again",
+        ) from error
 
 
 class KeyedFile:
@@ -263,14 +275,8 @@ class KeyedFile:
             if key in self._places:
                 return
             place = self._file.size_bytes
-            try:
+            with output_errors(self.path, f"its {len(self._places)} lines are intact"):
                 self._file.append(f'{{"key": {json.dumps(key)}, '.encode(), memoryview(pieces[0])[1:], *pieces[1:])
-            except OSError as error:
-                raise OutputError(
-                    f"{visible(str(self.path))} cannot be written ({error.strerror}); its {len(self._places)} lines "
-                    "are intact",
-                    remedy="make room on the disk, then give the same command again",
-                ) from error
             self._places[key] = place
 
     def append_row(self, key: str, row: Mapping[str, object]) -> None:

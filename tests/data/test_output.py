@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from reasoning_env.data.output import finished_card, in_order, rows_under_way, unfinished_path, write_card
+from reasoning_env.data.output import (
+    finished_card,
+    in_order,
+    rows_under_way,
+    unfinished_path,
+    write_card,
+    write_output,
+)
 from reasoning_env.errors import ConfigError
+from reasoning_env.storage.files import OutputError
 
 MADE_WITH = {"seed": 1}
 
@@ -50,3 +61,22 @@ def test_rows_of_a_finished_call_are_removed(out: Path) -> None:
     out.touch()
     assert finished_card(out, MADE_WITH) == {"made_with": MADE_WITH}
     assert not unfinished_path(out).exists()
+
+
+def full_disk() -> Iterator[dict[str, object]]:
+    yield {"a": 9}
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_full_disk_tells_where_rows_are(out: Path) -> None:
+    said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; make room"
+    with pytest.raises(OutputError, match=said), rows_under_way(out, MADE_WITH) as rows:
+        write_output(out, {}, full_disk, None, under_way=rows)
+
+
+def test_call_goes_on_after_a_full_disk(out: Path) -> None:
+    with pytest.raises(OutputError), rows_under_way(out, MADE_WITH) as rows:
+        write_output(out, {}, full_disk, None, under_way=rows)
+    with rows_under_way(out, MADE_WITH) as rows:
+        write_output(out, {}, lambda: in_order(rows), None, under_way=rows)
+    assert len(out.read_text().splitlines()) == 2

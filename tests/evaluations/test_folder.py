@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +14,7 @@ from reasoning_env.dumps import DumpedGroup
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.folder import RESULTS, EvaluationFolder, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
+from reasoning_env.storage.files import OutputError
 from tests.records import make_group, make_rollout
 
 MADE_WITH: dict[str, Any] = {
@@ -138,3 +141,16 @@ def test_unwritable_root_names_its_setting(begin: Begin, tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         begin(tmp_path / "file" / "evals")
+
+
+def test_full_disk_tells_what_is_safe(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = begin(tmp_path)
+    append(folder, 1)
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = r"results\.json cannot be written \(No space left on device\); 1 of 3 problems are safe in .*; make room"
+    with pytest.raises(OutputError, match=said):
+        folder.write_results(UNFINISHED, finished=False)

@@ -147,7 +147,7 @@ class Process(Mode):
         learns = config.complexity_mode == "curriculum" or config.task_sampling == "adaptive"
         on_line = partial(_add_scores, scored) if learns else _ignore
         decided_by = _made_with(config, models, run.session)
-        file = self._file = await _in_thread(open_groups, _lines_path(path), decided_by, on_line)
+        file = self._file = await in_thread(open_groups, _lines_path(path), decided_by, on_line)
         if file.keys:
             missing = max(0, self._total - len(file.keys))
             rest = f"{missing:,} are missing" if missing else "nothing is left to do"
@@ -196,7 +196,7 @@ class Process(Mode):
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         pieces = await in_background(encode_line, packed, group)
-        await _in_thread(file.append, str(position), *pieces)
+        await in_thread(file.append, str(position), *pieces)
 
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
@@ -224,11 +224,12 @@ def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:
         scored.append(ScoredGroup(group.item_id, group.level, scores))
 
 
-async def _in_thread(work: Callable[..., R], *arguments: object) -> R:
+async def in_thread(work: Callable[..., R], *arguments: object) -> R:
     """Run `work` in a thread to its end, even if the caller is cancelled: the file must not be closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         await asyncio.wait([working])
+        working.exception()  # or the event loop would log that nobody has looked at it
         raise
