@@ -307,7 +307,7 @@ async def _encode(verdicts: Sequence[Verdict]) -> bytes:
 
 
 def _describe(verdict: Verdict) -> dict[str, object]:
-    """Return a verdict as JSON values, with `parts` and `error` only if a score function gave them."""
+    """Return a verdict as JSON values: `parts` only of a score function, `error` only where a verifier raised."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,
