@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -467,7 +468,6 @@ class Reachability:
 
     def __init__(self, url: str, disconnect: Callable[[], Awaitable[None]] | None = None) -> None:
         self._url = url
-        self._is_watched = url.startswith("http://") and not goes_through_proxy(url)
         self._disconnect = disconnect
         self._log = OutageLog(logger)
         self._away_since: float | None = None
@@ -476,10 +476,12 @@ class Reachability:
         """Requests that were sent before this time are lost."""
         self._tried_at = -math.inf
 
+    @cached_property
+    def _is_watched(self) -> bool:
+        return self._url.startswith("http://") and not goes_through_proxy(self._url)
+
     async def outlast(self, request: Awaitable[T]) -> T:
         """Return what a request returns, or raise ServerAwayError once the request is lost."""
-        if not self._is_watched:
-            return await request
         sent = time.monotonic()
         work = asyncio.ensure_future(request)
         try:
@@ -500,7 +502,7 @@ class Reachability:
     async def check(self) -> None:
         """Try a connection, unless one was tried within REACH_POLL_S."""
         now = time.monotonic()
-        if not self._is_watched or now - self._tried_at < REACH_POLL_S:
+        if now - self._tried_at < REACH_POLL_S or not self._is_watched:
             return
         self._tried_at = now
         error = await try_connection(self._url, CONNECT_S)
