@@ -51,7 +51,7 @@ GRAPH_COLOR = Task(
             "six vertices have so few edges that most colourings are right",
         ),
     ),
-    rejected=(easy("colours in turn or by blocks are right", _is_coloured_blindly),),
+    rejected=(easy("colours in turn or by blocks are right", _is_coloured_blindly, served=0.6),),
     answer=AnswerRules(values.vertices, many_right=True),
 )
 

@@ -135,7 +135,7 @@ GROUP_ANAGRAMS = Task(
         ),
     ),
     built_from=(),
-    rejected=(easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
+    rejected=(easy("its words are grouped by counting or by their first letters", _is_grouped_blindly, served=0.35),),
     answer=AnswerRules(values.value, many_right=True),
 )
 
