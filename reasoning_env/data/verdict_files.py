@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dumps.format import DumpedGroup, model_of, read_group
-from ..dumps.reader import files_in
+from ..dumps.reader import files_in, folders_of_files
 from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..records import Row
@@ -134,7 +134,8 @@ async def judge_rows(
 def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
     """Return the files of rows that paths stand for, each once.
 
-    A folder stands for its files of rows, in the order of their names. Left out are `out`, and what `process` writes
+    A folder stands for its files of rows, in the order of their names, and a folder without any for those of its
+    subfolders (see `folders_of_files`). Left out are `out`, and what `process` writes
     beside its lines.
 
     Raises ConfigError for a path that cannot be read, and for a folder without files of rows.
@@ -142,7 +143,8 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
     files: dict[str, Path] = {}
     for path in paths:
         try:
-            found = files_in(path, READABLE) if path.is_dir() else [path]
+            folders = folders_of_files(path, READABLE, besides=out) if path.is_dir() else []
+            found = [file for folder in folders for file in files_in(folder, READABLE)] if path.is_dir() else [path]
             for file in found:
                 require_regular(file)
         except OSError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -72,12 +73,26 @@ def list_files(path: Path) -> list[Path]:
     Raises OSError when the path cannot be read, or is neither a folder nor a regular file.
     """
     if path.is_dir():
-        return files_in(path, (".jsonl", ".jsonl.gz"))
+        return [file for folder in folders_of_files(path) for file in files_in(folder)]
     require_regular(path)  # raises at the call, not at the first group
     return [path]
 
 
-def files_in(folder: Path, ends: tuple[str, ...]) -> list[Path]:
+LINES = (".jsonl", ".jsonl.gz")
+"""Ends of the names of files of lines."""
+
+
+def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
+    """Return the folders whose files a folder stands for, in name order: itself or, without files, its subfolders.
+
+    So a folder of evaluations stands for all its evaluations. The file `besides` does not count. Raises OSError.
+    """
+    if any(besides is None or os.path.realpath(file) != os.path.realpath(besides) for file in files_in(path, ends)):
+        return [path]
+    return sorted(folder for folder in path.iterdir() if folder.is_dir())
+
+
+def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
     """Return the files of a folder whose names have one of the ends, in name order.
 
     What `process` writes beside its groups is left out: the same completions again. Raises OSError.

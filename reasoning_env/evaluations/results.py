@@ -163,6 +163,8 @@ def read_evaluation(folder: Path | str) -> EvaluationResult:
 def read_groups(path: Path | str, *, strict: bool = True) -> Groups:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files: dumps, `process`, evaluations.
 
+    A folder without such files, such as `evals`, stands for its subfolders.
+
     Raises OSError when the path cannot be read.
     """
     list_files(Path(path))

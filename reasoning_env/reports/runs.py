@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..dumps.format import is_dump
-from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_groups
+from ..dumps.reader import DumpedGroup, DumpFormatError, files_in, folders_of_files, list_files, stream_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..runtime.text import visible
@@ -99,13 +99,12 @@ def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
 
 
 def _runs_of(path: Path) -> list[StoredRun]:
-    if path.is_dir() and not list_files(path):
-        folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
+    if path.is_dir() and (folders := folders_of_files(path)) != [path]:
         return [run for folder in folders if (run := _read_subfolder(folder)) is not None]
     if path.name in (RESULTS, SAMPLES) and (path.parent / SAMPLES).exists():
         path = path.parent
     if path.is_dir() and not (path / SAMPLES).exists():
-        files = list_files(path)
+        files = files_in(path)
         processed = [file for file in files if header_path(file).exists()]
         others = [file for file in files if file not in processed]
         runs = [_read_run(file) for file in processed]
@@ -118,7 +117,7 @@ def _runs_of(path: Path) -> list[StoredRun]:
 def _read_subfolder(folder: Path) -> StoredRun | None:
     """Return the run of a folder, without files if the folder cannot be read; None if the folder has no files."""
     try:
-        return _read_run(folder) if list_files(folder) else None
+        return _read_run(folder) if files_in(folder) else None
     except OSError as error:
         run = StoredRun(_name(folder), folder, [])
         run.add_fault(folder, f"cannot be read ({describe(error)})")

@@ -306,6 +306,16 @@ def test_files_beside_lines_of_process(tmp_path: Path) -> None:
     assert names == ["b.parquet", "a.jsonl"]
 
 
+def test_folder_of_evaluations(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for file in ("samples.jsonl", "samples.jsonl.header", "results.json"):
+            (tmp_path / name / file).touch()
+    (tmp_path / "kept.jsonl").touch()  # the same call again finds its output
+    files = row_files([tmp_path], tmp_path / "kept.jsonl")
+    assert files == [tmp_path / "a" / "samples.jsonl", tmp_path / "b" / "samples.jsonl"]
+
+
 @on_module_loop
 async def test_formats_of_thinking(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     text = f"[THINK]<answer>1</answer>[/THINK]{right(problem)}"
