@@ -104,6 +104,8 @@ class Exclusions:
         for task, level in self._ceilings.items():
             sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
+        self._told: set[str] = set()
+        """Tasks with a failure, which the log has told once."""
 
     def state(self) -> dict[str, object]:
         """Return as JSON what a later run must not draw either."""
@@ -118,7 +120,7 @@ class Exclusions:
         self._failures_in_a_row.pop(task, None)
 
     def record_failure(self, task: str, error: GenerationError) -> None:
-        """Quarantine a task after its last failure in a row."""
+        """Tell the first failure of a task, and quarantine the task after its last failure in a row."""
         limit = self._quarantine_after
         self.failures += 1
         self._failures_in_a_row[task] += 1
@@ -126,6 +128,9 @@ class Exclusions:
             self.quarantined.append(task)
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
+        elif task not in self._told:
+            logger.warning("no problem of %s came from a seed, and another seed is drawn: %s", task, error)
+        self._told.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
         """Exclude a level if most of its problems do not fit. The lowest level stays."""

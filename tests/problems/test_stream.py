@@ -210,8 +210,20 @@ async def test_failing_task_is_quarantined(
         assert {spec.task for spec in await take(stream, 30)} == {"a", "c"}
     assert sampler.quarantined == ["b"]
     assert (stream.stats.quarantined, stream.stats.failures >= 3) == (("b",), not failed_before)
-    [message] = caplog.messages
-    assert "no luck" in message
+    told = [record.msg.partition(" ")[0] for record in caplog.records]
+    assert told == (["task"] if failed_before else ["no", "task"])
+    assert all("no luck" in message for message in caplog.messages)
+
+
+async def test_first_failure_of_a_task_is_told(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
+    """A problem that takes longer than its deadline keeps `next` waiting: only the log tells why."""
+    stream = make_stream(FakeWorkers(b_fails), Sampler(), quarantine_after=100)
+    with caplog.at_level(logging.WARNING):
+        await take(stream, 30)
+    assert stream.stats.failures > 1
+    assert [record.msg.partition(":")[0] for record in caplog.records] == [
+        "no problem of %s came from a seed, and another seed is drawn"
+    ]
 
 
 async def test_rare_failures_are_allowed(make_stream: MakeStream) -> None:
