@@ -15,6 +15,14 @@ from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
 from .options import CommandParser, program
 
+LEGEND = """\
+ASKED: preset and tasks; rows are ranked only among rows over the same tasks.
+COMPARABLE TASKS, ALL TASKS: mean score by the library's own verifiers, as published, over the tasks whose questions and
+scoring are still those of the published runs, and over all tasks.
+SCORE, FROM, TO: mean score by this environment's verifiers over all tasks, with its 95 % interval.
+RIGHT: share of right completions."""
+"""What stands below the ranking: a table that is pasted elsewhere explains itself."""
+
 
 def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-environment") -> int:
     """Compare every further folder with the first; returns 0.
@@ -29,6 +37,7 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
     evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
     if options.markdown:
         rank(evaluations).print_markdown()
+        print(f"\n{LEGEND}")
         return 0
     if options.csv:
         rank(evaluations).print_csv()
@@ -55,9 +64,9 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
     for comparison in comparisons:
         _print(comparison, whole=options.all)
     print("""\
-FROM, TO: the 95 % interval of the change (bootstrap over problems; for the mean over tasks, over tasks)
-BETTER, WORSE: problems on which the second evaluation scores higher, and lower
-P: sign test over these problems, for each task alone: of 100 tasks that do not differ, about 5 are below 0.05""")
+FROM, TO, P: the 95 % interval of the change and its p-value, by one paired permutation test over the problems of the
+row: 0 is outside the interval where P is below 0.05. Of 100 tasks that do not differ, up to 5 are below 0.05
+BETTER, WORSE: problems on which the second evaluation scores higher, and lower""")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Compare evaluations problem by problem: the change of each task, its interval and a sign test; and rank them.
+"""Compare evaluations problem by problem: the change of each task, its interval and a paired test; and rank them.
 
 Problems are paired by their references without the release of the library: a reference holds a hash of the question,
 so two releases are compared over the questions that both ask.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
 from ..dumps.reader import DumpedGroup, DumpFormatError, stream_groups
 from ..errors import ConfigError
-from ..metrics.outcomes import bootstrap_interval, sign_test
+from ..metrics.outcomes import paired_test
 from ..problems.references import without_release
 from ..runtime.terminal import Table
 from ..runtime.text import counted, visible
@@ -88,8 +88,9 @@ class RunScores:
 class Difference:
     """The scores of a task, or of all tasks, in two evaluations.
 
-    `low` and `high` are the ends of the 95 % interval of the change. `better` and `worse` count the problems that score
-    higher and lower in the second evaluation; `p` is the p-value of a sign test over these.
+    `low` and `high` are the ends of the 95 % interval of the change, `p` its p-value, both of one paired permutation
+    test over the problems. `better` and `worse` count the problems that score higher and lower in the second
+    evaluation.
     """
 
     task: str
@@ -191,24 +192,22 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for name in common:
         pairs[first.problems[name].task].append((first.problems[name].score, second.problems[name].score))
-    tasks = [_difference(task, of_task, _changes(of_task)) for task, of_task in pairs.items()]
-    if len(tasks) == 1:  # a single task cannot be resampled
-        return Comparison(first, second, replace(tasks[0], task=OVERALL), tasks)
-    means = [(task.first, task.second) for task in tasks]
-    changes = [change for of_task in pairs.values() for change in _changes(of_task)]
+    tasks = [_difference(task, {task: of_task}) for task, of_task in pairs.items()]
     tasks.sort(key=lambda task: (-abs(task.change), task.p, task.task))
-    return Comparison(first, second, _difference(OVERALL, means, changes), tasks)
+    return Comparison(first, second, _difference(OVERALL, pairs), tasks)
 
 
-def _difference(task: str, pairs: Sequence[tuple[float, float]], changes: Sequence[float]) -> Difference:
-    """Return the difference of the pairs' means, over problems or over tasks; `changes` are those of the problems."""
-    before = fmean(first for first, _ in pairs)
-    after = fmean(second for _, second in pairs)
-    low, high = bootstrap_interval(_changes(pairs), bounds=(-1.0, 1.0))
+def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Difference:
+    """Return the difference of the means over tasks; `pairs` has the scores of the problems, by task."""
+    before = fmean(fmean(first for first, _ in of_task) for of_task in pairs.values())
+    after = fmean(fmean(second for _, second in of_task) for of_task in pairs.values())
+    changes = [second - first for of_task in pairs.values() for first, second in of_task]
+    weights = [1.0 / (len(pairs) * len(of_task)) for of_task in pairs.values() for _ in of_task]
+    low, high, p = paired_test(changes, weights)
     better = sum(change > 0 for change in changes)
     worse = sum(change < 0 for change in changes)
     return Difference(
-        task=task,
+        task=name,
         problems=len(changes),
         first=before,
         second=after,
@@ -217,12 +216,8 @@ def _difference(task: str, pairs: Sequence[tuple[float, float]], changes: Sequen
         high=high,
         better=better,
         worse=worse,
-        p=sign_test(better, worse),
+        p=p,
     )
-
-
-def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
-    return [after - before for before, after in pairs]
 
 
 def differing_settings(first: RunScores, second: RunScores) -> list[str]:

@@ -54,7 +54,7 @@ def test_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
     assert (worse["change"], worse["better"], worse["worse"], worse["p"]) == (-1.0, 0, 8, 2 / 2**8)
     assert (mixed["first"], mixed["second"]) == (0.5, pytest.approx(1.75 / 3))
     assert (mixed["better"], mixed["worse"], mixed["p"]) == (1, 1, 1.0)
-    assert -0.25 <= mixed["low"] < mixed["change"] < mixed["high"] <= 0.5
+    assert (mixed["low"], mixed["high"]) == (-1.0, 1.0), "three problems tell no change"
     assert same["low"] < 0.0 < same["high"]
     overall = one["overall"]
     assert overall["problems"] == 13
@@ -67,6 +67,14 @@ def test_accuracy(write: Write, compare: Compare) -> None:
     (one,) = compare("--accuracy", first, second)
     assert (one["overall"]["first"], one["overall"]["second"]) == (0.5, 0.25)
     assert [{**one["overall"], "task": "task"}] == one["tasks"], "the interval too"
+
+
+def test_tasks_have_equal_weights(write: Write, compare: Compare) -> None:
+    first = write("a", {"many": [0.5, 1.0] * 20, "few": [0.25, 0.5]})
+    second = write("b", {"many": [1.0, 0.5] * 20, "few": [0.75, 1.0]})
+    (one,) = compare(first, second)
+    overall = one["overall"]
+    assert overall["low"] < overall["change"] == 0.25 < overall["high"]
 
 
 def test_each_folder_against_the_first(write: Write, compare: Compare) -> None:
@@ -141,11 +149,12 @@ def test_ranking_has_published_models(write: Write, capsys: pytest.CaptureFixtur
     more = {"published": models, "comparable": row(library_score=0.5)}
     folder = write("a", {"task": [1.0]}, overall=row(mean_score=0.25, library_score=0.5), **more)
     lines = ranked(folder, form="--markdown", capsys=capsys)
-    assert [line.split(" | ")[:4] for line in lines[2:]] == [
+    assert [line.split(" | ")[:4] for line in lines[2:5]] == [
         ["| lab/good", "task", "0.900", "0.800"],
         ["| m (a)", "task", "0.500", "0.500"],
         ["| lab/poor", "task", "0.100", "0.200"],
     ]
+    assert any(line.startswith("ASKED: ") for line in lines), "columns of a table to paste"
     assert ranked(folder, form="--csv", capsys=capsys)[:2] == [
         "model,asked,comparable_tasks,all_tasks,score,from,to,right,problems",
         "lab/good,task,0.9,0.8,,,,,",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 
 import pytest
@@ -10,8 +9,8 @@ from reasoning_env.metrics.outcomes import (
     Interval,
     bootstrap_interval,
     interval_of_means,
+    paired_test,
     pass_at_k,
-    sign_test,
 )
 
 
@@ -73,8 +72,36 @@ def test_pass_at_k_out_of_range(n: int, correct: int, k: int) -> None:
         pass_at_k(n, correct, k)
 
 
-@pytest.mark.parametrize(("wins", "losses"), [(0, 0), (1, 0), (3, 3), (9, 1), (2, 8), (15, 5)])
-def test_sign_test(wins: int, losses: int) -> None:
-    tosses, uneven = wins + losses, abs(wins - losses)
-    as_uneven = sum(math.comb(tosses, heads) for heads in range(tosses + 1) if abs(2 * heads - tosses) >= uneven)
-    assert sign_test(wins, losses) == pytest.approx(as_uneven / 2**tosses)
+def signs_tried(changes: list[float]) -> float:
+    """Return the share of all choices of signs with a mean at least as far from 0 as the one that came."""
+    sums = [sum(choice) for choice in itertools.product(*((change, -change) for change in changes))]
+    return sum(abs(each) >= abs(sum(changes)) - 1e-9 for each in sums) / len(sums)
+
+
+@pytest.mark.parametrize("changes", [[1.0] * 8, [0.5, 0.0, -0.25], [0.3, 0.2, 0.9, -0.1, 0.4, 0.0, 0.7], [0.0] * 4])
+def test_p_counts_choices_of_signs(changes: list[float]) -> None:
+    assert paired_test(changes, [1 / len(changes)] * len(changes)).p == pytest.approx(signs_tried(changes))
+
+
+@pytest.mark.parametrize("size", [3, 6, 12, 40])
+def test_p_agrees_with_the_interval(size: int) -> None:
+    generator = random.Random(size)
+    told = []
+    for _ in range(200):
+        changes = [generator.choice([-1.0, 0.0, 0.25, 0.5]) for _ in range(size)]
+        low, high, p = paired_test(changes, [1 / size] * size)
+        assert (p <= 0.05) == (not low <= 0.0 <= high)
+        told.append(p <= 0.05)
+    assert any(told) == (size > 3)
+
+
+@pytest.mark.parametrize("size", [10, 60])
+def test_no_change_is_rarely_told(size: int) -> None:
+    generator = random.Random(7)
+    samples = [[generator.choice([-0.5, 0.0, 0.5]) for _ in range(size)] for _ in range(300)]
+    assert sum(paired_test(changes, [1 / size] * size).p <= 0.05 for changes in samples) <= 300 * 0.08
+
+
+def test_paired_test_in_any_order() -> None:
+    changes, weights = [1.0, 0.0, -0.5, 0.25] * 10, [0.01, 0.02, 0.03, 0.04] * 10
+    assert paired_test(changes[::-1], weights[::-1]) == paired_test(changes, weights)

@@ -14,7 +14,7 @@ import pytest
 from reasoning_env.commands.compare import compare_command
 from reasoning_env.commands.report import report_command
 from reasoning_env.dumps.reader import stream_groups
-from tests.reports.lines import RESULTS, group, reference_of, rollout, write, write_evaluation
+from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write, write_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
 
@@ -437,3 +437,30 @@ def test_title_names_the_run(view: View, pages: dict[str, Path]) -> None:
     view.page.click("nav button[data-view=overview]")
     assert view.page.title().endswith("· Overview")
     assert view.page.title().split(" · ")[0] == view.page.locator("#run option:checked").inner_text()
+
+
+def test_runs_over_different_tasks_are_not_ranked(tab: Any, tmp_path: Path) -> None:
+    few = write_evaluation(tmp_path / "few", group(rollout(1.0), task="gcd"))
+    many = write_evaluation(tmp_path / "many", *(group(rollout(0.0), task=task) for task in ("gcd", "lcm")))
+    page = tmp_path / "page.html"
+    report_command([str(few), str(many), "-o", str(page)], default_folder=tmp_path, program="env")
+    view = View(tab, page)
+    view.show("compare")
+    card = view.page.locator("#compare .stack > .card:first-child")
+    assert "Not ranked: the runs are over different tasks" in card.inner_text()
+    assert [row.split()[0] for row in card.locator("tbody tr").all_inner_texts()] == ["many", "few"]
+    view.close()
+
+
+def test_two_means_of_a_published_model_are_told_apart(tab: Any, tmp_path: Path) -> None:
+    rows = {"gcd": row(differs=None), "lcm": row(differs="questions")}
+    models = {"lab/good": published(0.8, comparable=0.9, tasks={"gcd": 0.9, "lcm": 0.7})}
+    results = {**RESULTS, "tasks": rows, "published": models, "comparable": row(library_score=1.0)}
+    groups = [group(rollout(), rollout(), task=task) for task in ("gcd", "lcm")]
+    page = tmp_path / "page.html"
+    folder = write_evaluation(tmp_path / "one", *groups, results=results)
+    report_command([str(folder), "-o", str(page)], default_folder=tmp_path, program="env")
+    view = View(tab, page)
+    card = view.page.locator("#overview .card", has=view.page.locator("h2", has_text="pass@k"))
+    assert "of published models over all 2 tasks; the bars above are over 1 of these" in card.inner_text()
+    view.close()

@@ -152,7 +152,9 @@ function passes(runs) {
   const ks = [...new Set(runs.flatMap((run) => run.pass_at_k.map((row) => row[0])))].sort((a, b) => a - b);
   const values = (run, at) => ks.map((k) => run.pass_at_k.find((row) => row[0] === k)?.[at] ?? null);
   const one = runs.length === 1, models = (one && runs[0].published?.models) || [];
-  const beside = models.length ? " Dotted: mean scores of published models, in which partial credit counts too." : "";
+  const fewer = one && runs[0].published?.comparable.tasks.length;
+  const apart = fewer && fewer < runs[0].by_task.length ? `; the bars above are over ${count(fewer)} of these` : "";
+  const beside = models.length ? ` Dotted: mean scores of published models over all ${count(runs[0].by_task.length)} tasks${apart}; partial credit counts in them.` : "";
   const shown = card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
     data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ score }) => ks.map(() => score))],
     hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
@@ -582,17 +584,18 @@ function runName(run) {
 }
 
 function compare() {
+  const taskSets = new Set(leading.map((run) => run.by_task.map(({ task }) => task).toSorted().join()));
   const list = table([
     ["run", runName, null, true],
     ["mean over tasks", (run) => run.of_tasks.score[0], (run) => [range(run.of_tasks.score), ` ${f3(run.of_tasks.score[0])}`]], ["accuracy", (run) => run.of_tasks.accuracy[0], (run) => percent(run.of_tasks.accuracy[0])],
     ["format failures", (run) => run.format, (run) => percent(run.format)], ["tokens", (run) => run.tokens, (run) => count(run.tokens)], ["characters", (run) => run.characters, (run) => count(run.characters)],
     ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
-  ], leading, 1, (run) => { choose(D.runs.indexOf(run)); show(seriesOf(run) ? "curves" : "overview"); });
+  ], leading.toSorted((a, b) => b.of_tasks.score[0] - a.of_tasks.score[0]), taskSets.size > 1 ? 7 : 1, (run) => { choose(D.runs.indexOf(run)); show(seriesOf(run) ? "curves" : "overview"); });
   const pair = h("div", { class: "stack" });
   const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); remember(); } },
     runOptions(pairChosen[side])));
   const some = leading.filter((run) => run.pass_at_k.length > 1);
-  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", inner.size ? "Evaluations of one training are one run, with the figures of the last." : null, list), some.length ? passes(some) : "",
+  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", [inner.size && "Evaluations of one training are one run, with the figures of the last.", taskSets.size > 1 && "Not ranked: the runs are over different tasks, and a mean over some tasks says nothing about a mean over others."].filter(Boolean).join(" "), list), some.length ? passes(some) : "",
     h("div", { class: "card row" }, h("b", {}, "Problem by problem"), pickers.map((picker, side) => h("label", {}, `${"AB"[side]} `, picker))), pair));
   against(pair);
 }
@@ -648,11 +651,11 @@ function against(place) {
   const apart = byTask.filter((row) => row.low > 0 || row.high < 0).length;
   const sides = [["A", (row) => row.first, (row) => f3(row.first)], ["B", (row) => row.second, (row) => f3(row.second)], ["B − A", (row) => Math.abs(row.second - row.first), (row) => difference(row.second - row.first)]];
   place.replaceChildren(
-    h("div", { class: "tiles" }, tile(signed(overall.change), `B − A in ${D.compared}, over tasks`, `${signed(overall.low)} – ${signed(overall.high)} (95 %)`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`), tile(count(apart), "tasks that differ", `of ${count(byTask.length)}: interval without 0; about ${count(byTask.length / 20)} would by chance`),
+    h("div", { class: "tiles" }, tile(signed(overall.change), `B − A in ${D.compared}, over tasks`, `${signed(overall.low)} to ${signed(overall.high)} (95 %), p ${pValue(overall.p)}`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`), tile(count(apart), "tasks that differ", `of ${count(byTask.length)}: interval without 0; about ${count(byTask.length / 20)} would by chance`),
       tile(count(overall.better), "B is better", "problems"), tile(count(overall.worse), "A is better", "problems")),
     h("div", { class: "cards" },
       unlike(compared),
-      h("div", { class: "card wide" }, h("h2", {}, "Differences by task"), h("div", { class: "note" }, `B − A with its 95 % interval, on an axis from ${signed(-reach)} to ${signed(reach)}; coloured where the interval leaves 0 out. p: sign test over the problems. Click a row to read.`), table([name,
+      h("div", { class: "card wide" }, h("h2", {}, "Differences by task"), h("div", { class: "note" }, `B − A with its 95 % interval, on an axis from ${signed(-reach)} to ${signed(reach)}; coloured where the interval leaves 0 out. Interval and p are of one paired permutation test over the problems. Click a row to read.`), table([name,
         ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", h("span", { class: direction(row) }, signed(row.change))]],
         ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => pValue(row.p)],
       ], byTask, 1, (row) => browse({ task: row.task, run: "" }))),
