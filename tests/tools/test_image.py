@@ -31,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGES = read_dockerfile((ROOT / "Dockerfile").read_text())
 PATTERNS = read_patterns((ROOT / ".dockerignore").read_text())
 COMPOSE = (ROOT / "compose.yaml").read_text()
-SERVICES = yaml.safe_load(COMPOSE)["services"]
+JUDGE = yaml.safe_load((ROOT / "compose.judge.yaml").read_text())["services"]
+SERVICES = {**yaml.safe_load(COMPOSE)["services"], **JUDGE}
 PAGE = (ROOT / "docs" / "deployment.md").read_text()
 
 
@@ -115,6 +116,26 @@ def test_services_are_restricted() -> None:
     ours: Mapping[str, Mapping[str, Any]] = {name: service for name, service in SERVICES.items() if "build" in service}
     assert {service["build"]["target"] for service in ours.values()} <= STAGES.keys()
     assert all(service["read_only"] and service["cap_drop"] == ["ALL"] for service in ours.values())
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_service_starts_for_ever(name: str) -> None:
+    assert SERVICES[name]["restart"] == "on-failure:5"
+    assert SERVICES[name]["logging"]["options"].keys() == {"max-size", "max-file"}
+
+
+def test_judge_of_compose_wants_a_token() -> None:
+    assert SERVICES["judge"]["environment"]["REASONING_JUDGE_TOKEN"].startswith("${REASONING_JUDGE_TOKEN:?")
+
+
+def test_required_variables_stop_no_training() -> None:
+    assert ":?" not in COMPOSE
+
+
+def test_one_cache_of_models() -> None:
+    volumes = {name: service.get("volumes", []) for name, service in SERVICES.items()}
+    assert "models:/root/.cache/huggingface" in volumes["vllm"]
+    assert "models:/models:ro" in volumes["environment"]
 
 
 def test_shown_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
