@@ -22,7 +22,7 @@ import hmac
 import io
 import json
 import logging
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Protocol
@@ -38,6 +38,7 @@ from ..errors import (
     ScoringError,
     WorkerError,
 )
+from ..metrics.outcomes import RECENT_ANSWERS, share_of_most_frequent
 from ..records import Reason, Row, Subject, Verdict
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.retries import pauses
@@ -90,6 +91,8 @@ class JudgeServer:
         self._bodies = BodyReader(self._limits, self._account)
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter(dict.fromkeys(Reason, 0))
+        self._answers: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=RECENT_ANSWERS))
+        """Hashes of the last answers of each task: an answer may have 20,000 characters."""
         self._prompt_missed = False
         """Whether a query without its prompt was logged."""
 
@@ -179,6 +182,11 @@ class JudgeServer:
             f'reasoning_judge_verdicts_by_reason_total{{reason="{word}"}} {count}'
             for word, count in self._reasons.items()
         ]
+        lines += [
+            f"reasoning_judge_most_frequent_answer_share{{task={json.dumps(task)}}} {share}"
+            for task, answers in sorted(self._answers.items())
+            if (share := share_of_most_frequent(answers)) is not None
+        ]
         return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._account.requests}", ""]))
 
     # ---- reading
@@ -240,6 +248,10 @@ class JudgeServer:
             else:
                 self._counts["verdicts_total"] += len(verdicts)
                 self._reasons.update(verdict.reason.value for verdict in verdicts)
+                if isinstance(subject, str):
+                    self._answers[subject.partition(":")[0]].extend(
+                        hash(verdict.answer) for verdict in verdicts if verdict.answer is not None
+                    )
                 return verdicts
 
     @web.middleware

@@ -190,6 +190,12 @@ async def test_metrics_count_verdicts(client: Client) -> None:
     assert "reasoning_judge_verdicts_total 2\n" in await (await client.get("/metrics")).text()
 
 
+async def test_metrics_tell_the_most_frequent_answer(client: Client) -> None:
+    await client.post("/score", json={"ref": REFERENCE, "texts": ["0", "0", "0", "right"]})
+    text = await (await client.get("/metrics")).text()
+    assert 'reasoning_judge_most_frequent_answer_share{task="gcd"} 0.75\n' in text
+
+
 # ---------------------------------------------------------------------------- a client's mistakes
 
 

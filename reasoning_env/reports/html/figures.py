@@ -7,7 +7,7 @@ completions.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypedDict
@@ -15,7 +15,17 @@ from typing import TypedDict
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.comparison import ProblemScore
 from ...evaluations.summary import SummaryRow, TaskTally, pass_at_interval, summarise
-from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally, bootstrap_interval
+from ...metrics.outcomes import (
+    FORMAT_FAILURES,
+    OUTCOMES,
+    PARTIAL,
+    RECENT_ANSWERS,
+    RIGHT,
+    WRONG,
+    Tally,
+    bootstrap_interval,
+    share_of_most_frequent,
+)
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
 from ...records import Ending
@@ -54,6 +64,8 @@ class TaskRow(ShownRow):
     """A task, by its position in the page's `tasks`."""
 
     task: int
+    same_answer: float | None
+    """The share of the most frequent answer among the task's last answers."""
 
 
 class CategoryRow(Means):
@@ -318,6 +330,8 @@ class Figures:
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
+        self._answers: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=RECENT_ANSWERS))
+        """Hashes of the last answers of each task: an answer may have 20,000 characters."""
         self._repeats = RepeatCounter()
         self._groups = 0
         self._scores = [0] * 21
@@ -346,6 +360,9 @@ class Figures:
         if not self._keep_problems and (prompt := group.rollouts[0].conversation[:-1]):
             self._repeats.add(group.item_id, prompt[-1]["content"])
         self._groups += 1
+        self._answers[group.item_id].extend(
+            hash(rollout.answer) for rollout in group.rollouts if rollout.answer is not None
+        )
         for rollout in group.rollouts:
             self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1
             correctness = RIGHT if rollout.correct else PARTIAL if rollout.judged_score > 0 else WRONG
@@ -379,7 +396,11 @@ class Figures:
             "failed": total.failed,
             "of_tasks": shown_means(summary["overall"]),
             "by_task": [
-                {"task": number[task], **shown_row(tally, summary["tasks"][task], self._timeline.total(task))}
+                {
+                    "task": number[task],
+                    "same_answer": share_of_most_frequent(self._answers[task]),
+                    **shown_row(tally, summary["tasks"][task], self._timeline.total(task)),
+                }
                 for task, tally in scored.items()
             ],
             "categories": [

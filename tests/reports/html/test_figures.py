@@ -144,3 +144,10 @@ def test_page_agrees_with_results(tmp_path: Path) -> None:
     ]
     assert [run["of_tasks"]["score"], run["of_tasks"]["accuracy"]] == means(results["overall"])
     assert {str(k): mean for k, mean, *_ in run["pass_at_k"]} == results["overall"]["pass_at"]
+
+
+def test_most_frequent_answer_of_a_task(tmp_path: Path) -> None:
+    answers = ["0", "0", "7", None, "0"]
+    groups = [group(rollout(0.0, answer=answer), index=index) for index, answer in enumerate(answers)]
+    (row,) = run_of(tmp_path, *groups)["by_task"]
+    assert row["same_answer"] == 0.75

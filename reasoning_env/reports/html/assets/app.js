@@ -525,11 +525,12 @@ function tasks() {
     name, ["category", (row) => D.tasks[row.task][1], null, true], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])],
     ["signal", (row) => row.signal, (row) => percent(row.signal, 0)], ["format failures", (row) => row.format, (row) => percent(row.format)],
+    ["same answer", (row) => row.same_answer, (row) => percent(row.same_answer, 0)],
     [run.tokens === null ? "characters" : "tokens", (row) => row.tokens ?? row.characters, (row) => count(run.tokens === null ? row.characters : row.tokens)],
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
   columns.push(["groups", (row) => row.groups, (row) => count(row.groups)]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; the lines in bars are 95 % intervals over problems.`, table(columns, run.by_task, 2, go, false))];
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; the lines in bars are 95 % intervals over problems. Same answer: the share of the most frequent answer among the task's last 1,000; it grows where a policy collapses.`, table(columns, run.by_task, 2, go, false))];
   cards.push(card("Categories", "Unweighted means over tasks.", table([
     ["category", (row) => row.category, null, true], ["tasks", (row) => row.tasks], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)],
