@@ -96,7 +96,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     secrets = find_secrets(launch.servers)
     # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
-    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
+    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
     logger.info("%s", launch.describe(), extra={"detail": True})
     with errors_for_user(names, secrets):
         asyncio.run(check_settings(launch, mode))

@@ -127,7 +127,7 @@ def evaluate_command(
             return 0
         key = read_key(request.server.api_key, for_chat=True)
         secrets = _secrets(key, request.server.base_url)
-        start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
+        start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
         if request.unused:
             logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
         show = _show_nothing if "json" in options and models else _show_json if "json" in options else _show_table

@@ -55,6 +55,7 @@ _COMMAND_HELP = {
     "--config FILE": "YAML file with settings; later files and options win",
     "--print-config": "print all settings as such a file, and end",
     "--quiet, -v": "log warnings only; log the set-up too",
+    "--log-json": "log each line as a JSON object",
 }
 HELP_SECTIONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "serve": {
@@ -322,6 +323,7 @@ def option_parser(
     tone = parser.add_mutually_exclusive_group()
     tone.add_argument("--quiet", action="store_true")
     tone.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("--log-json", action="store_true", dest="log-json")
     short = short_names(command)
     for option in dict.fromkeys(short.values()):
         names = [name for name, setting in short.items() if setting == option]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from ..runtime.concurrency import map_concurrently, run_until_signal
@@ -65,14 +67,16 @@ async def map_with_progress(
         return await map_concurrently(work, items, at_once=at_once, on_done=advance)
 
 
-def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:
+def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False, as_json: bool = False) -> None:
     """Send all logs to stderr; of other packages' logs only lines that a user can act on.
 
-    `verbose` adds records with a `detail`, and the name of the logger to each line.
+    `verbose` adds records with a `detail`, and the name of the logger to each line. With `as_json`, each record is a
+    JSON object in one line, a traceback too.
     """
     handler = StderrHandler()
     who = " %(name)s" if verbose else ""
-    handler.setFormatter(RedactingFormatter(f"%(asctime)s %(levelname)s{who}: %(message)s", secrets))
+    pattern = f"%(asctime)s %(levelname)s{who}: %(message)s"
+    handler.setFormatter(JsonFormatter("%(message)s", secrets) if as_json else RedactingFormatter(pattern, secrets))
     handler.addFilter(lambda record: verbose or not getattr(record, "detail", False))
     if quiet:
         handler.setLevel(logging.WARNING)
@@ -107,3 +111,12 @@ class RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record), self._secrets)
+
+
+class JsonFormatter(RedactingFormatter):
+    """Formats a record as a JSON object: time, level, logger and message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        message = super().format(record)
+        return json.dumps({"time": time, "level": record.levelname, "logger": record.name, "message": message})

@@ -156,6 +156,20 @@ def test_print_config(capsys: pytest.CaptureFixture[str]) -> None:
     assert KEY not in text
 
 
+def test_log_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    logging.root.handlers.clear()
+
+    def work(env: Any) -> None:
+        logging.getLogger("demo").warning("the server\nsays: %s is no key", KEY, exc_info=ValueError(KEY))
+
+    _run("serve", "--log-json", f"--openai.api_key={KEY}", work=work)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    [told] = [line for line in lines if line["logger"] == "demo"]
+    assert (told["level"], told["message"].splitlines()[:2]) == ("WARNING", ["the server", "says: <key> is no key"])
+    assert told["message"].endswith("ValueError: <key>")
+    assert told["time"].endswith("+00:00")
+
+
 def test_quiet_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     def work(env: Any) -> None:
         logging.getLogger("demo").info("a line")
