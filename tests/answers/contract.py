@@ -23,7 +23,6 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("codeio", "an object of Python"): OTHER_VALUE,
     ("codeio", "full-width digits"): OTHER_VALUE,
     ("emoji_mystery", "JSON with newlines as they are"): NO_JSON,
-    ("pool_matrix", "no blanks"): "digits side by side are one number",
     ("sentence_reordering", "JSON with newlines as they are"): NO_JSON,
     ("sentence_reordering", "a full stop"): "the answer ends in another mark",
 }
