@@ -91,8 +91,9 @@ def check_bound(way: str, trace: Trace) -> None:
 
 @pytest.fixture
 async def session() -> AsyncIterator[Session[Problem]]:
-    """A session whose workers and buffer are ready."""
+    """A session whose workers and buffer are ready; a worker that is started meanwhile is no part of a way."""
     async with Session(tasks=["gcd"], num_generators=1, num_verifiers=1, prefetch_problems=2) as session:
+        await until(lambda: len(session.pool.worker_pids) == 2)
         yield session
 
 

@@ -60,6 +60,11 @@ VERL = (
     "problems --format verl --evaluation --tasks gcd,chain_sum --out test.parquet",
 )
 """`tests/integrations/test_verl.py` runs these commands."""
+WARM = (
+    "problems --tasks gcd,chain_sum --count 400 --seed 1 --out train.jsonl",
+    "rescore right.jsonl --out warm.jsonl",
+)
+"""The rows of right answers for a warm start."""
 REPORT = "report data/first.jsonl -o report.html"
 SCORES = "rescore sampled.jsonl --out scored.jsonl --pass-rate 0.2..0.8"
 KEEP = "rescore data/first.jsonl --keep correct --pass-rate 0.1..0.9 --max-per-problem 2 --out sft.jsonl"
@@ -96,6 +101,7 @@ LOOK = {
     "tasks chain_sum --prompt": "<answer>",
     "tasks chain_sum --prompt --tokenizer_name Qwen/Qwen3-8B": "<|im_start|>",
     "score gcd --seed 7 <answer>3</answer>": "reason    wrong",
+    "tasks last_letter --task-modules examples/own_task.py": "last_letter",
     "settings": "group_size",
     "settings curriculum": "complexity_mode",
     "serve --print-config": "tokenizer_name:",
@@ -103,7 +109,8 @@ LOOK = {
 AUDIT_JSON = "audit --json"
 AUDIT = {
     "audit": "gcd",
-    "audit --tasks gcd --levels defaults,1": "gcd",
+    "audit --tasks lcm --levels defaults,1": "lcm",
+    "audit --task-modules examples/own_task.py --tasks last_letter": "last_letter",
     "audit --rewards library": "gcd",
     "audit --fail-on medium": "gcd",
 }
@@ -113,6 +120,7 @@ AUDIT_AGAIN = {
 }
 """Commands that show an audit; the tests give them a file of `audit --json`."""
 AUDIT_SCORES = "audit --score my_rewards:score --rows rows.jsonl --gold answer"
+OWN_TASK = {"examples/own_task.py": str(REPOSITORY / "examples" / "own_task.py")}
 ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
 
@@ -202,6 +210,7 @@ def test_every_shown_command_is_tested() -> None:
         REASONING_CORE,
         PROBLEMS,
         *VERL,
+        *WARM,
         PROCESS,
         EVALUATE,
         EVALUATE_SOME,
@@ -260,6 +269,16 @@ def test_rows_get_scores(newcomer: Newcomer, groups: Path) -> None:
     assert (newcomer.folder / "scored.jsonl").is_file()
 
 
+def test_warm_start(newcomer: Newcomer) -> None:
+    for file in newcomer.folder.glob("train.jsonl*"):  # of another test
+        file.unlink()
+    assert "20 rows" in newcomer.run(WARM[0], {"400": "20"})
+    rows = map(json.loads, (newcomer.folder / "train.jsonl").read_text().splitlines())
+    right = [{**row, "completion": f"<answer>{row['answer']}</answer>"} for row in rows]
+    (newcomer.folder / "right.jsonl").write_text("".join(json.dumps(row) + "\n" for row in right))
+    assert "20 rows" in newcomer.run(WARM[1])
+
+
 def test_rescore(newcomer: Newcomer, groups: Path) -> None:
     assert "answers are judged differently" in newcomer.run(RESCORE)
 
@@ -285,13 +304,14 @@ def test_compare(newcomer: Newcomer, two_evaluations: Mapping[str, str], command
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
 def test_tasks_score_settings(newcomer: Newcomer, command: str, said: str) -> None:
-    assert said in newcomer.run(command, {"Qwen/Qwen3-8B": TOKENIZER} if "Qwen/Qwen3-8B" in command else None)
+    names = {"Qwen/Qwen3-8B": TOKENIZER, **OWN_TASK}
+    assert said in newcomer.run(command, {there: here for there, here in names.items() if there in command})
 
 
 @pytest.mark.parametrize(("command", "said"), AUDIT.items())
 def test_audit(newcomer: Newcomer, command: str, said: str) -> None:
     more = [] if "--tasks" in command else ONE_TASK
-    assert said in newcomer.run(command, None, *more)
+    assert said in newcomer.run(command, OWN_TASK if "--task-modules" in command else None, *more)
 
 
 @pytest.fixture(scope="module")
