@@ -176,7 +176,7 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
     """Return the error for a start without a server; `answers` if a server answers that it cannot serve now."""
     if answers:
         return ServerError(
-            f"no inference server gave a completion within {timeout_s:g} s ({problems})",
+            f"no inference server gave a completion within {round(timeout_s, 1):g} s ({problems})",
             remedy="try again later, check your plan with the provider, or look into the server's log",
         )
     return ServerError(
