@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from reasoning_audit.probes import reference_answer
@@ -270,7 +271,7 @@ def burdens(task: str, data: Data, right: str) -> list[str]:
     """Answers that overload the verifier of a problem of a task."""
     if task == "propositional_logic":
         # A variable that follows would be right, at any length.
-        open_one = next(name for name in data["variables"] if name not in "".join(data["premises"]))
+        open_one = next(name for name in ascii_uppercase if name not in "".join(data["premises"]))
         return [text.replace("P", open_one) for text in BURDENS[task]]
     start, variable = right.replace("+ C", "").strip(), data.get("variable", "x")
     return [text.replace("RIGHT", start).replace("VAR", variable) for text in BURDENS[task]]

@@ -21,6 +21,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.metrics.stats import PoolStats
+from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.rewards import score_texts
 from reasoning_env.tasks import TASKS as DECLARED
@@ -145,7 +146,7 @@ async def campaign(pool: WorkerPool, pytestconfig: pytest.Config) -> Campaign:
             for hostile in answers if whole else _part_of(answers, target.problem.task, position):
                 attacks.append(await attack(pool, target, hostile, next(witnesses)))
             events += [f"{target.problem.task}: {event}" for event in traps.sprung()]
-        specs = [target.problem.spec.with_request(as_is=True) for target in targets]
+        specs = [Reference.parse(target.problem.reference).spec() for target in targets]
         again = {spec.task: (await pool.generate(spec, PATIENCE_S)).entry for spec in specs}
     finally:
         traps.close()
