@@ -15,11 +15,10 @@ from ..evaluations.folder import Results, find_earlier
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.scores import EvaluationScores, metrics, scores_of
-from ..inference.failures import address
 from ..prompts.messages import Messages
 from ..records import Prompt, Rollout, Sampling
 from .inference.server_checks import context_length
-from .inference.servers import CHAT, ReplyKind
+from .inference.servers import CHAT, ReplyKind, address
 
 if TYPE_CHECKING:
     from .run import Run

@@ -19,7 +19,8 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from ..dumps.writer import RolloutDumper
 from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.chat import PlainChat
-from ..inference.failures import MAX_REQUEST_FAILURES, describe_failure
+from ..inference.failures import describe_failure
+from ..inference.requests import MAX_REQUEST_FAILURES
 from ..metrics.recorder import progress_line
 from ..problems.plan import made_with
 from ..problems.state import read_state

@@ -19,7 +19,8 @@ from ..prompts.thinking import choose_thinking
 from ..records import Prompt, Rollout, Sampling
 from ..runtime.concurrency import AdaptiveLimit, cancel_all
 from ..runtime.text import short
-from .failures import BrokenOffError, Endings, FailureKind, explain_failure, finish_word, http_status
+from .failures import BrokenOffError, FailureKind, explain_failure, http_status
+from .requests import Endings, finish_word
 
 logger = logging.getLogger(__name__)
 

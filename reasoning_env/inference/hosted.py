@@ -20,15 +20,9 @@ from ..records import Prompt, Rollout, Sampling, Timeouts
 from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, goes_through_proxy, wait_for_address, wait_for_server
 from .chat import ChatRequests, PlainChat, Stream
 from .events import EVENT_STREAM, join_events, read_events
-from .failures import (
-    MAX_REQUEST_FAILURES,
-    Failure,
-    PatientRequests,
-    Reachability,
-    describe_failure,
-    explain_failure,
-)
+from .failures import Failure, explain_failure
 from .probes import explain_probe, find_context_length, path_remedy
+from .requests import MAX_REQUEST_FAILURES, PatientRequests, Reachability
 from .text import PlainText, TextRequests
 
 logger = logging.getLogger(__name__)
@@ -183,7 +177,7 @@ class HostedModel:
         try:
             models = await self.models()
         except Exception as error:
-            logger.debug("%s lists no models: %s", self.base_url, describe_failure(error))
+            logger.debug("%s lists no models: %r", self.base_url, error)
             return [None]
         return [find_context_length(models, self.model)]
 

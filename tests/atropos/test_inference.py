@@ -22,7 +22,7 @@ from reasoning_env.atropos.inference.client import IncompleteReply, InferenceCli
 from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, complete_servers, named_type
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.inference.chat import PlainChat
-from reasoning_env.inference.failures import MAX_REQUEST_FAILURES
+from reasoning_env.inference.requests import MAX_REQUEST_FAILURES
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Timeouts

@@ -13,7 +13,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference.client import InferenceClient
 from reasoning_env.atropos.inference.servers import choose_server_class, complete_servers
-from reasoning_env.inference import failures
+from reasoning_env.inference import requests
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Rollout, Timeouts
@@ -30,7 +30,7 @@ STRICT = Timeouts(reply_s=None, outage_s=PATIENCE_S, tries=1)
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "REACH_POLL_S", 0.01)
+    monkeypatch.setattr(requests, "REACH_POLL_S", 0.01)
 
 
 Ask = Callable[[int], "asyncio.Task[list[Rollout]]"]
@@ -75,7 +75,7 @@ async def test_group_comes_from_successor(
 async def test_group_comes_from_other_server(
     client_of: Callable[..., Ask], kind: str, held: Picks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures, "AWAY_S", 0.2)
+    monkeypatch.setattr(requests, "AWAY_S", 0.2)
     async with Former() as former, InferenceServer() as other:
         former.fail(former.hold, only=held)
         ask = client_of(kind, [former, other])

@@ -12,21 +12,23 @@ from tenacity import RetryError, retry, stop_after_attempt
 
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.inference.failures import (
+    BrokenOffError,
+    Failure,
+    FailureKind,
+    Remedy,
+    describe_failure,
+    explain_failure,
+)
+from reasoning_env.inference.requests import (
     MAX_REQUEST_FAILURES,
     MOST_WORDS,
-    BrokenOffError,
     Drop,
     End,
     Endings,
-    Failure,
-    FailureKind,
     History,
     PatientRequests,
-    Remedy,
     Retry,
     decide,
-    describe_failure,
-    explain_failure,
     finish_word,
 )
 from reasoning_env.records import Rollout, Timeouts

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from reasoning_env.errors import ServerError
-from reasoning_env.inference import failures
+from reasoning_env.inference import requests
 from reasoning_env.inference.chat import PlainChat
-from reasoning_env.inference.failures import Reachability, ServerAwayError
 from reasoning_env.inference.hosted import HostedModel, HostedServer
+from reasoning_env.inference.requests import Reachability, ServerAwayError
 from reasoning_env.records import Sampling, Timeouts
 from reasoning_gym_testing import InferenceServer, free_port, generations, linger
 from reasoning_gym_testing.http_server import Handler
@@ -28,7 +28,7 @@ URL = "http://127.0.0.1:9/v1"
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "REACH_POLL_S", 0.01)
+    monkeypatch.setattr(requests, "REACH_POLL_S", 0.01)
 
 
 class Former(InferenceServer):
@@ -85,7 +85,7 @@ async def test_idle_connections_are_left(former: Former, caplog: pytest.LogCaptu
 
 
 async def test_server_that_stays_away(former: Former, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "AWAY_S", 0.1)
+    monkeypatch.setattr(requests, "AWAY_S", 0.1)
     async with hosted(former, Timeouts(None, 0.2)) as model:
         asking = asyncio.create_task(model.complete(PROMPT, 1, SAMPLING))
         await until(lambda: former.held)
@@ -103,7 +103,7 @@ class Connections:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: OSError | None = None
         self.tried = 0
-        monkeypatch.setattr(failures, "try_connection", self._try)
+        monkeypatch.setattr(requests, "try_connection", self._try)
 
     async def _try(self, url: str, timeout_s: float) -> OSError | None:
         self.tried += 1
@@ -151,7 +151,7 @@ async def test_server_is_back(connections: Connections, error: OSError, expected
 async def test_server_is_away(
     connections: Connections, monkeypatch: pytest.MonkeyPatch, error: OSError, away_s: float, expected: str
 ) -> None:
-    monkeypatch.setattr(failures, "AWAY_S", away_s)
+    monkeypatch.setattr(requests, "AWAY_S", away_s)
     asking = asyncio.create_task(Reachability(URL).outlast(asyncio.Event().wait()))
     await connections.become(error)
     assert await outcome(asking) == expected

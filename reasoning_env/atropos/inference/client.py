@@ -20,7 +20,8 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, choice_error, ending_word, rollout_from_choice
-from ...inference.failures import MAX_REQUEST_FAILURES, BrokenOffError, PatientRequests, address, finish_word
+from ...inference.failures import BrokenOffError
+from ...inference.requests import MAX_REQUEST_FAILURES, PatientRequests, finish_word
 from ...inference.text import ANSWER_END
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
@@ -29,7 +30,7 @@ from ...runtime.retries import OutageLog
 from ...runtime.turns import DECODER, in_background
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
-from .servers import OpenAIChat, ReplyKind, shared_reply_kind, takes_chat_requests, watched
+from .servers import OpenAIChat, ReplyKind, address, shared_reply_kind, takes_chat_requests, watched
 
 logger = logging.getLogger(__name__)
 

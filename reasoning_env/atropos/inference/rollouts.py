@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...inference.chat import PlainChat, ending_word
-from ...inference.failures import finish_word
+from ...inference.requests import finish_word
 from ...prompts.chat_format import ChatFormat
 from ...records import Ending, Prompt, Rollout, Sampling
 

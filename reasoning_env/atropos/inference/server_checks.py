@@ -18,7 +18,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from ...errors import ConfigError, ServerError
 from ...inference.addresses import PROBE_S, Absence, check_scheme, wait_for_server
 from ...inference.chat import PlainChat
-from ...inference.failures import Failure, address, describe_failure
+from ...inference.failures import Failure, describe_failure
 from ...inference.probes import NO_REPLY, explain_probe, find_context_length, path_remedy
 from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
@@ -29,6 +29,7 @@ from .servers import (
     ReplyKind,
     ServerType,
     Training,
+    address,
     ask_for_one_token,
     describe_replies,
     find_type,

@@ -33,7 +33,8 @@ from ...errors import ConfigError, ServerError
 from ...inference.addresses import read_key
 from ...inference.chat import ChatRequests
 from ...inference.events import join_events, read_events
-from ...inference.failures import FailureKind, Reachability, address, describe_failure, explain_failure
+from ...inference.failures import FailureKind, describe_failure, explain_failure
+from ...inference.requests import Reachability
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
 from .protocols.vllm import VLLM
@@ -222,6 +223,12 @@ SERVER_TYPES: Sequence[ServerType] = (
     ServerType(CHAT, ChatServer, ReplyKind.CHAT, "POST /v1/chat/completions"),
 )
 """All types; `auto` tries them in this order, the best first."""
+
+
+def address(server: object) -> str:
+    """Return what messages call a server: its URL, or the name of its class."""
+    url = getattr(getattr(server, "config", None), "base_url", None)
+    return url if url and isinstance(url, str) else type(server).__name__
 
 
 def names_of_types(for_training: Training) -> str:
