@@ -247,7 +247,8 @@ class Reachability:
         error = await try_connection(self._url, CONNECT_S)
         if error is not None:
             self._away_since = now if self._away_since is None else self._away_since
-            self._was_refused |= isinstance(error, ConnectionRefusedError)
+            # Refused, or reset where the server stops at this moment: the machine answers that nobody listens.
+            self._was_refused |= isinstance(error, ConnectionError)
             self._log.note(f"server {self._url} cannot be reached ({describe_connection(error)})")
             if now - max(self._away_since, self._lost_before) >= AWAY_S:
                 is_first_loss = self._lost_before < self._away_since

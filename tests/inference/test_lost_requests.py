@@ -135,7 +135,12 @@ async def outcome(asking: asyncio.Task[Any]) -> str:
 
 @pytest.mark.parametrize(
     ("error", "expected"),
-    [(ConnectionRefusedError(111, "refused"), "lost"), (TimeoutError(), "waits"), (OSError(113, "no route"), "waits")],
+    [
+        (ConnectionRefusedError(111, "refused"), "lost"),
+        (ConnectionResetError(104, "reset"), "lost"),
+        (TimeoutError(), "waits"),
+        (OSError(113, "no route"), "waits"),
+    ],
 )
 async def test_server_is_back(connections: Connections, error: OSError, expected: str) -> None:
     """A network that fails for a moment delivers the replies all the same."""
