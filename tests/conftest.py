@@ -69,13 +69,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+LEVELS = {logger: logger.level for logger in (logging.root, logging.getLogger("reasoning_env"))}
+
+
 @pytest.fixture(autouse=True)
-def level_of_the_log() -> Iterator[None]:
-    """Restore the level of the package's logger, which an environment sets."""
-    logger = logging.getLogger("reasoning_env")
-    level = logger.level
+def levels_of_logs() -> Iterator[None]:
+    """Restore the levels of the log, which commands and environments set."""
     yield
-    logger.setLevel(level)
+    for logger, level in LEVELS.items():
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)
