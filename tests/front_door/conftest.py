@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from tenacity import wait_none
+from transformers import AutoTokenizer
 
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, Completion, InferenceServer
@@ -28,6 +29,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and inspect.iscoroutinefunction(getattr(item, "function", None)):
             item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def one_tokenizer(tokenizer: Any) -> Iterator[None]:
+    """Read the tokenizer of the tests once, for all environments and their servers."""
+    load = AutoTokenizer.from_pretrained
+
+    def load_once(name: str, **options: Any) -> Any:
+        return tokenizer if name == TOKENIZER else load(name, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AutoTokenizer, "from_pretrained", load_once)
+        yield
 
 
 class Env(ReasoningGymEnv):
