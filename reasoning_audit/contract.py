@@ -186,7 +186,7 @@ class ContractCheck:
 
     def _look_at(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
         """Yield what one watched verdict shows."""
-        parts = verdict.parts or {}
+        parts = verdict.own_parts or {}
         raw = parts.get(Watched.RAW)
         again = parts.get(Watched.AGAIN)
         if verdict.reason in DEFECTS_OF_REASONS:
@@ -232,7 +232,7 @@ class ContractCheck:
             answer: raw
             for answer, verdict in verdicts.items()
             if (raw := _raw(verdict)) is not None
-            and abs(raw - (verdict.parts or {}).get(Watched.AGAIN, raw)) <= SCORE_ROUNDING
+            and abs(raw - (verdict.own_parts or {}).get(Watched.AGAIN, raw)) <= SCORE_ROUNDING
         }
         # In the other order: a verifier that remembers answers scores differently then.
         backward = [*reversed(steady.items())]
@@ -284,7 +284,7 @@ class ContractCheck:
         found: list[Finding] = []
         for name, text in CANARIES.items():
             [verdict] = await self.pools.first.score(problem, [text])
-            signs = [sign.value for sign in EXECUTED if (verdict.parts or {}).get(sign)]
+            signs = [sign.value for sign in EXECUTED if (verdict.own_parts or {}).get(sign)]
             if signs:
                 detail = f"the answer, {name}, was executed ({', '.join(signs)})"
                 found.append(self.reporter.finding(Defect.TEXT_EXECUTED, detail, problem, text, verdict.score))
@@ -300,7 +300,7 @@ class ContractCheck:
 
 def _raw(verdict: Verdict) -> float | None:
     """Return the number that a bare verifier returned; None for none."""
-    return (verdict.parts or {}).get(Watched.RAW)
+    return (verdict.own_parts or {}).get(Watched.RAW)
 
 
 def with_negative_number(answer: str) -> str:

@@ -2,8 +2,8 @@
 
 `BareSource` and `WatchedSource` take the place of the source of problems (`PoolSettings.source_wrapper`). A bare
 verifier is the one that its author wrote, without any guard of this environment. A watched scorer calls the bare
-verifier twice: `Verdict.parts` reports, as numbers, what the verifier returned and what Python's audit events showed
-meanwhile. Nothing is denied here: the sandbox does that.
+verifier twice: `Verdict.own_parts` reports, as numbers, what the verifier returned and what Python's audit events
+showed meanwhile. Nothing is denied here: the sandbox does that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROCESS_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.for
 
 
 class Watched(StrEnum):
-    """What `Verdict.parts` reports about an answer, by name."""
+    """What `Verdict.own_parts` reports about an answer, by name."""
 
     RAW = "raw"
     """The number that the verifier returned."""

@@ -54,6 +54,11 @@ class Reason(StrEnum):
 
     A worker that is killed from outside (SIGKILL) is an infrastructure error, and never a score."""
 
+    @property
+    def has_answer(self) -> bool:
+        """Whether the completion held one answer, which went to a verifier."""
+        return self in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.CRASH)
+
 
 class Ending(StrEnum):
     """How a completion ended. ENDING_WORDS has the words by which servers say so."""
@@ -320,7 +325,7 @@ class Timeouts:
 class Verdict:
     """The score of an answer in [0, 1], its reason, the scored text, and the seconds that scoring took.
 
-    Only a user's own scorer sets `parts` (further numbers by name) and `error` (its own error message).
+    Only a user's own scorer sets `own_parts` (further numbers by name) and `error` (its own error message).
     """
 
     score: float
@@ -329,7 +334,7 @@ class Verdict:
     scoring_s: float = 0.0
     frames: tuple[str, ...] = ()
     """Names of the frames around the answer, which came off before its value was read, from outside."""
-    parts: Mapping[str, float] | None = None
+    own_parts: Mapping[str, float] | None = None
     error: str | None = None
 
     CORRECT_SCORE: ClassVar[float] = 0.99
@@ -343,6 +348,17 @@ class Verdict:
     def correct(self) -> bool:
         """Whether the answer counts as correct."""
         return self.score >= self.CORRECT_SCORE
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """Three numbers whose product is the score: `format`, `answer` and `length`; or the parts of a user's scorer.
+
+        `format` is 1 for one answer that went to a verifier, else 0. `answer` is the verifier's score. `length` is 1:
+        the length penalty is of a group (`Rollout.parts`).
+        """
+        if self.own_parts is not None:
+            return self.own_parts
+        return {"format": float(self.reason.has_answer), "answer": self.score, "length": 1.0}
 
 
 class Pool(Protocol):
@@ -386,6 +402,15 @@ class Rollout:
         if self.token_count is not None or not self.tokens:
             return self.token_count
         return len(self.masks) - self.masks.count(-100)
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """The parts of the verdict, with what the length penalty left of its score as `length`. Empty before it."""
+        if self.verdict is None:
+            return {}
+        # A score of 0 has no penalty, which needs 0.5 at least.
+        left = self.score / self.verdict.score if self.verdict.score > 0 else 1.0
+        return {**self.verdict.parts, "length": left}
 
     @property
     def ending(self) -> Ending:

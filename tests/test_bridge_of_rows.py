@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ async def test_server_in_place_of_processes() -> None:
 
         async def judge(self, row: Any, completions: Any) -> list[Verdict]:
             parts = {"row": float(row["answer"])}
-            return [Verdict(0.5, Reason.SCORED, text, parts=parts, error="said") for text in completions]
+            return [Verdict(0.5, Reason.SCORED, text, own_parts=parts, error="said") for text in completions]
 
     async with TestServer(JudgeServer(OfRows()).app()) as server:
         bridge = Bridge(judge_url=str(server.make_url("/")))
@@ -108,6 +109,20 @@ async def test_row_of_verl(options: dict[str, Any]) -> None:
 def test_blocking_row_of_verl(options: dict[str, Any]) -> None:
     found = verl.compute_score_of_row_blocking("data", "parts", "42")
     assert (found["score"], found["parts"]) == (0.5, '{"length": 3.0, "style": 0.25}')
+
+
+async def test_parts_of_verl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers at the top level, which `gdpo_reward_keys` names."""
+
+    class OfProblems:
+        async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict]:
+            return [Verdict(0.4, Reason.SCORED)]
+
+    monkeypatch.setattr(verl, "judge", lambda _: OfProblems())
+    found = await verl.compute_score("data", "<answer>1</answer>", "reference")
+    parts = [found.pop(part) for part in ("format", "answer", "length")]
+    assert parts == [1.0, 0.4, 1.0]
+    assert found == {"score": prod(parts), "reason": "scored", "correct": 0.0}
 
 
 async def test_error_of_a_row_of_verl(options: dict[str, Any]) -> None:

@@ -40,6 +40,24 @@ def test_lowest_correct_score(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 
+@pytest.mark.parametrize(
+    ("score", "reason", "form"),
+    [(1.0, Reason.SCORED, 1.0), (0.3, Reason.SCORED, 1.0), (0.0, Reason.TIMEOUT, 1.0), (0.0, Reason.NO_ANSWER, 0.0)],
+)
+def test_parts_of_a_score(score: float, reason: Reason, form: float) -> None:
+    assert Verdict(score, reason).parts == {"format": form, "answer": score, "length": 1.0}
+
+
+def test_parts_of_a_score_function() -> None:
+    assert Verdict(0.5, Reason.SCORED, own_parts={"style": 2.0}).parts == {"style": 2.0}
+
+
+@pytest.mark.parametrize("rewarded", [0.8, 0.2, 0.0])
+def test_parts_after_the_length_penalty(rewarded: float) -> None:
+    parts = make_rollout(0.8, reward=rewarded).parts
+    assert parts == {"format": 1.0, "answer": 0.8, "length": pytest.approx(rewarded / 0.8)}
+
+
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
 def test_completion_budget(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import prod
 
 import pytest
 from hypothesis import example, given, settings
@@ -227,6 +228,14 @@ async def test_penalty_leaves_verdict() -> None:
     scored = await score(rollout(answer(1.0), 100), rollout(answer(1.0), 875))
     assert [one.score for one in scored] == [1.0, 0.5]
     assert [one.verdict and one.verdict.score for one in scored] == [1.0, 1.0]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2000)), max_size=8))
+def test_parts_multiply_to_the_reward(rollouts: list[tuple[float, int]]) -> None:
+    group = make_group([make_rollout(score, completion_tokens=length) for score, length in rollouts])
+    verdicts = [Verdict(score, Reason.SCORED) for score, _ in rollouts]
+    rewarded = reward(group, verdicts, max_tokens=1000).rollouts
+    assert [prod(rollout.parts.values()) for rollout in rewarded] == pytest.approx([each.score for each in rewarded])
 
 
 async def test_no_penalty_without_answer() -> None:

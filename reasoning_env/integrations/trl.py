@@ -8,6 +8,8 @@
         )
         trainer.train()
 
+`gym.rewards()` in place of `gym.reward` gives a reward function for each part of the score, for GDPO.
+
 The first rank draws the rows and sends them to the other ranks. Each rank judges its own completions, and the first
 rank learns from the verdicts of all ranks. After an infrastructure error the reward is None, which TRL leaves out of
 the group.
@@ -65,6 +67,9 @@ class TrlEnvironment:
         """Problems whose rows were drawn and whose groups are not judged yet, by reference."""
         self._ranks, self._rank = 1, 0
         self._objects: Any = None
+        self._batch: Sequence[Completion] | None = None
+        self._judging: asyncio.Task[list[Verdict | None]] | None = None
+        """Judges `_batch`."""
 
     def rows(self) -> IterableDataset:
         """Return an endless data set with the columns `prompt` (a conversation) and `reference`.
@@ -84,6 +89,36 @@ class TrlEnvironment:
         **_: object,
     ) -> list[float | None]:
         """Return a score for each completion, or None after an infrastructure error; for `reward_funcs`."""
+        verdicts = await self._judge(completions, reference, log_extra, log_metric)
+        return [None if verdict is None else verdict.score for verdict in verdicts]
+
+    def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
+        """Return a reward function for each part of the score, in place of `reward`. A batch is judged once.
+
+        For `GRPOConfig(multi_objective_aggregation="normalize_then_sum")`, which is GDPO.
+        """
+        return [self._reward_of(part) for part in ("format", "answer", "length")]
+
+    def _reward_of(self, part: str) -> Callable[..., Awaitable[list[float | None]]]:
+        async def reward(completions: Sequence[Completion], **given: Any) -> list[float | None]:
+            if self._judging is None or self._batch is not completions:
+                self._batch = completions
+                logs = {name: given[name] for name in ("log_extra", "log_metric") if name in given}
+                self._judging = asyncio.create_task(self._judge(completions, given["reference"], **logs))
+            verdicts = await self._judging
+            return [None if verdict is None else verdict.parts[part] for verdict in verdicts]
+
+        reward.__name__ = part
+        return reward
+
+    async def _judge(
+        self,
+        completions: Sequence[Completion],
+        reference: Sequence[str],
+        log_extra: LogColumn | None = None,
+        log_metric: LogMetric | None = None,
+    ) -> list[Verdict | None]:
+        """Judge a batch, learn from it, and log its reasons."""
         indices: dict[str, list[int]] = defaultdict(list)
         for index, name in enumerate(reference):
             indices[name].append(index)
@@ -108,7 +143,7 @@ class TrlEnvironment:
                 log_metric("reasoning/level", sum(levels) / len(levels))
             for reason in (*Reason, "fault"):
                 log_metric(f"reasoning/{reason}", reasons.count(reason) / len(reasons))
-        return [None if verdict is None else verdict.score for verdict in verdicts]
+        return verdicts
 
     def callback(self) -> TrainerCallback:
         """Return the callback that checks the trainer's arguments, saves the stream in checkpoints and logs metrics."""
@@ -177,7 +212,7 @@ def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable
             log_extra(f"{name}/reason", reasons)
             log_extra(f"{name}/error", ["" if verdict is None else verdict.error or "" for verdict in verdicts])
             # As text, because functions may give other parts to other completions, and TRL wants the same columns.
-            parts = [{} if verdict is None else dict(verdict.parts or {}) for verdict in verdicts]
+            parts = [{} if verdict is None else dict(verdict.own_parts or {}) for verdict in verdicts]
             log_extra(f"{name}/parts", [json.dumps(of_one) for of_one in parts])
         if log_metric is not None:
             for reason in (*Reason, "fault"):

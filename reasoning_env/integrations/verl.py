@@ -61,12 +61,13 @@ async def compute_score(
     settings: Mapping[str, object] | None = None,
     **_: object,
 ) -> dict[str, object]:
-    """Return the score of a completion and the reason; `ground_truth` is the problem's reference.
+    """Return the score of a completion, its parts and the reason; `ground_truth` is the problem's reference.
 
+    The parts are numbers at the top level, so `algorithm.gdpo_reward_keys=[format,answer]` names them.
     Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
     """
     bridge = judge(_as_json(settings))
-    return _score(await _retried(lambda: bridge.ajudge(ground_truth, [solution_str])))
+    return _of_problem(await _retried(lambda: bridge.ajudge(ground_truth, [solution_str])))
 
 
 def compute_score_blocking(
@@ -79,7 +80,7 @@ def compute_score_blocking(
 ) -> dict[str, object]:
     """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
     bridge = judge(_as_json(settings))
-    return _score(_retried_blocking(lambda: bridge.judge(ground_truth, [solution_str])))
+    return _of_problem(_retried_blocking(lambda: bridge.judge(ground_truth, [solution_str])))
 
 
 async def compute_score_of_row(
@@ -95,7 +96,7 @@ async def compute_score_of_row(
     Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
     """
     bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
-    return _score_with_parts(await _retried(lambda: bridge.ajudge(row, [solution_str])))
+    return _of_row(await _retried(lambda: bridge.ajudge(row, [solution_str])))
 
 
 def compute_score_of_row_blocking(
@@ -108,7 +109,7 @@ def compute_score_of_row_blocking(
 ) -> dict[str, object]:
     """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
     bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
-    return _score_with_parts(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
+    return _of_row(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
 
 
 async def _retried(ask: Callable[[], Awaitable[list[Verdict | None]]]) -> Verdict:
@@ -148,6 +149,10 @@ def _score(verdict: Verdict) -> dict[str, object]:
     return {"score": verdict.score, "reason": verdict.reason.value, "correct": float(verdict.correct)}
 
 
-def _score_with_parts(verdict: Verdict) -> dict[str, object]:
-    # Further numbers as text: verl wants the same names for all completions of a batch.
-    return {**_score(verdict), "error": verdict.error or "", "parts": json.dumps(dict(verdict.parts or {}))}
+def _of_problem(verdict: Verdict) -> dict[str, object]:
+    return {**_score(verdict), **verdict.parts}
+
+
+def _of_row(verdict: Verdict) -> dict[str, object]:
+    # The function's numbers as text: verl wants the same names for all completions of a batch.
+    return {**_score(verdict), "error": verdict.error or "", "parts": json.dumps(dict(verdict.own_parts or {}))}

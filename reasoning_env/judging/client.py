@@ -74,7 +74,7 @@ class JudgeClient:
                         last = str(error) or type(error).__name__
                     else:
                         if reply.status not in WAIT_STATUSES or reply.refusal.kind == RAISES_KIND:
-                            return self._verdicts(reply, len(completions))
+                            return self._verdicts(reply, subject, len(completions))
                         last = reply.error
                         pause_s = pause_s if reply.retry_after_s is None else reply.retry_after_s
                     await asyncio.sleep(pause_s)
@@ -100,7 +100,7 @@ class JudgeClient:
         async with self._http.post(f"{self._url}/score", data=data, headers=_JSON) as reply:
             return _JudgeReply(reply.status, reply.headers.get("Retry-After"), await reply.read())
 
-    def _verdicts(self, reply: _JudgeReply, count: int) -> list[Verdict]:
+    def _verdicts(self, reply: _JudgeReply, subject: Subject, count: int) -> list[Verdict]:
         """Return the verdicts of a reply. Raises the errors of `judge`."""
         if reply.status == 413 or reply.refusal.kind == NOT_GENERATED_KIND:  # other groups may be judged
             raise GenerationError(f"the judge at {self._url} does not judge this group: {reply.error}")
@@ -114,7 +114,12 @@ class JudgeClient:
             raise ScoringError(f"the judge at {self._url} sent an invalid verdict: {error}") from error
         if len(rows) != count:
             raise ScoringError(f"the judge at {self._url} sent {len(rows)} verdicts on {count} completions")
-        return [Verdict(row.score, row.reason, row.answer, parts=row.parts, error=row.error) for row in rows]
+        # The parts of a problem's verdict follow from its score and reason.
+        own = [None if isinstance(subject, str) else row.parts for row in rows]
+        return [
+            Verdict(row.score, row.reason, row.answer, own_parts=parts, error=row.error)
+            for row, parts in zip(rows, own, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

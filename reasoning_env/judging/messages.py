@@ -46,7 +46,7 @@ class GetRewardRequest(msgspec.Struct):
 
 
 class VerdictRow(msgspec.Struct):
-    """A verdict; `parts` and `error` are those of a score function."""
+    """A verdict. On a row, `parts` and `error` are those of the score function."""
 
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Reason

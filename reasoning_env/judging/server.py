@@ -1,6 +1,7 @@
 """Serve verdicts over HTTP, for trainers with a reward server. A session or a Ray cluster judges.
 
-- `POST /score {"ref": reference, "texts": [completion, ...]}` -> `{"verdicts": [{"score", "reason", "answer"}, ...]}`
+- `POST /score {"ref": reference, "texts": [completion, ...]}` ->
+  `{"verdicts": [{"score", "reason", "answer", "parts"}, ...]}`
 - `POST /rm {"prompt", "response", "label": reference}` -> the score, a number (slime, miles)
 - `POST /get_reward {"query": [prompt + completion], "prompts": [...], "labels": [reference]}` ->
   `{"rewards", "scores", "extra_logs"}` (OpenRLHF)
@@ -131,7 +132,8 @@ class JudgeServer:
         subject = body.ref if body.row is None else body.row
         if subject is None:
             raise Refused(400, "give `ref`, the reference of a problem, or `row`")
-        reply = await _encode(await self._verdicts(subject, body.texts))
+        verdicts = await self._verdicts(subject, body.texts)
+        reply = await _encode(verdicts, of_row=not isinstance(subject, str))
         self._account.hold(request[HOLDING], len(reply))
         # As a file, which aiohttp sends in pieces, without a copy.
         return web.Response(body=io.BytesIO(reply), content_type="application/json")
@@ -168,6 +170,8 @@ class JudgeServer:
         judged = await self._judge_each(subjects, completions)
         scores = [verdict.score for verdict in judged]
         logs = {"correct": [float(verdict.correct) for verdict in judged]}
+        if all(isinstance(subject, str) for subject in subjects):  # parts of a score function have other names
+            logs["format"] = [verdict.parts["format"] for verdict in judged]
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -306,11 +310,11 @@ class JudgeServer:
         return is_right and scheme.lower() == "bearer"
 
 
-async def _encode(verdicts: Sequence[Verdict]) -> bytes:
+async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
     """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
 
     def write() -> bytes:
-        rows = [json.dumps(_describe(verdict), ensure_ascii=False) for verdict in verdicts]
+        rows = [json.dumps(_describe(verdict, of_row), ensure_ascii=False) for verdict in verdicts]
         # Half of a pair of surrogates, which a score function may write, is no UTF-8.
         return ('{"verdicts": [' + ", ".join(rows) + "]}").encode("utf-8", "replace")
 
@@ -318,12 +322,12 @@ async def _encode(verdicts: Sequence[Verdict]) -> bytes:
     return write() if size <= SHORT_BODY else await in_background(write)
 
 
-def _describe(verdict: Verdict) -> dict[str, object]:
-    """Return a verdict as JSON values: `parts` only of a score function, `error` only where a verifier raised."""
+def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
+    """Return a verdict as JSON values. `parts` of a row are its score function's; `error` is what a verifier raised."""
     fields: dict[str, object] = {
         "score": verdict.score,
         "reason": verdict.reason.value,
         "answer": verdict.answer,
     }
-    details = {"parts": verdict.parts, "error": verdict.error}
+    details = {"parts": verdict.own_parts if of_row else verdict.parts, "error": verdict.error}
     return fields | {name: value for name, value in details.items() if value is not None}

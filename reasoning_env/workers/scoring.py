@@ -288,7 +288,7 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
         answer,
         float(scoring_s),
         frames=tuple(said.get("frames", ())),
-        parts=said.get("parts"),
+        own_parts=said.get("parts"),
         error=said.get("error"),
     )
 

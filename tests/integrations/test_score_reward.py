@@ -1,16 +1,20 @@
-"""`score_reward` for TRL, over a bridge that only tells what it was asked, and without TRL's packages."""
+"""Reward functions for TRL, over a bridge that only tells what it was asked, and without TRL's packages."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from math import prod
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from reasoning_env.records import Reason, Verdict
+
+REFERENCE = "gcd:train:1:-:0.1.25:0123456789abcdef:{}"
 
 
 class AskedBridge:
@@ -22,11 +26,11 @@ class AskedBridge:
     async def ajudge(self, row: dict[str, Any], completions: list[Any]) -> list[Verdict | None]:
         self.rows.append(row)
         lost = completions == ["lost"]
-        return [None if lost else Verdict(0.5, Reason.SCORED, parts={"length": 3.0})]
+        return [None if lost else Verdict(0.5, Reason.SCORED, own_parts={"length": 3.0})]
 
 
 @pytest.fixture
-def score_reward(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     modules = {name: ModuleType(name) for name in ("torch", "torch.distributed", "datasets", "transformers")}
     modules["torch"].distributed = modules["torch.distributed"]  # type: ignore[attr-defined]
     modules["datasets"].IterableDataset = object  # type: ignore[attr-defined]
@@ -34,15 +38,15 @@ def score_reward(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, "reasoning_env.integrations.trl", raising=False)
-    from reasoning_env.integrations.trl import score_reward
+    from reasoning_env.integrations import trl
 
-    yield score_reward
+    yield trl
     sys.modules.pop("reasoning_env.integrations.trl", None)
 
 
-async def test_rows_are_the_columns(score_reward: Any) -> None:
+async def test_rows_are_the_columns(adapter: Any) -> None:
     bridge = AskedBridge()
-    reward = score_reward(bridge, "math")
+    reward = adapter.score_reward(bridge, "math")
     extras: dict[str, Any] = {}
     metrics: dict[str, float] = {}
     found = await reward(
@@ -60,3 +64,52 @@ async def test_rows_are_the_columns(score_reward: Any) -> None:
     assert [json.loads(parts) for parts in extras["math/parts"]] == [{"length": 3.0}, {}]
     assert (metrics["math/scored"], metrics["math/fault"]) == (0.5, 0.5)
     assert reward.__name__ == "math"
+
+
+class GradedBridge:
+    """Gives each word its verdict, no verdict to `lost`, and counts its calls."""
+
+    VERDICTS: ClassVar[dict[str, Verdict | None]] = {
+        "right": Verdict(1.0, Reason.SCORED),
+        "near": Verdict(0.4, Reason.SCORED),
+        "none": Verdict(0.0, Reason.NO_ANSWER),
+        "lost": None,
+    }
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict | None]:
+        self.calls += 1
+        await asyncio.sleep(0)
+        return [self.VERDICTS[completion] for completion in completions]
+
+
+async def rewards_by_name(functions: list[Any], words: list[str], **given: Any) -> dict[str, list[float | None]]:
+    """What the functions return, asked as TRL asks them."""
+    given |= {"prompts": ["Q"] * len(words), "completions": words, "reference": [REFERENCE] * len(words)}
+    returned = await asyncio.gather(*(function(**given) for function in functions))
+    return {function.__name__: scores for function, scores in zip(functions, returned, strict=True)}
+
+
+async def test_parts_multiply_to_the_reward(adapter: Any) -> None:
+    words = ["right", "near", "none"]
+    gym = adapter.TrlEnvironment(GradedBridge())
+    parts = await rewards_by_name(gym.rewards(), words)
+    assert list(parts) == ["format", "answer", "length"]
+    assert [prod(of_one) for of_one in zip(*parts.values(), strict=True)] == await gym.reward(words, [REFERENCE] * 3)
+
+
+async def test_parts_are_judged_once(adapter: Any) -> None:
+    bridge = GradedBridge()
+    functions = adapter.TrlEnvironment(bridge).rewards()
+    logged: list[str] = []
+    for words in (["right"], ["right"]):
+        await rewards_by_name(functions, words, log_extra=lambda name, _: logged.append(name))
+    assert bridge.calls == 2
+    assert logged == ["reason", "reason"]
+
+
+async def test_fault_has_no_parts(adapter: Any) -> None:
+    parts = await rewards_by_name(adapter.TrlEnvironment(GradedBridge()).rewards(), ["right", "lost"])
+    assert parts == {"format": [1.0, None], "answer": [1.0, None], "length": [1.0, None]}

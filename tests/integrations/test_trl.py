@@ -82,6 +82,19 @@ def test_every_rollout_is_judged(bridge: Bridge, tmp_path: Path) -> None:
     assert None not in gym.scores
 
 
+def test_trains_on_parts(bridge: Bridge, tmp_path: Path) -> None:
+    """GDPO, with the reward functions that the page shows."""
+    gym = TrlEnvironment(bridge)
+    trainer = make_trainer(gym, tmp_path, 2)
+    args = replace(trainer.args, multi_objective_aggregation="normalize_then_sum", generation_batch_size=None)
+    parts = trl.GRPOTrainer(
+        trainer.model, gym.rewards(), args, gym.rows(), None, trainer.processing_class, callbacks=[gym.callback()]
+    )
+    parts.train()
+    logged = parts.state.log_history[0]
+    assert [logged[f"rewards/{part}/mean"] for part in ("format", "answer", "length")] == [0.0, 0.0, 1.0]
+
+
 def test_hostile_completion_earns_nothing(bridge: Bridge) -> None:
     problem = bridge.next()
     completions = [[{"role": "assistant", "content": text}] for text in three_completions(problem)]

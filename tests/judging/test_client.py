@@ -15,6 +15,7 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
 from reasoning_env.judging import client
 from reasoning_env.judging.client import JudgeClient
+from reasoning_env.records import Reason, Verdict
 
 ROW = {"score": 1.0, "reason": "scored", "answer": "7"}
 SOUND = {"verdicts": [ROW, {"score": 0.0, "reason": "no_answer", "answer": None}]}
@@ -67,6 +68,14 @@ async def test_verdicts_in_order() -> None:
     async with client_of(Foreign((200, SOUND, None))) as client:
         verdicts = await client.judge("x", TEXTS)
     assert [(verdict.score, verdict.answer) for verdict in verdicts] == [(1.0, "7"), (0.0, None)]
+
+
+@pytest.mark.parametrize("told", [{}, {"parts": {"format": 1.0, "answer": 1.0, "length": 1.0}}])
+async def test_parts_of_a_problem(told: dict[str, Any]) -> None:
+    """A server that tells parts, and one that does not, give the verdict of a session."""
+    async with client_of(Foreign((200, {"verdicts": [ROW | told]}, None))) as client:
+        [verdict] = await client.judge("x", ["a"])
+    assert verdict == Verdict(1.0, Reason.SCORED, "7")
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 502, 503, 504])

@@ -83,8 +83,18 @@ async def test_texts_get_verdicts_in_order(client: Client) -> None:
     reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right", "wrong"]})
     assert await reply.json() == {
         "verdicts": [
-            {"score": 1.0, "reason": "scored", "answer": "right"},
-            {"score": 0.0, "reason": "scored", "answer": "wrong"},
+            {
+                "score": 1.0,
+                "reason": "scored",
+                "answer": "right",
+                "parts": {"format": 1.0, "answer": 1.0, "length": 1.0},
+            },
+            {
+                "score": 0.0,
+                "reason": "scored",
+                "answer": "wrong",
+                "parts": {"format": 1.0, "answer": 0.0, "length": 1.0},
+            },
         ]
     }
 
@@ -96,7 +106,11 @@ async def test_slime_gets_a_number(client: Client) -> None:
 
 async def test_openrlhf_gets_its_lists(client: Client) -> None:
     reply = await client.post("/get_reward", json={"query": ["Q? right"], "prompts": ["Q? "], "labels": [REFERENCE]})
-    assert await reply.json() == {"rewards": [1.0], "scores": [1.0], "extra_logs": {"correct": [1.0]}}
+    assert await reply.json() == {
+        "rewards": [1.0],
+        "scores": [1.0],
+        "extra_logs": {"correct": [1.0], "format": [1.0]},
+    }
 
 
 class CountingJudge(Judge):

@@ -34,7 +34,7 @@ def _is_right(answer: str) -> float:
 def _watched(score: Score, _problem: Problem, answer: str, **parts: float) -> Verdict:
     raw = score(answer)
     seen = {Watched.RAW: raw, Watched.AGAIN: raw, **parts}
-    return Verdict(min(1.0, max(0.0, raw)), Reason.SCORED, answer, parts=seen)
+    return Verdict(min(1.0, max(0.0, raw)), Reason.SCORED, answer, own_parts=seen)
 
 
 def _workers(
