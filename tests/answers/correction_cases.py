@@ -380,7 +380,7 @@ CASES: Mapping[str, Case] = {
         nonsense=_near_the_target,
         **_expressions_of(None, "1 + 1"),
         floor=0.05,
-        count=25,
+        count=12,
         params={"max_numbers": 4},
     ),
     "course_schedule": _choice("True", "False"),
@@ -418,8 +418,8 @@ CASES: Mapping[str, Case] = {
         partial=lambda _, data: [str(data["number"] + 1), *(f"{factor} {TIMES} {data['number']}" for factor in (2, 3))],
         floor=0.01,
     ),
-    "propositional_logic": Case(_premises_again, _inferences, _texts("A ∧ B", "Z"), count=600),
-    "puzzle24": Case(_near_24, **_expressions_of(24, "24"), floor=0.01, count=12),
+    "propositional_logic": Case(_premises_again, _inferences, _texts("A ∧ B", "Z"), count=150),
+    "puzzle24": Case(_near_24, **_expressions_of(24, "24"), floor=0.01, count=6),
     "quantum_lock": Case(
         nonsense=lambda oracle, data: [re.sub("([A-C])", form, oracle) for form in (r"x\1", r"q\1q")],
         right=lambda oracle, _: [
@@ -428,7 +428,7 @@ CASES: Mapping[str, Case] = {
             *(oracle.replace(" → ", link) for link in ("", ", ", ", then ")),
         ],
         partial=lambda oracle, _: [oracle.rpartition(" → ")[0], f"{oracle} → A", "A → A → A", "CAB", "no"],
-        count=20,
+        count=10,
     ),
     "ransom_note": _choice("True", "False"),
     "rectangle_count": Case(

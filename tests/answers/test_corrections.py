@@ -7,7 +7,7 @@ import json
 import pickle
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import pytest
@@ -42,21 +42,41 @@ def _entries(task: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Scored:
-    """An answer to an entry: its strict score, the plain one, the library's, and the score of its value."""
+    """An answer to an entry, and what it earns."""
 
+    task: str
+    dataset: Any
+    entry: Any
     answer: str
-    strict: float
-    plain: float
-    library: float
-    of_value: float | None
+
+    @cached_property
+    def strict(self) -> float:
+        return _or_zero(_scorer(self.task, self.dataset, self.entry, strict=True), self.answer)
+
+    @cached_property
+    def plain(self) -> float:
+        return _or_zero(_scorer(self.task, self.dataset, self.entry, strict=False), self.answer)
+
+    @cached_property
+    def library(self) -> float:
+        """The library's score; an answer on which its verifier raises earns 0, as in an evaluation."""
+        try:
+            return float(self.dataset.score_answer(self.answer, copy.deepcopy(self.entry)))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return 0.0
+
+    @cached_property
+    def of_value(self) -> float | None:
+        """The score of the answer's value before it is measured against guesses; None for no value."""
+        return _value_score(_scorer(self.task, self.dataset, self.entry, strict=True), self.answer)
 
 
 @cache
 def _scores(task: str, kind: str) -> list[Scored]:
-    """Return the scored answers of a kind to every entry."""
+    """Return the answers of a kind to every entry."""
     make: Answers = getattr(CASES[task], kind)
     return [
-        _score(task, _dataset(task), entry, answer)
+        Scored(task, _dataset(task), entry, answer)
         for entry in _entries(task)
         for answer in make(str(entry["answer"]), entry["metadata"])
     ]
@@ -65,13 +85,6 @@ def _scores(task: str, kind: str) -> list[Scored]:
 def _scorer(task: str, dataset: Any, entry: Any, *, strict: bool) -> Scorer:
     rules = find_task(task).answer
     return Scorer(rules, dataset, pickle.dumps(entry), strict=strict, lenient=strict, with_tags=False)
-
-
-def _score(task: str, dataset: Any, entry: Any, answer: str) -> Scored:
-    judge = _scorer(task, dataset, entry, strict=True)
-    plain = _scorer(task, dataset, entry, strict=False)
-    library = _library_score(dataset, answer, entry)
-    return Scored(answer, _or_zero(judge, answer), _or_zero(plain, answer), library, _value_score(judge, answer))
 
 
 def _value_score(judge: Scorer, answer: str) -> float | None:
@@ -84,14 +97,6 @@ def _or_zero(judge: Scorer, answer: str) -> float:
     try:
         return judge.score(answer)
     except Exception:  # verifiers raise anything
-        return 0.0
-
-
-def _library_score(dataset: Any, answer: str, entry: Any) -> float:
-    """Return the library's score; an answer on which its verifier raises earns 0, as in an evaluation."""
-    try:
-        return float(dataset.score_answer(answer, copy.deepcopy(entry)))
-    except (AttributeError, KeyError, TypeError, ValueError):
         return 0.0
 
 
@@ -135,7 +140,7 @@ def test_impossible_moves_of_boxes() -> None:
         }
         for steps in ([*plan, plan[-1]], [jump, *plan]):
             assert dataset.score_answer(json.dumps(steps), copy.deepcopy(entry)) == 1.0
-            scored = _score("boxnet", dataset, entry, json.dumps(steps))
+            scored = Scored("boxnet", dataset, entry, json.dumps(steps))
             assert scored.of_value == pytest.approx(max(0.05, 1.0 - 1.0 / boxes))
 
 
@@ -160,7 +165,7 @@ def test_premises_without_conclusion() -> None:
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
     hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]
     scores = [
-        _score("propositional_logic", dataset, entry, answer)
+        Scored("propositional_logic", dataset, entry, answer)
         for entry in hollow
         for answer in (_joined(entry["metadata"]["premises"]), entry["metadata"]["variables"][0])
     ]

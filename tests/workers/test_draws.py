@@ -17,6 +17,7 @@ from reasoning_env.workers.library import Library
 
 SLOW = frozenset({"intermediate_integration", "polynomial_equations", "quantum_lock"})
 """A hundred problems take ten seconds or more."""
+REJECTING = sorted(task for task, declared in TASKS.items() if declared.rejected)
 
 
 def _served(library: Library, task: str, level: float | None = None, count: int = 60) -> list[Generated]:
@@ -62,10 +63,11 @@ def test_problem_as_is(library: Library) -> None:
     assert [one.seed for one in made] == [*range(40)]
 
 
-@pytest.mark.parametrize("task", sorted(task for task, declared in TASKS.items() if declared.rejected))
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=pytest.mark.slow if task in SLOW else ()) for task in REJECTING]
+)
 def test_draws_of_a_served_problem(library: Library, task: str) -> None:
     levels = (None, 0.0, 0.5, 1.0) if library.tasks[task].has_levels else (None,)
-    count = 2 if task in SLOW else 10
-    draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, count)]
+    draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, 10)]
     error = stdev(draws) / math.sqrt(len(draws))
     assert fmean(draws) <= 4 + 2 * error
