@@ -61,6 +61,7 @@ def on_terminal(url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return written
 
 
+@pytest.mark.slow
 def test_terminal_shows_panel(on_terminal: str) -> None:
     assert "groups/s" in on_terminal
     assert "of 16 groups" in on_terminal
@@ -68,6 +69,7 @@ def test_terminal_shows_panel(on_terminal: str) -> None:
     assert re.search(r"gcd +\S+ +\d+ +0\.\d{3}", on_terminal), "the tasks have rows"
 
 
+@pytest.mark.slow
 def test_cursor_is_restored(on_terminal: str) -> None:
     assert on_terminal.rfind("\x1b[?25h") > on_terminal.rfind("\x1b[?25l")
 

@@ -72,20 +72,17 @@ async def test_installed_library_is_as_known() -> None:
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
 
-@fresh
 async def test_library_without_version_or_tasks(tmp_path: Path) -> None:
     info = await library_info(_package(tmp_path, __init__="", factory="DATASETS = {}"))
     assert (info.version, info.tasks) == ("unknown", ())
 
 
-@fresh
 @pytest.mark.parametrize("factory", ["DATASETS = None", "DATASETS = {'a': None}", "raise ValueError('odd')"])
 async def test_unreadable_registry(tmp_path: Path, factory: str) -> None:
     with pytest.raises(WorkerError, match="reasoning-gym cannot be imported by a worker process"):
         await library_info(_package(tmp_path, __init__="", factory=factory))
 
 
-@fresh
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -309,7 +306,6 @@ async def test_killed_fork_server(fake_library: Path, temp_folder: Path) -> None
     assert list(temp_folder.iterdir()) == []
 
 
-@fresh
 async def test_fork_server_killed_over_and_over(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     for _ in range(5):
@@ -338,7 +334,6 @@ def killed_at_import(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@fresh
 async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: pytest.LogCaptureFixture) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("2")
     assert (await library_info(killed_at_import)).version == "0.0.fake"
@@ -348,7 +343,6 @@ async def test_fork_server_killed_at_the_start(killed_at_import: Path, caplog: p
     ]
 
 
-@fresh
 async def test_fork_server_killed_at_every_start(killed_at_import: Path, temp_folder: Path) -> None:
     (killed_at_import / "reasoning_gym" / "kills").write_text("99")
     with pytest.raises(
