@@ -60,9 +60,17 @@ class Curve:
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
         """Return the logarithm of the curve's weight given the counts."""
         return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
-            seen.right * math.log(self.rates[arm]) + (seen.groups - seen.right) * math.log1p(-self.rates[arm])
+            seen.right * self._log_right[arm] + (seen.groups - seen.right) * self._log_wrong[arm]
             for arm, seen in counts.items()
         )
+
+    @cached_property
+    def _log_right(self) -> Sequence[float]:
+        return list(map(math.log, self.rates))
+
+    @cached_property
+    def _log_wrong(self) -> Sequence[float]:
+        return [math.log1p(-rate) for rate in self.rates]
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,8 @@ class SignalEstimator:
         counts = self._counts.get(task, {})
         curves = self._curves[levels]
         logs = [curve.log_weight(counts) for curve in curves]
-        likely = _shares([math.exp(log - max(logs)) for log in logs])
+        highest = max(logs)
+        likely = _shares([math.exp(log - highest) for log in logs])
         # Between the lowest and the highest rate of all curves, so never 0 or 1.
         rates = [
             math.fsum(share * curve.rates[arm] for share, curve in zip(likely, curves, strict=True))
