@@ -2,8 +2,6 @@
 #
 #   docker build -t reasoning-gym-environment .                            # judge, score, tasks, report, ...
 #   docker build -t reasoning-gym-environment:atropos --target atropos .   # also serve, process and run-api
-#
-# `python -m tools.image` builds the same stages without Docker, by the steps of this file, and tries the judge.
 
 FROM debian:trixie-slim AS system
 RUN apt-get update \
