@@ -15,15 +15,13 @@ from reasoning_env.commands.options import CommandParser, add_config_option, pro
 from reasoning_env.commands.shared_options import add_score_options, check_score_options, split_names
 from reasoning_env.commands.values import share
 from reasoning_env.errors import ConfigError
-from reasoning_env.reports.html.page import check_page, write_page
 from reasoning_env.storage.files import replace_file
 from reasoning_env.storage.folders import check_writable
 from reasoning_env.storage.reading import read_json
 from reasoning_env.tasks import COMPOSITE
 
 from .findings import Severity, is_at_least
-from .page import heat_map_page
-from .report import Report, encode_report, print_report, read_report
+from .report import Report, encode_report, print_report
 from .rows import GOLD, audit_rows
 from .scores import DEFAULTS, ROUNDS
 from .tasks import audit_tasks, level_names
@@ -45,11 +43,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     _check(parser, options)
-    if options.saved is not None:
-        write_page(options.html, heat_map_page(read_report(options.saved)))
-        print(f"{options.html}: open it in a browser")
-        return 0
-    _check_outputs(options)
+    _check_output(options)
     report = audit_tasks(options, folder) if options.score is None else audit_rows(options)
     return _finish(report, options)
 
@@ -75,14 +69,6 @@ def _parser() -> CommandParser:
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page too: a map of tasks and levels")
-    parser.add_argument(
-        "--from",
-        dest="saved",
-        type=Path,
-        metavar="FILE",
-        help="write the page of an earlier audit's JSON file, and probe nothing",
-    )
     parser.add_argument(
         "--score",
         metavar="MODULE:FUNCTION",
@@ -113,8 +99,6 @@ def _check(parser: CommandParser, options: argparse.Namespace) -> None:
         parser.error(f"--score does not go with {', '.join(given)}: it audits no task")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
         parser.error("--items must be between 1 and 10000 and --seed at least 0")
-    if options.saved is not None and options.html is None:
-        parser.error("--from needs --html FILE, the page to write")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
         parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
 
@@ -132,38 +116,26 @@ def _levels(text: str) -> Sequence[float | None]:
         raise argparse.ArgumentTypeError(f"must be numbers from 0 to 1, or {DEFAULTS}; got {text!r}") from None
 
 
-# ------------------------------------------------------------------ outputs
+# ------------------------------------------------------------------ the output
 
 
-def _check_outputs(options: argparse.Namespace) -> None:
-    """Raise ConfigError for files that cannot be written or are inputs: an audit takes minutes."""
-    outputs = {"--output": _output_file(options.output)}
-    if options.html is not None:
-        outputs["--html"] = options.html
+def _check_output(options: argparse.Namespace) -> None:
+    """Raise ConfigError for a file that cannot be written or is an input: an audit takes minutes."""
+    path = _output_file(options.output)
     module = (options.score or "").rpartition(":")[0]
     inputs = [Path(text) for text in (module, options.rows, *(options.config or ())) if text]
-    for setting, path in outputs.items():
-        if path.is_dir():
-            raise ConfigError(f"{path} is a folder", setting=setting, remedy="name a file")
-        if path.absolute() in [given.absolute() for given in inputs]:
-            raise ConfigError(f"{path} is read by this audit", setting=setting, remedy="name another file")
-        check_writable(path.parent, setting)
-    _check_numbers(outputs["--output"])
-    if options.html is not None:
-        check_page(options.html, "--html")
-    if len({path.absolute() for path in outputs.values()}) < len(outputs):
-        raise ConfigError(f"--output and --html name the same file, {options.html}", remedy="name two files")
-
-
-def _check_numbers(path: Path) -> None:
-    """Raise ConfigError if the numbers would replace another file than those of an audit, of any version."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder", setting="--output", remedy="name a file")
+    if path.absolute() in [given.absolute() for given in inputs]:
+        raise ConfigError(f"{path} is read by this audit", setting="--output", remedy="name another file")
+    check_writable(path.parent, "--output")
     try:
         is_audit = path.stat().st_size == 0 or "audits" in read_json(path)
     except FileNotFoundError:
         return
     except (OSError, ValueError, TypeError):  # TypeError: a JSON number
         is_audit = False
-    if not is_audit:
+    if not is_audit:  # of any version
         raise ConfigError(f"{path} exists, and holds no audit", setting="--output", remedy="name another file")
 
 
@@ -174,7 +146,7 @@ def _output_file(text: str) -> Path:
 
 
 def _finish(report: Report, options: argparse.Namespace) -> int:
-    """Save and print the report, write the page, and return the exit status.
+    """Save and print the report, and return the exit status.
 
     Raises ConfigError if the report cannot be saved, after it was printed: an audit takes minutes.
     """
@@ -193,11 +165,6 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
         print_report(report, fails=fails)
     if failure is not None:
         raise ConfigError(f"{output} cannot be written: {failure.strerror}", setting="--output") from failure
-    if options.html is not None:
-        options.html.parent.mkdir(parents=True, exist_ok=True)
-        write_page(options.html, heat_map_page(report))
     if not options.json:
         print(f"all numbers are in {output}")
-        if options.html is not None:
-            print(f"the map of tasks and levels is {options.html}; open it in a browser")
     return int(fails)

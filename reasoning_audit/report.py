@@ -1,7 +1,6 @@
 """The report of an audit: the record of its numbers and findings, as a file of JSON and as text.
 
-All that is shown of an audit is made from its report: the table and the findings here, and the page (`page.py`). So
-`--from` shows a saved report as it was.
+All that is shown of an audit is made from its report.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from reasoning_env.errors import ConfigError
 from reasoning_env.records import LibraryInfo
 from reasoning_env.runtime.terminal import print_table
 from reasoning_env.runtime.text import visible
-from reasoning_env.storage.reading import Count, Name, Number, Share, describe, read_json
+from reasoning_env.storage.reading import Count, Name, Number, Share
 from reasoning_env.tasks import find_task
 
 from .findings import Finding, count_by_severity, worst_first
@@ -86,11 +83,6 @@ class AuditedTask:
     def place(self) -> str:
         return place(self.task, self.level)
 
-    @property
-    def worst_mean(self) -> float:
-        """The mean score of the best answers without reasoning."""
-        return 0.0 if self.worst is None else self.kinds[self.worst].mean
-
 
 @dataclass(frozen=True)
 class LibraryNames:
@@ -115,9 +107,6 @@ class Report:
     findings: list[Finding]
     audits: list[AuditedTask]
     modules: dict[Name, Name] = field(default_factory=dict)
-
-
-_REPORT = TypeAdapter(Report)
 
 
 def make_report(
@@ -189,24 +178,6 @@ def _numbers(probe: str, tally: ProbeTally, mean: float) -> ProbeNumbers:
 def encode_report(report: Report) -> str:
     """Return a report as JSON."""
     return json.dumps(asdict(report), indent=1)
-
-
-def read_report(path: Path) -> Report:
-    """Return the report that `audit --output` saved. Raises ConfigError for another file."""
-    try:
-        report = _REPORT.validate_python(read_json(path))
-        for audit in report.audits:
-            if audit.worst is not None and audit.worst not in audit.kinds:
-                raise ValueError(f"{audit.task}: `kinds` has no {audit.worst!r}, which `worst` names")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="--from") from error
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} holds no audit of this version ({describe(error)})",
-            setting="--from",
-            remedy="name a file that `audit --output` has written",
-        ) from error
-    return report
 
 
 # ------------------------------------------------------------------ as text

@@ -21,7 +21,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from reasoning_audit.findings import Defect, Finding
-from reasoning_audit.report import Report, read_report
+from reasoning_audit.report import Report
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.errors import ConfigError, GenerationError
 from reasoning_env.problems.references import Reference
@@ -163,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     runs = read_runs(FINDINGS)
     if options.audits:
-        runs = runs_of([read_report(path) for path in options.audits])
+        runs = runs_of([TypeAdapter(Report).validate_json(path.read_bytes()) for path in options.audits])
         session = Session(ReasoningSettings(exclude_gameable=False))
         runs.examples = run_to_end(lambda: find_examples(session))
         text = json.dumps(asdict(runs), indent=1, ensure_ascii=False)

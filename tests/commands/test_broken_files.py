@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_audit.report import encode_report
 from reasoning_env.commands.main import main
 from tests.broken_files import EVIL, NO_FILES, broken_documents, no_hang
-from tests.reasoning_audit.audits import BAD, EMPTY, GOOD, report_of
 from tests.reports.lines import RESULTS, group, report, rollout, row, write, write_evaluation
 
 from .test_rescore import RIGHT, line
@@ -43,7 +41,6 @@ FULL_ROW = row(
     tokens=1.0,
 )
 EVALUATION = {**RESULTS, "overall": FULL_ROW, "tasks": {"gcd": FULL_ROW}, "comparable": FULL_ROW}
-AUDIT = json.loads(encode_report(report_of(GOOD, BAD, EMPTY)))
 
 
 @dataclass(frozen=True)
@@ -123,15 +120,6 @@ def test_compare_with_broken_results(run: Run, tmp_path: Path) -> None:
         assert ended.status == 0 or (ended.status == 2 and str(second / "results.json") in ended.errors[0]), bad[:500]
 
 
-def test_audit_from_broken_file(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "audit.json"
-    for bad in broken_documents(AUDIT):
-        path.write_bytes(bad)
-        ended = run("audit", "--from", path, "--html", "map.html")
-        assert ended.status == 0 or (ended.status == 2 and str(path) in ended.errors[0]), bad[:500]
-        assert EVIL not in (tmp_path / "map.html").read_text() if ended.status == 0 else True
-
-
 @pytest.mark.parametrize("kind", ["FIFO", "link to nothing", "folder", "empty file", "damaged gzip"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
 def test_report_tells_other_files(run: Run, tmp_path: Path, kind: str, suffix: str) -> None:
@@ -160,13 +148,6 @@ def test_nothing_to_read(run: Run, tmp_path: Path, kind: str, command: str, plac
     # Without results.json, the lines of an evaluation are still a run.
     reads_lines = place == "folder/results.json" and command in ("report {}", "rescore {}")
     assert ended.status == (0 if reads_lines else 2), ended
-
-
-def test_audit_from_no_file(run: Run, tmp_path: Path) -> None:
-    NO_FILES["FIFO"](tmp_path / "audit.json")
-    ended = run("audit", "--from", "audit.json", "--html", "map.html")
-    assert ended.status == 2
-    assert "--from" in ended.errors[0]
 
 
 def test_names_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:

@@ -161,50 +161,16 @@ def test_unwritable_output_is_refused_first(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("audited")
-def test_page_of_an_audit(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--html", "first.html") == 0
-    assert "<th>gcd</th>" in Path("first.html").read_text()
-    assert "first.html; open it in a browser" in capsys.readouterr().out
-    assert run("--from", "audit.json", "--html", "again.html") == 0
-    assert Path("again.html").read_text() == Path("first.html").read_text()
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"audits": 1}', '{"audits": [{"task": 1, "level": "<b>"}]}'])
-def test_page_of_another_file(run: Run, text: str) -> None:
-    Path("other.json").write_text(text)
-    with pytest.raises(ConfigError, match=r"--from: other\.json"):
-        run("--from", "other.json", "--html", "page.html")
-    assert not Path("page.html").exists()
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [["--from", "audit.json"], ["--from", "no.json", "--html", "page.html"]],
-)
-def test_saved_audit_needs_two_files(run: Run, argv: list[str]) -> None:
-    with pytest.raises(ConfigError, match="--from"):
-        run(*argv)
-
-
-@pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize(("limit", "status"), [("never", 0), ("medium", 0), ("low", 1)])
 def test_fail_on(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 
-@pytest.mark.parametrize(("option", "says"), [("--output", "holds no audit"), ("--html", "is no page")])
-def test_data_is_not_replaced(run: Run, option: str, says: str) -> None:
+def test_data_is_not_replaced(run: Run) -> None:
     Path("mine.jsonl").write_text('{"question": 1}\n')
-    with pytest.raises(ConfigError, match=f"^{option}: mine.jsonl exists, and {says}"):
-        run("--tasks", "exact", option, "mine.jsonl")
+    with pytest.raises(ConfigError, match=r"^--output: mine.jsonl exists, and holds no audit"):
+        run("--tasks", "exact", "--output", "mine.jsonl")
     assert Path("mine.jsonl").read_text() == '{"question": 1}\n'
-
-
-@pytest.mark.usefixtures("audited")
-def test_page_does_not_replace_its_source(run: Run) -> None:
-    run()
-    with pytest.raises(ConfigError, match=r"audit\.json exists, and is no page"):
-        run("--from", "audit.json", "--html", "audit.json")
 
 
 @pytest.mark.usefixtures("audited")
