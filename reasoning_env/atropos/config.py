@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -49,9 +49,6 @@ DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 ENV_NAME = "reasoning_gym"
 TOKENIZER_FILES = ("token*", "vocab*", "config.json", "*.model", "*.tiktoken")
 """Patterns of the files from which a tokenizer is loaded; a folder with none of them holds no tokenizer."""
-
-PanelSort = Literal["score", "change", "signal", "groups", "level", "task"]
-"""Orders of the tasks in the panel."""
 
 BASE_RANGES = {
     "group_size": _at_least(1),
@@ -144,9 +141,6 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     resume_with_changes: bool = False
     """Resume a checkpoint that was made with another seed, other tasks or other settings that decide the problems,
     instead of refusing it."""
-    panel_sort: PanelSort = "score"
-    """Order of the tasks in the panel of `serve` and `process`: the lowest first, the largest `change` first, or by
-    name (`task`)."""
     debug_logging: bool = False
     """Log each item at debug level."""
     suppress_base_env_logs: bool = True

@@ -11,7 +11,7 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
 from ..errors import ReasoningEnvError
-from ..evaluations.folder import Results, find_earlier
+from ..evaluations.folder import Results
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.scores import EvaluationScores, metrics, scores_of
@@ -68,8 +68,6 @@ class ModelEvaluations:
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
         self.scores: list[EvaluationScores] = []
         """Scores of the finished evaluations, oldest first."""
-        self.resumed_step: int | None = None
-        """The trainer's step at which the training resumed; None if it did not resume."""
         self._finished: Results | None = None
 
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
@@ -110,8 +108,6 @@ class ModelEvaluations:
             self.last = await evaluation.conclude()
             logger.info("%s", evaluation.describe())
         results = self.last.results
-        if self._finished is None and self.resumed_step is not None:
-            self._finished = await asyncio.to_thread(find_earlier, evaluation.folder, results, self.resumed_step)
         scores = scores_of(results, self._finished)
         if scores is not None:
             self.scores.append(scores)

@@ -1,7 +1,7 @@
 """The panel of `serve` and `process` on a terminal: how far the run is, its figures, and a table of the tasks.
 
-The order of the tasks is a setting, and no key changes it: keys can be read only from a terminal whose line editing and
-echo are off, and a run that is killed would leave the user's shell without echo.
+No key changes the order of the tasks: keys can be read only from a terminal whose line editing and echo are off, and a
+run that is killed would leave the user's shell without echo.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ from rich.text import Text
 from ..evaluations.scores import EvaluationScores
 from ..metrics.recorder import TaskTotals
 from ..runtime.text import counted, visible
-from .config import PanelSort
-
-BARS = "▁▂▃▄▅▆▇█"
-ASCII_BARS = "_.:-=+*#"
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Status:
     """What the panel shows.
 
     - `progress` is the result of `MetricsRecorder.progress`.
-    - `tasks` are the totals by task, `total` the totals over all tasks.
+    - `tasks` are the totals by task.
     - `outage_s` is how long requests for completions have failed; 0 without an outage.
     - `evaluation` tells the progress of an evaluation that is under way; empty without one.
     - `scores` are the scores of the last evaluation.
@@ -51,7 +47,6 @@ class Status:
     run_progress: RunProgress | None
     progress: Mapping[str, object]
     tasks: Mapping[str, TaskTotals]
-    total: TaskTotals
     outage_s: float = 0.0
     evaluation: str = ""
     scores: EvaluationScores | None = None
@@ -61,9 +56,8 @@ class Status:
 class Panel:
     """Makes what a terminal shows of a run. `clock` gives monotonic seconds."""
 
-    def __init__(self, name: str, sort: PanelSort, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
-        self._sort = sort
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -81,7 +75,7 @@ class Panel:
         if status.run_progress is not None:
             done, total, text = status.run_progress.done, status.run_progress.total, status.run_progress.text
             self._bar.update(self._run, description=f"{self._name}: {text}", completed=done, total=total, left="left")
-        parts: list[RenderableType] = [Text(), self._bar, *_figures(status, ascii_only=options.ascii_only)]
+        parts: list[RenderableType] = [Text(), self._bar, *_figures(status)]
         if status.outage_s >= 1.0:
             seconds = timedelta(seconds=int(status.outage_s))
             parts.append(Text(f"no completions arrive for {seconds} now", style="bold red"))
@@ -93,11 +87,11 @@ class Panel:
             parts += [Text(visible(line)) for line in status.scores.lines()[:most]]
         shown = {name: totals for name, totals in status.tasks.items() if totals.groups}
         if shown:
-            parts += [Text(), _table(shown, self._sort, options)]
+            parts += [Text(), _table(shown, options)]
         return Group(*parts)
 
 
-def _figures(status: Status, *, ascii_only: bool) -> Sequence[Text]:
+def _figures(status: Status) -> Sequence[Text]:
     """Return the lines with rates and totals, with means, and with waiting groups."""
     progress = status.progress
     groups, with_signal = progress["groups"], progress["with_signal"]
@@ -105,9 +99,8 @@ def _figures(status: Status, *, ascii_only: bool) -> Sequence[Text]:
     share = f" ({with_signal / groups:.0%} with signal)" if groups else ""
     rates = [f"{progress['groups_per_s']} groups/s", f"{progress['tokens_per_s']} tokens/s"]
     rates += [f"groups {groups:,}{share}", f"failed {progress['failed']}"]
-    trend = sparkline(status.total.trend.means(), ascii_only=ascii_only)
     means = {
-        "score": f"{progress.get('mean_score', '')} {trend}".strip(),
+        "score": progress.get("mean_score"),
         "last minute": progress.get("recent_score"),
         "right": progress.get("share_correct"),
         "level": progress.get("level"),
@@ -120,27 +113,7 @@ def _figures(status: Status, *, ascii_only: bool) -> Sequence[Text]:
     return [Text("   ".join(words)) for words in lines if words]
 
 
-def sparkline(means: Sequence[float], *, ascii_only: bool = False) -> str:
-    """Return a character for each mean in [0, 1]; its height is the mean."""
-    bars = ASCII_BARS if ascii_only else BARS
-    return "".join(bars[min(int(mean * len(bars)), len(bars) - 1)] for mean in means)
-
-
 # ------------------------------------------------------------------ the table of tasks
-
-
-PANEL_ORDERS: Mapping[PanelSort, tuple[str, Callable[[TaskTotals], float]]] = {
-    "score": ("the lowest score first", lambda totals: totals.recent_score or 0.0),
-    "change": (
-        "the largest change first",
-        lambda totals: -abs((totals.recent_score or 0.0) - (totals.score.mean or 0.0)),
-    ),
-    "signal": ("the least signal first", lambda totals: totals.recent_signal or 0.0),
-    "groups": ("the fewest groups first", lambda totals: totals.groups),
-    "level": ("the lowest level first", lambda totals: -1.0 if totals.recent_level is None else totals.recent_level),
-    "task": ("by name", lambda totals: 0.0),
-}
-"""Each order of the tasks in words, and the value by which tasks are sorted; tasks of equal value are in name order."""
 
 
 def _number(value: float | None, digits: int = 3) -> str:
@@ -163,14 +136,14 @@ A figure is empty where it is unknown.
 """
 
 
-def _table(tasks: Mapping[str, TaskTotals], sort: PanelSort, options: ConsoleOptions) -> Table:
+def _table(tasks: Mapping[str, TaskTotals], options: ConsoleOptions) -> Table:
     """Return a row for each task that may fit, with the first columns that fit and of which a figure is known."""
-    order, value = PANEL_ORDERS[sort]
-    names = sorted(tasks, key=lambda name: (value(tasks[name]), name))[: options.max_height]
+    names = sorted(tasks, key=lambda name: (tasks[name].recent_score or 0.0, name))[: options.max_height]
     columns = {"TASK": [visible(name, 32) for name in names]}  # the library's longest name has 25 characters
-    columns["TREND"] = [sparkline(tasks[name].trend.means(), ascii_only=options.ascii_only) for name in names]
     columns |= {heading: [figure(tasks[name]) for name in names] for heading, figure in PANEL_COLUMNS.items()}
-    table = Table(box=None, pad_edge=False, title=f"{counted(len(tasks), 'task')}, {order}", title_justify="left")
+    table = Table(
+        box=None, pad_edge=False, title=f"{counted(len(tasks), 'task')}, the lowest score first", title_justify="left"
+    )
     room = options.max_width + 2
     shown = []
     for heading, cells in columns.items():
@@ -178,7 +151,7 @@ def _table(tasks: Mapping[str, TaskTotals], sort: PanelSort, options: ConsoleOpt
             continue
         room -= 2 + max(map(cell_len, [heading, *cells]))
         if room >= 0 or heading == "TASK":
-            table.add_column(heading, justify="left" if heading in ("TASK", "TREND") else "right", no_wrap=True)
+            table.add_column(heading, justify="left" if heading == "TASK" else "right", no_wrap=True)
             shown.append(Text("\n".join(cell or "-" for cell in cells)))
     table.add_row(*shown)  # Rich takes four times as long for a cell of each task
     return table

@@ -331,7 +331,6 @@ class Run:
         """Resume from a checkpoint; must be called before a problem is drawn."""
         assert self.checkpoints is not None, "call start() first"
         self.session.begin(self.config.instance, resumed.state)
-        self.evaluations.resumed_step = resumed.step
 
     def save(self, step: int, *, latest: bool = False) -> None:
         """Save the state, with `latest` as the latest only, else under the step too; a thread writes the file."""
@@ -392,7 +391,7 @@ class Run:
         """Show a panel on a terminal while the terminal is there, else log lines."""
         is_log_shown = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
         if self.mode.shows_panel and is_log_shown and can_show_panel():
-            panel = Panel(self.mode.name, self.config.panel_sort)
+            panel = Panel(self.mode.name)
             with contextlib.suppress(OSError), live_panel() as live:
                 while True:
                     status = self._status()
@@ -410,7 +409,6 @@ class Run:
             self.mode.run_progress(),
             self.progress(),
             metrics.tasks,
-            metrics.total,
             outage_s=self.inference.outage_s,
             evaluation=evaluations.progress(),
             scores=evaluations.scores[-1] if evaluations.scores else None,

@@ -164,28 +164,6 @@ def read_results(folder: Path) -> Results:
     return _RESULTS.validate_python(content)
 
 
-def find_earlier(folder: Path, results: Results, until_step: int) -> Results | None:
-    """Return the results of the evaluation before the one in `folder`, which has `results`, in the same training.
-
-    It is the newest finished evaluation beside the folder, of the same model, server, preset and settings, at a step
-    up to `until_step`. None without one.
-    """
-
-    def identity(found: Results) -> tuple[object, ...]:
-        return found["model"], found["server"], found["preset"], found["settings"]
-
-    newest: Results | None = None
-    for path in folder.parent.glob(f"*/{RESULTS}"):
-        with suppress(OSError, ValueError):
-            found = read_results(path.parent)
-            is_before = found["finished"] and found["step"] is not None and found["step"] <= until_step
-            if path.parent == folder or not is_before or identity(found) != identity(results):
-                continue
-            if newest is None or found["started"] > newest["started"]:
-                newest = found
-    return newest
-
-
 def open_folder(
     root: Path, made_with: MadeWith, *, problems: int, remarks: Sequence[str], resume: bool
 ) -> EvaluationFolder:

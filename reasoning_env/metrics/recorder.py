@@ -60,35 +60,6 @@ class _Sums:
         return metrics
 
 
-class Trend:
-    """The course of a figure over a run: means over at most SPANS spans with equal numbers of values."""
-
-    SPANS = 10
-
-    def __init__(self) -> None:
-        self._spans: list[Tally] = []
-        self._length = 1
-        """Values of a whole span."""
-
-    def add(self, value: float) -> None:
-        """Add a value; where all spans are full, each two of them become one."""
-        if not self._spans or self._spans[-1].count == self._length:
-            if len(self._spans) == self.SPANS:
-                for span, following in zip(self._spans[::2], self._spans[1::2], strict=True):
-                    span.merge(following)
-                self._spans = self._spans[::2]
-                self._length *= 2
-            self._spans.append(Tally())
-        self._spans[-1].add(value)
-
-    def means(self) -> list[float]:
-        """Return the means, the oldest first; without a last span that is less than half full."""
-        spans = self._spans
-        if len(spans) > 1 and spans[-1].count * 2 < self._length:
-            spans = spans[:-1]
-        return [span.total / span.count for span in spans]
-
-
 @dataclass(frozen=True)
 class _Latest:
     """What a task's totals keep of each of the last groups."""
@@ -105,8 +76,8 @@ class _Latest:
 class TaskTotals:
     """Totals of a task: groups, and over their rollouts rewards, correct answers and missing answers.
 
-    `last_level` is the level of the task's last problem; None for the library's defaults. `trend` is the course of the
-    groups' mean scores. The properties `recent_...` are means over the last 20 groups; None if unknown.
+    `last_level` is the level of the task's last problem; None for the library's defaults. The properties `recent_...`
+    are means over the last 20 groups; None if unknown.
     """
 
     RECENT: ClassVar[int] = 20
@@ -116,7 +87,6 @@ class TaskTotals:
     correct: Tally = field(default_factory=Tally)
     unanswered: Tally = field(default_factory=Tally)
     last_level: float | None = None
-    trend: Trend = field(default_factory=Trend, compare=False)
     _latest: deque[_Latest] = field(default_factory=lambda: deque(maxlen=TaskTotals.RECENT), compare=False, repr=False)
 
     def add(self, group: Group) -> None:
@@ -126,11 +96,9 @@ class TaskTotals:
         self.score.add(*group.scores)
         self.correct.add(*(float(verdict.correct) for verdict in verdicts))
         self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
-        score = fmean(group.scores)
-        self.trend.add(score)
         self._latest.append(
             _Latest(
-                score,
+                fmean(group.scores),
                 correct=fmean(verdict.correct for verdict in verdicts),
                 unanswered=fmean(verdict.answer is None for verdict in verdicts),
                 has_signal=group.has_signal,

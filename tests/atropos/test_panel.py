@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from reasoning_env.atropos.panel import Panel, RunProgress, Status, sparkline
+from reasoning_env.atropos.panel import Panel, RunProgress, Status
 from reasoning_env.evaluations.scores import EvaluationScores, Score
 from reasoning_env.metrics.recorder import MetricsRecorder
 from tests.records import make_group, make_rollout
@@ -32,13 +32,13 @@ def status_of(names: Sequence[str], level: float | None = None) -> Status:
     for number, name in enumerate(names):
         rights = 4 - number * 4 // len(names)
         recorder.record_group(make_group([RIGHT] * rights + [WRONG] * (4 - rights), name, level=level))
-    return Status(RunProgress(12, 200, "step 12 of 200"), recorder.progress(None), recorder.tasks, recorder.total)
+    return Status(RunProgress(12, 200, "step 12 of 200"), recorder.progress(None), recorder.tasks)
 
 
-def drawn(status: Status, columns: int, rows: int, sort: str = "score", panel: Panel | None = None) -> list[str]:
+def drawn(status: Status, columns: int, rows: int, panel: Panel | None = None) -> list[str]:
     """The panel's lines; a terminal shows as many as it has rows."""
     console = Console(width=columns, height=rows, file=io.StringIO(), _environ={})
-    panel = panel or Panel("serve", sort)  # type: ignore[arg-type]
+    panel = panel or Panel("serve")
     lines = console.render_lines(panel.draw(status, console.options), pad=False)
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
@@ -60,8 +60,8 @@ def test_lines_fit_screen(columns: int) -> None:
 
 def test_narrow_terminal_shows_first_columns() -> None:
     headings = {columns: table_of(drawn(status_of(["gcd"], level=0.5), columns, 20))[0] for columns in (80, 44, 4)}
-    assert " ".join(headings[80]) == "TASK TREND GROUPS LAST 20 MEAN LEVEL SIGNAL RIGHT TOKENS NO ANSWER"
-    assert " ".join(headings[44]) == "TASK TREND GROUPS LAST 20 MEAN LEVEL"
+    assert " ".join(headings[80]) == "TASK GROUPS LAST 20 MEAN LEVEL SIGNAL RIGHT TOKENS NO ANSWER"
+    assert " ".join(headings[44]) == "TASK GROUPS LAST 20 MEAN LEVEL SIGNAL"
     assert headings[4] == ["TASK"]
 
 
@@ -69,22 +69,6 @@ def test_more_tasks_than_rows() -> None:
     lines = drawn(status_of(numbered(30)), 80, 20)
     assert [line for line in lines if "30 tasks, the lowest score first" in line]
     assert [row[0] for row in table_of(lines)[1:4]] == numbered(30)[23:26]
-
-
-@pytest.mark.parametrize(
-    ("sort", "first"),
-    [("score", "c"), ("task", "a"), ("groups", "b"), ("signal", "b"), ("level", "b"), ("change", "a")],
-)
-def test_orders(sort: str, first: str) -> None:
-    recorder = MetricsRecorder()
-    for _ in range(21):
-        recorder.record_group(make_group([RIGHT, WRONG], "a", level=0.5))
-        recorder.record_group(make_group([WRONG, WRONG, WRONG, RIGHT], "c", level=0.75))
-    for _ in range(10):
-        recorder.record_group(make_group([RIGHT, RIGHT], "a", level=0.5))
-    recorder.record_group(make_group([RIGHT, RIGHT], "b", level=0.25))
-    status = Status(None, recorder.progress(None), recorder.tasks, recorder.total)
-    assert table_of(drawn(status, 100, 20, sort))[1][0] == first
 
 
 def test_panel_shows_outage() -> None:
@@ -113,14 +97,14 @@ def test_unknown_figures_have_no_column() -> None:
 
 def test_before_first_group() -> None:
     recorder = MetricsRecorder()
-    lines = drawn(Status(None, recorder.progress(None), recorder.tasks, recorder.total), 80, 20)
+    lines = drawn(Status(None, recorder.progress(None), recorder.tasks), 80, 20)
     assert lines[1].startswith("serve ")
     assert lines[2:] == ["0.00 groups/s   0 tokens/s   groups 0   failed 0", "in flight 0   ready 0"]
 
 
 def test_time_left() -> None:
     now = [0.0]
-    panel = Panel("serve", "score", lambda: now[0])
+    panel = Panel("serve", lambda: now[0])
     shown = []
     for done in (100, 105, 110):
         status = replace(status_of(["gcd"]), run_progress=RunProgress(done, 200, f"step {done} of 200"))
@@ -129,8 +113,3 @@ def test_time_left() -> None:
     assert shown[0].startswith("serve: step 100 of 200 ")
     assert shown[0].endswith("0:00:00 elapsed -:--:-- left")
     assert shown[2].endswith("0:00:20 elapsed 0:03:00 left")
-
-
-def test_sparkline() -> None:
-    assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
-    assert sparkline([0.0, 0.5, 1.0], ascii_only=True) == "_=#"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally
-from reasoning_env.metrics.recorder import MetricsRecorder, TaskTotals, Trend, progress_line
+from reasoning_env.metrics.recorder import MetricsRecorder, TaskTotals, progress_line
 from reasoning_env.metrics.stats import (
     DeliveryStats,
     DumpStats,
@@ -226,23 +226,6 @@ def test_progress_line_words() -> None:
 
 
 # ---------------------------------------------------------------------------- for the panel
-
-
-def test_trend_spans_the_run() -> None:
-    trend = Trend()
-    for number in range(1000):
-        trend.add(number / 1000)
-    means = trend.means()
-    assert Trend.SPANS / 2 <= len(means) <= Trend.SPANS
-    assert means == sorted(means)
-    assert (means[0], means[-1]) == (pytest.approx(0.064, abs=0.001), pytest.approx(0.96, abs=0.02))
-
-
-def test_trend_leaves_short_span_out() -> None:
-    trend = Trend()
-    for value in [1.0] * 4 * Trend.SPANS + [0.0]:
-        trend.add(value)
-    assert set(trend.means()) == {1.0}
 
 
 def test_recent_means_of_task() -> None:
