@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
 from ..reports.html.page import check_page, collect, encode, make_page, write_page
-from ..reports.runs import StoredRun, find_runs
-from ..runtime.terminal import status_line
+from ..reports.runs import find_runs
 from ..runtime.text import counted
 from .options import CommandParser, program
 
@@ -29,8 +26,6 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     output: Path = options.output
     if output.is_dir():
         output = output / DEFAULT_PAGE
-    if options.follow is not None:
-        return _follow(options.paths, output, program, options.sample_mb, every_s=options.follow)
     runs = find_runs(options.paths)
     check_page(output)
     data = collect(runs, program, options.sample_mb)
@@ -44,47 +39,6 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     groups = sum(run["groups"] for run in data["runs"])
     print(f"{output}: {counted(rollouts, 'rollout')} in {counted(groups, 'group')}; open it in a browser")
     return 0
-
-
-def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float, *, every_s: float) -> int:
-    """Write the page, and again whenever its files have grown, until Ctrl-C; returns 0.
-
-    A path that cannot be read yet, or holds no groups yet, is waited for.
-    """
-    seen: object = None
-    with status_line() as say, contextlib.suppress(KeyboardInterrupt):
-        while True:
-            try:
-                runs = find_runs(paths)
-                now = [(file, _size(file)) for run in runs for file in run.files]
-            except (ConfigError, OSError) as error:
-                say(f"waiting: {error}")
-            else:
-                check_page(output)
-                if now != seen:
-                    seen = now
-                    say(_write_following(runs, output, program, sample_mb, every_s))
-            time.sleep(every_s)
-    return 0
-
-
-def _size(file: Path) -> int | None:
-    """Return the size in bytes; None for a file that is gone or cannot be read."""
-    try:
-        return file.stat().st_size
-    except OSError:
-        return None
-
-
-def _write_following(runs: Sequence[StoredRun], output: Path, program: str, sample_mb: float, every_s: float) -> str:
-    """Write the page, which loads itself again, if there is a group; return the line to print."""
-    data = collect(runs, program, sample_mb, show_progress=False)
-    data["reload_s"] = every_s
-    if not data["groups"]:
-        return f"waiting for groups of rollouts in {', '.join(str(run.path) for run in runs)}"
-    write_page(output, make_page(encode(data)))
-    groups = sum(run["groups"] for run in data["runs"])
-    return f"{output}: {counted(groups, 'group')} at {data['made']}; Ctrl-C ends"
 
 
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
@@ -110,17 +64,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
         help="megabytes of rollouts in the page, before compression; figures are over all rollouts "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--follow",
-        nargs="?",
-        type=float,
-        const=10.0,
-        metavar="SECONDS",
-        help="write the page again whenever there are new rollouts, until Ctrl-C (checked every %(const)g s)",
-    )
     options = parser.parse_args(argv)
-    if options.follow is not None and not 0.1 <= options.follow <= 3600:
-        parser.error("--follow must be between 0.1 and 3600 seconds")
     if not 0 < options.sample_mb <= 1000:
         parser.error("--sample-mb must be above 0 and at most 1000")
     return options

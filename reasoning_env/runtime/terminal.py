@@ -221,36 +221,6 @@ ERASE_LINE_GO_UP = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LI
 
 
 @contextlib.contextmanager
-def status_line() -> Iterator[Callable[[str], None]]:
-    """Keep one line on stdout: on a terminal a new line of text replaces the last, elsewhere a changed line is printed.
-
-    Yields a function that takes the text. A text that does not fit into the terminal is cut.
-    """
-    terminal = sys.stdout.isatty()
-    last = ""
-
-    def say(text: str) -> None:
-        nonlocal last
-        text = visible(text)
-        if text != last:
-            last = text
-            print(f"\r\x1b[K{_fit(text)}" if terminal else text, end="" if terminal else "\n", flush=True)
-
-    try:
-        yield say
-    finally:
-        if terminal and last:
-            print()
-
-
-def _fit(text: str) -> str:
-    """Return the text, or its beginning and an ellipsis where the terminal has no room."""
-    line = Text(text)
-    line.truncate(width() - 1, overflow="ellipsis")
-    return line.plain
-
-
-@contextlib.contextmanager
 def live_panel() -> Iterator[LivePanel]:
     """Keep a panel at the bottom of stderr, which must be a terminal; remove the panel at the end.
 

@@ -207,7 +207,6 @@ FILES = [
     ("report /etc/passwd", "no groups of rollouts can be read in /etc/passwd"),
     ("report folder", "folder holds no dumps and no evaluation: no file is named .jsonl or .jsonl.gz"),
     ("report binary --sample-mb -4", "--sample-mb must be above 0 and at most 1000"),
-    ("report empty --follow 0", "--follow must be between 0.1 and 3600 seconds"),
     ("report torn.jsonl -o /proc/nothing/page.html", "no groups of rollouts can be read in torn.jsonl"),
     ("rescore missing", "missing cannot be read: No such file or directory"),
     ("audit --items 0", "--items must be between 1 and 10000 and --seed at least 0"),

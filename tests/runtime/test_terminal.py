@@ -20,7 +20,6 @@ from reasoning_env.runtime.terminal import (
     live_panel,
     print_table,
     progress_bar,
-    status_line,
     visible,
 )
 
@@ -114,19 +113,6 @@ def test_progress_lines_without_a_log(capsys: pytest.CaptureFixture[str], monkey
     with progress_bar("measuring", None, interval_s=0.01):
         time.sleep(0.1)
     assert capsys.readouterr().err.startswith("measuring: 0\n")
-
-
-def test_status_line_is_cut() -> None:
-    with contextlib.redirect_stdout(Terminal()) as terminal, status_line() as say:
-        say("x" * 80)
-    assert terminal.getvalue() == f"\r\x1b[K{'x' * 48}…\n"
-
-
-def test_status_line_in_a_pipe(pipe: pytest.CaptureFixture[str]) -> None:
-    with status_line() as say:
-        for text in ("one", "one", "two"):
-            say(text)
-    assert pipe.readouterr().out == "one\ntwo\n"
 
 
 @contextlib.contextmanager

@@ -105,8 +105,6 @@ class PageData(TypedDict):
     groups: list[str]
     view: NotRequired[str]
     """The view that opens first."""
-    reload_s: NotRequired[float]
-    """Seconds after which the page loads itself again."""
 
 
 def check_page(path: Path, setting: str | None = None) -> None:
@@ -130,19 +128,18 @@ def collect(
     sample_mb: float = 16.0,
     *,
     accuracy: bool = False,
-    show_progress: bool = True,
 ) -> PageData:
     """Read all runs once and return the page's data, with a sample of rollouts of `sample_mb` megabytes.
 
     `program` is the command that the page shows for the environment. `accuracy` compares runs by their shares of
-    correct completions, not by mean scores. `show_progress` shows a bar for each run, on a terminal.
+    correct completions, not by mean scores.
     """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
     for run in runs:
         number = len(read)
         figures = Figures(keep_problems=run.evaluation, accuracy=accuracy)
-        with progress_bar(run.name, None, shown=show_progress) as advance:
+        with progress_bar(run.name, None) as advance:
             for group in run.groups():
                 figures.add(group)
                 if group.rollouts:

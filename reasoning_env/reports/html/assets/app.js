@@ -1156,10 +1156,6 @@ $("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${co
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
-const scrolled = history.state?.scrolled;
 if (!restore(location.hash)) show(VIEWS[D.view] ? D.view : "overview");
-if (scrolled) scrollLater(scrolled);
-// A page that is written anew while a run goes is loaded again, but not while somebody reads rollouts.
-if (D.reload_s) setInterval(() => { if (state.view === "rollouts" || $("help").open || $("both").open) return; history.replaceState({ scrolled: scrollY }, ""); location.reload(); }, 1000 * D.reload_s);
 root.setAttribute("data-ready", "");
 })();
