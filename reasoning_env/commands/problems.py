@@ -6,7 +6,7 @@ import argparse
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,6 @@ from ..data.problems import (
 from ..data.tables import check_output
 from ..errors import ConfigError
 from ..problems.plan import made_with
-from ..prompts.chat_format import ChatFormat
-from ..prompts.messages import build_messages, system_prompt
-from ..prompts.thinking import choose_thinking
 from ..records import Problem
 from ..runtime.terminal import Table, progress_bar
 from ..session import Session
@@ -40,7 +37,6 @@ from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
 from .running import run_to_end
 from .shared_options import split_names
-from .tasks import read_chat_format
 from .values import at_least_one, mapping, seed, shard, share
 
 
@@ -64,11 +60,10 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
     settings = file_settings(options, {"worker_niceness": 0}, given)
     levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
     wanted = Wanted(options.count or 1, levels, settings.seed, *options.shard)
-    chat = None if options.tokenizer is None else read_chat_format(options.tokenizer, setting="--tokenizer")
-    session = Session(settings, prepare=_prepare(settings, chat, options), checkout=find_checkout(folder))
-    how = _FileOptions(options.form, options.evaluation, options.levels is not None, options.max_prompt_tokens)
+    session = Session(settings, checkout=find_checkout(folder))
+    how = _FileOptions(options.form, options.evaluation, options.levels is not None)
     command = "problems " + shlex.join(argv)
-    card = run_to_end(lambda: write_problems(session, wanted, options.out, chat, how, command))
+    card = run_to_end(lambda: write_problems(session, wanted, options.out, how, command))
     if card["tasks"]:
         _table(card).print()
     for task, facts in card["tasks"].items():
@@ -112,19 +107,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"
     )
-    parser.add_argument("--tokenizer", metavar="NAME", help="add the prompt's tokens: a folder, or a name on the hub")
-    parser.add_argument(
-        "--max-prompt-tokens", type=at_least_one, metavar="N", help="with --tokenizer: leave longer prompts out"
-    )
     add_config_option(parser)
     options = parser.parse_args(argv)
     options.form = ProblemForm(options.form)
-    if options.max_prompt_tokens is not None and options.tokenizer is None:
-        parser.error("--max-prompt-tokens goes with --tokenizer")
-    if options.form is ProblemForm.VERL and options.tokenizer is not None and options.max_prompt_tokens is None:
-        parser.error("--tokenizer adds no column with --format verl; there it goes with --max-prompt-tokens")
-    if options.evaluation and (options.levels is not None or options.max_prompt_tokens is not None):
-        parser.error("--evaluation goes with neither --levels nor --max-prompt-tokens")
+    if options.evaluation and options.levels is not None:
+        parser.error("--evaluation does not go with --levels")
     return options
 
 
@@ -153,22 +140,6 @@ def _levels(text: str) -> list[Level]:
     return levels
 
 
-def _prepare(
-    settings: ReasoningSettings, chat: ChatFormat | None, options: argparse.Namespace
-) -> Callable[[Problem], Problem | None]:
-    """Return the function that tells whether a prompt is short enough: it returns the problem, or None."""
-    limit = options.max_prompt_tokens
-    if chat is None or limit is None:
-        return lambda problem: problem
-    own = system_prompt(settings.system_prompt, choose_thinking(settings.thinking))
-
-    def prepare(problem: Problem) -> Problem | None:
-        tokens = chat.prompt(build_messages(own, problem.question)).tokens
-        return problem if len(tokens) <= limit else None
-
-    return prepare
-
-
 @dataclass(frozen=True)
 class _FileOptions:
     """How a file is written.
@@ -179,14 +150,12 @@ class _FileOptions:
     form: ProblemForm = ProblemForm.ROWS
     evaluation: bool = False
     needs_levels: bool = False
-    max_prompt_tokens: int | None = None
 
 
 async def write_problems(
     session: Session[Problem],
     wanted: Wanted,
     out: Path,
-    chat: ChatFormat | None = None,
     how: _FileOptions = _FileOptions(),
     command: str = "",
 ) -> Mapping[str, Any]:
@@ -202,25 +171,22 @@ async def write_problems(
                 setting="--levels",
                 remedy=f"leave out what has none: --exclude {','.join(without)}",
             )
-        decided_by = _made_with(session, wanted, chat, how)
+        decided_by = _made_with(session, wanted, how)
         finished = finished_card(out, decided_by)
         if finished is not None:
             return finished
         earlier = Earlier()
         with rows_under_way(out, decided_by, partial(_read_row, earlier)) as rows:
-            types = dict(PROBLEM_COLUMNS[how.form])
-            if chat is not None and how.form is ProblemForm.ROWS:
-                types["tokens"] = "tokens"
             if how.evaluation:
-                progress = await _fill_with_evaluation(session, wanted, rows, chat, how.form)
+                progress = await _fill_with_evaluation(session, wanted, rows, how.form)
             else:
-                progress = await _fill(session, wanted, rows, earlier, chat, how.form)
+                progress = await _fill(session, wanted, rows, earlier, how.form)
             card = _card(session, rows, progress, decided_by, command)
 
             def columns() -> Iterator[Mapping[str, Any]]:
                 return (row["row"] for row in in_order(rows) if row["row"] is not None)
 
-            write_output(out, card, columns, types, under_way=rows)
+            write_output(out, card, columns, PROBLEM_COLUMNS[how.form], under_way=rows)
         return card
 
 
@@ -235,23 +201,14 @@ def _read_row(earlier: Earlier, row: Mapping[str, Any]) -> None:
 
 
 async def _fill_with_evaluation(
-    session: Session[Problem], wanted: Wanted, rows: KeyedFile, chat: ChatFormat | None, form: ProblemForm
+    session: Session[Problem], wanted: Wanted, rows: KeyedFile, form: ProblemForm
 ) -> Mapping[str, TaskProgress]:
     """Add the part's problems of the evaluation set, which have no progress."""
     problems = await session.evaluation_set.problems()
     for position in range(wanted.part - 1, len(problems), wanted.parts):
         columns = describe_problem(session, position, problems[position], form)
-        rows.append_row(str(position), {"row": _with_tokens(columns, session, problems[position], chat, form)})
+        rows.append_row(str(position), {"row": columns})
     return {}
-
-
-def _with_tokens(
-    columns: dict[str, object], session: Session[Problem], problem: Problem, chat: ChatFormat | None, form: ProblemForm
-) -> dict[str, object]:
-    """Return the columns, with the prompt's tokens where there is a chat format and a place for them."""
-    if chat is None or form is not ProblemForm.ROWS:
-        return columns
-    return {**columns, "tokens": list(chat.prompt(session.messages(problem)).tokens)}
 
 
 async def _fill(
@@ -259,7 +216,6 @@ async def _fill(
     wanted: Wanted,
     rows: KeyedFile,
     earlier: Earlier,
-    chat: ChatFormat | None,
     form: ProblemForm,
 ) -> Mapping[str, TaskProgress]:
     """Add the rows that are missing, and return the progress of each task.
@@ -275,7 +231,6 @@ async def _fill(
             columns = None
             if row.is_of_part:
                 columns = describe_problem(session, row.position, row.problem, form)
-                columns = _with_tokens(columns, session, row.problem, chat, form)
                 advance()
             facts = {"question": row.question, "progress": row.progress.state(), "row": columns}
             rows.append_row(str(row.position), facts)
@@ -284,9 +239,7 @@ async def _fill(
     return problems.progress
 
 
-def _made_with(
-    session: Session[Problem], wanted: Wanted, chat: ChatFormat | None, how: _FileOptions
-) -> dict[str, object]:
+def _made_with(session: Session[Problem], wanted: Wanted, how: _FileOptions) -> dict[str, object]:
     """Return what decides the rows."""
     # The levels and the seed of a file stand in place of those of the settings.
     of_file = {
@@ -296,8 +249,6 @@ def _made_with(
         "seed": wanted.seed,
         "shard": [wanted.part, wanted.parts],
         "system_prompt": session.system_prompt(),
-        "tokenizer": None if chat is None else chat.name,
-        "max_prompt_tokens": how.max_prompt_tokens,
     }
     return made_with(session.settings, session.plan, "problems", **{**of_file, **session.library.versions})
 

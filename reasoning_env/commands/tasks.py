@@ -144,7 +144,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def read_chat_format(name: str, *, setting: str = "--tokenizer_name", **chat_options: Any) -> ChatFormat:
+def _read_chat_format(name: str, **chat_options: Any) -> ChatFormat:
     """Return the chat format of the tokenizer with this name; `chat_options` are arguments of ChatFormat.
 
     Raises ConfigError for an unreadable tokenizer and an unusable template.
@@ -152,7 +152,9 @@ def read_chat_format(name: str, *, setting: str = "--tokenizer_name", **chat_opt
     try:
         from transformers import AutoTokenizer  # takes seconds to import, and only tokens need it
     except ImportError as error:
-        raise ConfigError("needs transformers", setting=setting, remedy="pip install transformers") from error
+        raise ConfigError(
+            "needs transformers", setting="--tokenizer_name", remedy="pip install transformers"
+        ) from error
     if not Path(name).exists():
         # Without a network this takes a minute and a half to fail, with two warnings of the hub's client for each try.
         print(f"loading the tokenizer {visible(name)}", file=sys.stderr)
@@ -163,7 +165,7 @@ def read_chat_format(name: str, *, setting: str = "--tokenizer_name", **chat_opt
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
             f"{name!r} cannot be read ({reason})",
-            setting=setting,
+            setting="--tokenizer_name",
             remedy="name a folder, or a tokenizer on the Hugging Face hub",
         ) from error
     return ChatFormat(tokenizer, name, **chat_options)
@@ -173,7 +175,7 @@ def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | Non
     """Return the chat format of the named tokenizer; None without a name."""
     if options.tokenizer_name is None:
         return None
-    return read_chat_format(
+    return _read_chat_format(
         options.tokenizer_name,
         template=options.chat_template,
         template_options=options.chat_template_kwargs,

@@ -187,7 +187,6 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
     "count": lambda arrow: arrow.int64(),
     "texts": lambda arrow: arrow.list_(arrow.string()),
     "numbers": lambda arrow: arrow.list_(arrow.float64()),
-    "tokens": lambda arrow: arrow.list_(arrow.int32()),
     "token_lists": lambda arrow: arrow.list_(arrow.list_(arrow.int32())),
     "messages": lambda arrow: arrow.list_(arrow.struct({"role": arrow.string(), "content": arrow.string()})),
     "rule": lambda arrow: arrow.struct({"style": arrow.string(), "ground_truth": arrow.string()}),
