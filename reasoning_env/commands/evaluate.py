@@ -28,7 +28,6 @@ from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
-from ..runtime.concurrency import Interrupted
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
@@ -105,7 +104,7 @@ class Request:
 def evaluate_command(
     argv: Sequence[str], folder: Path, program: str, defaults: Mapping[str, object] | None = None
 ) -> int:
-    """Evaluate one model or several and return 0.
+    """Evaluate a model and return 0.
 
     `folder` may hold a checkout of the library. `defaults` are an environment's own, by the names of settings. Raises
     ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
@@ -113,7 +112,6 @@ def evaluate_command(
     """
     parser = option_parser(program, "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
     options = _read(parser, argv)
-    models: list[str] = options.pop("models", [])
     typed = parser.typed(argv)
     names = {**{name: typed.get(f"env.{name}", f"env.{name}") for name in HostedSettings.model_fields}, **typed}
     try:
@@ -130,21 +128,14 @@ def evaluate_command(
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
         if request.unused:
             logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
-        show = _show_nothing if "json" in options and models else _show_json if "json" in options else _show_table
-
-        def evaluate(model: str | None) -> Results:
-            try:
-                results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
-            except ReasoningEnvError as error:
-                error.text = redact(error.describe(names), secrets)
-                raise
-            check_score(results, options.get("fail-under"), options.get("max-failed"))
-            return results
-
-        if models:
-            evaluate_each(models, evaluate, program, as_json="json" in options)
-        else:
-            evaluate(request.server.model_name)
+        show = _show_json if "json" in options else _show_table
+        model = request.server.model_name
+        try:
+            results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
+        except ReasoningEnvError as error:
+            error.text = redact(error.describe(names), secrets)
+            raise
+        check_score(results, options.get("fail-under"), options.get("max-failed"))
     except ConfigError as error:
         error.text = error.describe(names)
         raise
@@ -251,32 +242,6 @@ def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, object], dict
 def _secrets(key: str, base_url: str) -> list[str]:
     """Return the keys, and the password of a URL, that no text shows."""
     return usable_as_secrets([key, os.environ.get("OPENAI_API_KEY"), urlsplit(base_url).password])
-
-
-def evaluate_each(
-    models: Sequence[str], evaluate: Callable[[str], Mapping[str, object]], program: str, *, as_json: bool
-) -> None:
-    """Evaluate models one after the other; a model that fails is logged, and the others are evaluated.
-
-    With `as_json`, prints all results as one list; otherwise, the command that compares them. Raises ConfigError at
-    once, since all models have the same settings, and ReasoningEnvError at the end if a model failed.
-    """
-    done: list[Mapping[str, object]] = []
-    failed: list[str] = []
-    for model in models:
-        try:
-            done.append(evaluate(model))
-        except (ConfigError, Interrupted):
-            raise
-        except ReasoningEnvError as error:
-            logger.error("%s: %s", visible(model), error)
-            failed.append(model)
-    if as_json:
-        print_json(done)
-    elif len(done) > 1:
-        print(f"\nSide by side: {program} compare FOLDER FOLDER, with the folders named above.", flush=True)
-    if failed:
-        raise ReasoningEnvError(f"{len(failed)} of {len(models)} models failed ({', '.join(failed)}); see above")
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:

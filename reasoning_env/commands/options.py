@@ -250,18 +250,15 @@ class OptionParser(CommandParser):
     """The parser of a command whose options are settings."""
 
     word_option: str | None = None
-    """The option that a word without a name is the value of: the model of `evaluate`. None: such words are mistakes.
-
-    Several words are several models.
-    """
+    """The option that a word without a name is the value of: the model of `evaluate`. None: such words are mistakes."""
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
-        """Return the values of the options, by name; several words without a name as the list `models`.
+        """Return the values of the options, by name.
 
         Raises ConfigError:
             An option is not known.
             An option has no value.
-            A setting is given by two names, or a word is given twice.
+            A setting is given by two names.
             A word is neither an option nor a value.
         """
         options, unknown = self.parse_known_args(argv)
@@ -270,12 +267,7 @@ class OptionParser(CommandParser):
             is_word = not word.startswith("-") and "=" not in word
             if not is_word or self.word_option is None or self.word_option in values:
                 raise self.unknown_option(word)
-            if unknown.count(word) > 1:
-                raise ConfigError(f"{word} is named twice")
-        if self.word_option is not None and len(unknown) == 1:
-            values[self.word_option] = unknown[0]
-        elif unknown:
-            values["models"] = unknown
+            values[self.word_option] = word
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
@@ -409,7 +401,7 @@ def help_text(program: str, command: str) -> str:
     """Return a command's help, which fits a screen: the options in common use, by purpose."""
     if command == "settings":
         return settings_parser(program).format_help().rstrip()
-    word = " [MODEL ...]" if command == "evaluate" else ""
+    word = " [MODEL]" if command == "evaluate" else ""
     lines = [f"usage: {program} {command}{word} [options]", "", ABOUT[command], ""]
     for title, options in HELP_SECTIONS[command].items():
         lines.append(f"{title}:")

@@ -131,15 +131,6 @@ def test_defaults_of_environment(folder: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.startswith("7 problems of 1 task")
 
 
-def test_several_models(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--base-url", url, "--tasks", "exact", "--limit", "1", "--env.startup_timeout_s", "0.1"]
-    with pytest.raises(ReasoningEnvError, match=r"^1 of 3 models failed \(bad\)"):
-        evaluate(folder, "a", "bad", "b", *words)
-    said = capsys.readouterr().out
-    assert [line.partition(":")[0] for line in said.splitlines() if ": 1 problem" in line] == ["a", "b"]
-    assert "program compare" in said
-
-
 def test_settings_as_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate(folder, "m", "--openai.api_key", "secret-key", "--print-config") == 0
     printed = capsys.readouterr().out

@@ -56,10 +56,6 @@ def test_short_names_of_evaluate(argv: list[str], setting: str) -> None:
     assert parser("evaluate").read(argv) == {setting: "7"}
 
 
-def test_several_models() -> None:
-    assert parser("evaluate").read(["a", "--seed", "7", "b"]) == {"models": ["a", "b"], "env.eval_seed": "7"}
-
-
 def test_short_names_of_process() -> None:
     argv = ["--tasks", "a", "--seed=1", "-n", "2"]
     assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}

@@ -33,7 +33,7 @@ COMMANDS = [
     ("serve --keep best", "there is no option --keep"),
     ("evaluate m --slurm true", "there is no option --slurm"),
     ("evaluate m --model n", "'m' is not an option"),
-    ("evaluate m m", "m is named twice"),
+    ("evaluate m n", "'n' is not an option"),
     ("settings group_sise", "group_size"),
     ("settings --jsn", "there is no option --jsn; did you mean --json"),
     ("settings --json --markdown", "not allowed with"),
