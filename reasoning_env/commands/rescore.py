@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.verdict_files import Shard, judge_rows
+from ..data.verdict_files import judge_rows
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..metrics.outcomes import Tally
@@ -30,7 +30,6 @@ from .options import (
     read_selection,
 )
 from .running import run_to_end
-from .values import shard
 
 
 @dataclass(frozen=True)
@@ -99,13 +98,10 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         help="write the rows with their scores, or rows to train on (--keep); ends in .jsonl or .parquet",
     )
     add_selection_options(parser)
-    parser.add_argument(
-        "--shard", type=shard, metavar="K/N", help="with --out: rows K, K + N, K + 2 N and so on, of all files together"
-    )
     add_config_option(parser)
     options = parser.parse_args(argv)
     selection = read_selection(parser, vars(options))
-    for name in ("keep", "pass_rate", "shard"):
+    for name in ("keep", "pass_rate"):
         if getattr(options, name) is not None and options.out is None:
             parser.error(f"--{name.replace('_', '-')} goes with --out")
     runs = find_runs(options.paths) if options.out is None else []
@@ -113,7 +109,6 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     if options.out is not None:
         session = Session(settings, checkout=find_checkout(folder))
         command = "rescore " + shlex.join(argv)
-        part = Shard(*options.shard or ())
         with progress_bar("rescore", None) as advance:
             card = run_to_end(
                 lambda: judge_rows(
@@ -121,7 +116,6 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
                     options.paths,
                     options.out,
                     selection=selection,
-                    shard=part,
                     command=command,
                     on_row=advance,
                 )

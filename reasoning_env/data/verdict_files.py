@@ -2,8 +2,6 @@
 
 The rows are those that `verdicts.py` judges. Lines of our own dumps, process files and evaluations count as rows too.
 The rows stay in their order; whatever the size of the files, memory holds twice as many rows as there are workers.
-
-Several calls, also on several machines, may share the rows: part K of N has the rows K, K + N, K + 2 N ...
 """
 
 from __future__ import annotations
@@ -57,18 +55,6 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Part `part`, from 1 to `parts`, of the rows."""
-
-    part: int = 1
-    parts: int = 1
-
-    def contains(self, number: int) -> bool:
-        """Tell whether the part has a row, by the row's number from 1."""
-        return (number - self.part) % self.parts == 0
-
-
-@dataclass(frozen=True)
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
@@ -89,7 +75,6 @@ async def judge_rows(
     out: Path,
     *,
     selection: Selection = EVERYTHING,
-    shard: Shard = Shard(),
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
 ) -> Mapping[str, object]:
@@ -108,7 +93,7 @@ async def judge_rows(
     files = row_files(paths, out)
     _check_columns(files)
     async with session:
-        decided_by = _made_with(session, files, selection, shard)
+        decided_by = _made_with(session, files, selection)
         finished = finished_card(out, decided_by)
         if finished is not None:
             return finished
@@ -119,10 +104,10 @@ async def judge_rows(
                 judged.append_row(str(numbered.number), await _judge(session, numbered, selection))
                 on_row()
 
-            await do_as_they_come(judge, _missing_rows(files, shard, judged), at_once=at_once(session))
+            await do_as_they_come(judge, _missing_rows(files, judged), at_once=at_once(session))
 
             def rows() -> Iterator[Row]:
-                return _output(_joined(files, shard, judged), selection)
+                return _output(_joined(files, judged), selection)
 
             card = {"command": command, **_count(judged, selection), "made_with": decided_by}
             if selection.keep is not None:
@@ -176,7 +161,7 @@ def _check_columns(files: Sequence[Path]) -> None:
 def _schema(out: Path, files: Sequence[Path]) -> Schema:
     """Return the types of the output's columns, before any work; None for JSON lines.
 
-    The types are the same for all parts of the files. Rows that no session can judge are ignored.
+    Rows that no session can judge are ignored.
 
     Raises ConfigError for a column with values of several types.
     """
@@ -187,7 +172,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     kinds = {kind for file in typed for kind in (SINGLE, SEVERAL) if kind in found[file]}
 
     def rows() -> Iterator[Row]:
-        for numbered in read_judgeable_rows([file for file in files if file not in typed], Shard()):
+        for numbered in read_judgeable_rows([file for file in files if file not in typed]):
             row = numbered.row
             if not isinstance(row, Malformed) and isinstance(read_row(row), JudgeRequest):
                 kinds.add(completions_column(row))
@@ -199,9 +184,7 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     return schema
 
 
-def _made_with(
-    session: Session[object], files: Sequence[Path], selection: Selection, shard: Shard
-) -> dict[str, object]:
+def _made_with(session: Session[object], files: Sequence[Path], selection: Selection) -> dict[str, object]:
     """Return what decides the scores. Files count by their sizes and times."""
     facts = [file.stat() for file in files]
     return made_with(
@@ -210,13 +193,12 @@ def _made_with(
         "answers",
         files=[[each.st_size, each.st_mtime_ns] for each in facts],
         selection=asdict(selection),
-        shard=[shard.part, shard.parts],
         **session.library.versions,
     )
 
 
-def read_judgeable_rows(files: Sequence[Path], shard: Shard) -> Iterator[NumberedRow]:
-    """Yield the rows of a part; a line of dumps becomes a row, marked where its `key` stood in the file before."""
+def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
+    """Yield the rows; a line of dumps becomes a row, marked where its `key` stood in the file before."""
     numbers = count(1)
     for file in files:
         seen: set[str] = set()
@@ -234,8 +216,7 @@ def read_judgeable_rows(files: Sequence[Path], shard: Shard) -> Iterator[Numbere
             repeated = key in seen
             if key is not None:
                 seen.add(key)
-            if shard.contains(number):
-                yield NumberedRow(number, file, number_in_file, row, group, repeated)
+            yield NumberedRow(number, file, number_in_file, row, group, repeated)
 
 
 def _row_of_group(group: DumpedGroup) -> Row:
@@ -251,9 +232,9 @@ def _row_of_group(group: DumpedGroup) -> Row:
     }
 
 
-async def _missing_rows(files: Sequence[Path], shard: Shard, judged: KeyedFile) -> AsyncIterator[NumberedRow]:
-    """Yield the rows of a part that an earlier call has not judged."""
-    for numbered in read_judgeable_rows(files, shard):
+async def _missing_rows(files: Sequence[Path], judged: KeyedFile) -> AsyncIterator[NumberedRow]:
+    """Yield the rows that an earlier call has not judged."""
+    for numbered in read_judgeable_rows(files):
         if str(numbered.number) not in judged.keys:
             yield numbered
 
@@ -299,9 +280,9 @@ Scored = tuple[NumberedRow, Row]
 """A row, and what is added to it."""
 
 
-def _joined(files: Sequence[Path], shard: Shard, judged: KeyedFile) -> Iterator[Scored]:
+def _joined(files: Sequence[Path], judged: KeyedFile) -> Iterator[Scored]:
     """Yield the rows with what is added to each, in their order, without the rows that are left out."""
-    for numbered, added in zip(read_judgeable_rows(files, shard), in_order(judged), strict=True):
+    for numbered, added in zip(read_judgeable_rows(files), in_order(judged), strict=True):
         position = added.pop("key")
         assert position == str(numbered.number), "every row has been judged or left out"
         if "left_out" not in added:

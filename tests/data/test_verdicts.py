@@ -21,7 +21,7 @@ from reasoning_env.data import verdicts
 from reasoning_env.data.output import card_path, unfinished_path
 from reasoning_env.data.tables import Malformed, read_rows, write_rows
 from reasoning_env.data.training import PassRates, Selection
-from reasoning_env.data.verdict_files import Shard, judge_rows, row_files
+from reasoning_env.data.verdict_files import judge_rows, row_files
 from reasoning_env.dumps.format import Keep
 from reasoning_env.errors import ScoringError
 from reasoning_env.storage.files import KeyedFile
@@ -240,24 +240,6 @@ async def test_columns_of_several_types_cost_no_work(workers: Any, problem: Prob
     assert session.judge.await_count == 0
 
 
-@pytest.mark.parametrize("end", [".jsonl", ".parquet"])
-@on_module_loop
-async def test_parts_have_equal_columns(rescore: Rescore, problem: Problem, tmp_path: Path, end: str) -> None:
-    row = {"reference": problem.reference, "completion": "none"}
-    bad = {"reference": 5, "completion": "none", "mine": "text"}
-    path = tmp_path / f"a{end}"
-    if end == ".jsonl":
-        write(path, {**row, "mine": 1}, bad)
-    else:
-        write_rows(path, lambda: [{**row, "mine": 1}])
-    schemas = []
-    for part in (1, 2):
-        await rescore(path, tmp_path / f"{part}.parquet", shard=Shard(part, 2))
-        schemas.append(pyarrow.parquet.read_schema(tmp_path / f"{part}.parquet"))
-    assert schemas[0] == schemas[1]
-    assert schemas[0].names == ["reference", "completion", "mine", "score", "reason", "pass_rate"]
-
-
 @on_module_loop
 async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none"}
@@ -270,18 +252,6 @@ async def test_judged_rows_are_not_judged_again(rescore: Rescore, problem: Probl
     judged.close()
     await rescore(path, tmp_path / "b.jsonl")
     assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [0.75, 0.0]
-
-
-@on_module_loop
-async def test_parts_hold_every_row_once(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    rows = [{"reference": problem.reference, "n": n, "completion": right(problem)} for n in range(7)]
-    write(tmp_path / "rows" / "a.jsonl", *rows[:2])
-    write(tmp_path / "rows" / "b.jsonl", *rows[2:])
-    parts = []
-    for part in (1, 2, 3):
-        await rescore(tmp_path / "rows", tmp_path / f"{part}.jsonl", shard=Shard(part, 3))
-        parts.append([row["n"] for row in read(tmp_path / f"{part}.jsonl")])
-    assert parts == [[0, 3, 6], [1, 4], [2, 5]]
 
 
 @on_module_loop
