@@ -369,7 +369,7 @@ class ReasoningGymEnv(BaseEnv):
 
     def print_summary(self) -> None:
         """Print a summary of the run."""
-        self._run.mode.print_summary(self._run.session.metrics, self._run.evaluations.scores)
+        self._run.mode.print_summary(self._run.session.metrics)
 
     @classmethod
     def cli(cls) -> None:

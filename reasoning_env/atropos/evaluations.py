@@ -11,10 +11,9 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from .. import __version__
 from ..errors import ReasoningEnvError
-from ..evaluations.folder import Results
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
-from ..evaluations.scores import EvaluationScores, metrics, scores_of
+from ..evaluations.scores import metrics, score_lines
 from ..prompts.messages import Messages
 from ..records import Prompt, Rollout, Sampling
 from .inference.server_checks import context_length
@@ -66,14 +65,13 @@ class ModelEvaluations:
         self._announced = ""
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
-        self.scores: list[EvaluationScores] = []
-        """Scores of the finished evaluations, oldest first."""
-        self._finished: Results | None = None
+        self.scores: list[str] = []
+        """Lines with the scores of the last finished evaluation."""
 
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
         """Evaluate the model and return the metrics; None if the evaluation failed, which is logged.
 
-        The log tells the scores, overall and by category, with their changes. Finished problems are kept, also after an
+        The log tells the scores, overall and by category. Finished problems are kept, also after an
         error or an interruption.
 
         Args:
@@ -108,11 +106,9 @@ class ModelEvaluations:
             self.last = await evaluation.conclude()
             logger.info("%s", evaluation.describe())
         results = self.last.results
-        scores = scores_of(results, self._finished)
-        if scores is not None:
-            self.scores.append(scores)
-            self._finished = results
-            for line in scores.lines():
+        if lines := score_lines(results):
+            self.scores = lines
+            for line in lines:
                 logger.info("%s", line)
         return metrics(results)
 

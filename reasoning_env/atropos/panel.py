@@ -18,7 +18,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from ..evaluations.scores import EvaluationScores
 from ..metrics.recorder import TaskTotals
 from ..runtime.text import counted, visible
 
@@ -40,7 +39,7 @@ class Status:
     - `tasks` are the totals by task.
     - `outage_s` is how long requests for completions have failed; 0 without an outage.
     - `evaluation` tells the progress of an evaluation that is under way; empty without one.
-    - `scores` are the scores of the last evaluation.
+    - `scores` are lines with the scores of the last evaluation.
     - `remarks` are sentences on what the latest completions say about the set-up.
     """
 
@@ -49,7 +48,7 @@ class Status:
     tasks: Mapping[str, TaskTotals]
     outage_s: float = 0.0
     evaluation: str = ""
-    scores: EvaluationScores | None = None
+    scores: Sequence[str] = ()
     remarks: Sequence[str] = ()
 
 
@@ -82,9 +81,8 @@ class Panel:
         parts += [Text(remark, style="yellow") for remark in status.remarks]
         if status.evaluation:
             parts.append(Text(f"evaluation under way: {status.evaluation}"))
-        if status.scores is not None:
-            most = 1 if options.max_height < 30 else 2  # the scores by category take lines from the tasks
-            parts += [Text(visible(line)) for line in status.scores.lines()[:most]]
+        most = 1 if options.max_height < 30 else 2  # the scores by category take lines from the tasks
+        parts += [Text(visible(line)) for line in status.scores[:most]]
         shown = {name: totals for name, totals in status.tasks.items() if totals.groups}
         if shown:
             parts += [Text(), _table(shown, options)]

@@ -411,7 +411,7 @@ class Run:
             metrics.tasks,
             outage_s=self.inference.outage_s,
             evaluation=evaluations.progress(),
-            scores=evaluations.scores[-1] if evaluations.scores else None,
+            scores=evaluations.scores,
             remarks=list(metrics.remarks.values()),
         )
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos import Serve
-from reasoning_env.atropos.evaluations import ModelEvaluations, PolicyModel
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
@@ -87,34 +86,20 @@ async def test_results_of_evaluation(make_env: MakeEnv, server: InferenceServer,
     assert settings["lenient_answers"]
 
 
-@pytest.mark.parametrize("resumed", [False, True])
-async def test_training_tells_changes(
-    resumed: bool,
-    make_env: MakeEnv,
-    server: InferenceServer,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
+async def test_evaluations_are_told(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=1)
     env.config.data_dir_to_save_evals = str(tmp_path)
     env._run.mode = Serve()
+    env.curr_step = 20
     caplog.set_level("INFO")
-    for step, policy in ((10, lambda request: [WRONG]), (20, spells_only)):
-        env.curr_step = step
-        server.policy = policy
-        if resumed and step == 20:
-            run = env._run
-            model = PolicyModel(run, server.config("vllm"))
-            run.evaluations = ModelEvaluations(run, model)
-            run.evaluations.resumed_step = 15
-        await env.evaluate()
+    server.policy = spells_only
+    await env.evaluate()
     told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]
-    assert told[0].endswith(", +0.500 since step 10")
-    assert told[1].endswith(": algorithmic 1.000 (+1.000), arithmetic 0.000 (+0.000)")
-    env.print_summary()
-    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
-    assert rows == (["EVALUATED", "20"] if resumed else ["EVALUATED", "10", "20"])
+    assert told[0].startswith("evaluation at step 20: mean score 0.500 (95 %: ")
+    assert told[1].endswith(": algorithmic 1.000, arithmetic 0.000")
+    assert env._run.evaluations.scores == told
 
 
 async def test_failure_does_not_end_training(

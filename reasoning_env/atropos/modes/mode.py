@@ -11,7 +11,6 @@ from pathlib import Path
 
 from atroposlib.envs.base import ScoredDataGroup
 
-from ...evaluations.scores import EvaluationScores
 from ...inference.addresses import PATIENCE_S
 from ...metrics.recorder import MetricsRecorder, TaskTotals
 from ...metrics.stats import DeliveryStats
@@ -99,7 +98,7 @@ class Mode:
         """File of the groups that the mode has written itself; None without groups."""
         return None
 
-    def print_summary(self, metrics: MetricsRecorder, evaluations: Sequence[EvaluationScores] = ()) -> None:
+    def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
         if not metrics.tasks:
             return

@@ -20,7 +20,6 @@ from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.format import read_group
 from ...errors import ConfigError
-from ...evaluations.scores import EvaluationScores
 from ...metrics.recorder import MetricsRecorder
 from ...problems.plan import made_with
 from ...records import Group
@@ -106,7 +105,7 @@ class Process(Mode):
     def groups_path(self) -> Path | None:
         return self._file.path if self._file is not None and self._file.keys else None
 
-    def print_summary(self, metrics: MetricsRecorder, evaluations: Sequence[EvaluationScores] = ()) -> None:
+    def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print the table of the tasks and where the groups are."""
         super().print_summary(metrics)
         file = self._file

@@ -11,15 +11,11 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Sequence
 
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ConfigError
-from ...evaluations.scores import EvaluationScores
-from ...metrics.recorder import MetricsRecorder
 from ...metrics.stats import DeliveryStats
-from ...runtime.terminal import Table
 from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
 from ..environment import Environment
@@ -67,18 +63,6 @@ class Serve(Mode):
 
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         return await run_api.wandb_group_and_project()
-
-    def print_summary(self, metrics: MetricsRecorder, evaluations: Sequence[EvaluationScores] = ()) -> None:
-        """Print the table of the tasks and, if there were evaluations, a table of the last ten evaluations."""
-        super().print_summary(metrics)
-        if evaluations:
-            columns = {"EVALUATED AT STEP": "d", "MEAN SCORE": ".3f", "95 %": "", "CHANGE": "+.3f"}
-            rows = []
-            for scores in evaluations[-10:]:
-                low, high = scores.interval
-                rows.append((scores.step, scores.overall.score, f"{low:.2f}-{high:.2f}", scores.overall.change))
-            print()
-            Table(columns, rows).print()
 
     async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
         """Cancel evaluations, and give groups in flight `shutdown_grace_s` to be scored."""
