@@ -105,6 +105,14 @@ class Bridge(LoopThread):
         """Do the same as `next`, for callers with an event loop."""
         return await self._wait(self._next())
 
+    def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
+        """Return a training problem by its number, which is not in flight. Raises the errors of `Session.draw`."""
+        return self._run(self._draw(index, task, level))
+
+    def remake(self, reference: str) -> Problem:
+        """Return the problem of a reference. Raises the errors of `Session.remake`."""
+        return self._run(self._remake(reference))
+
     def messages(self, problem: Problem) -> list[dict[str, str]]:
         """Return the conversation that asks the problem's question. Each message has `role` and `content`."""
         check_whole_problem(problem)
@@ -200,12 +208,23 @@ class Bridge(LoopThread):
                 ", ".join(changed),
             )
 
-    async def _next(self) -> Problem:
+    async def _begin(self) -> None:
         await self._start()
         if self.session.stats is None:
             self._warn_of_other_settings()
         self.session.begin(self._instance, self._state)
+
+    async def _next(self) -> Problem:
+        await self._begin()
         return await self.session.next()
+
+    async def _draw(self, index: int, task: str | None, level: float | None) -> Problem:
+        await self._begin()
+        return await self.session.draw(index, task=task, level=level)
+
+    async def _remake(self, reference: str) -> Problem:
+        await self._start()
+        return await self.session.remake(reference)
 
     async def _resume(self, state: Mapping[str, object]) -> None:
         if self.session.stats is not None:

@@ -33,7 +33,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast, overload
 
-from .errors import ConfigError
+from .errors import ConfigError, GenerationError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
 from .metrics.own_verifiers import OwnVerdicts
@@ -175,6 +175,8 @@ class Session(Generic[T]):
         self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
+        self._unlearned: TaskSampler | None = None
+        """The sampler of `draw`, which observes nothing."""
         self._stream: ProblemStream[T] | None = None
         self._unfit_tasks: set[str] = set()
         self._unfit = 0
@@ -425,6 +427,40 @@ class Session(Generic[T]):
         all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
         request = ProblemRequest(task, seed, all_params, level, as_is=True)
         return await self.pool.generate(ProblemSpec(request, Split.TRAIN, 0), self.settings.eval_generation_deadline_s)
+
+    async def draw(self, index: int, *, task: str | None = None, level: float | None = None) -> Problem:
+        """Generate a training problem by its number, without taking a problem from the stream.
+
+        The problem is a function of the settings and the arguments alone, whatever was observed. `task` and `level`
+        replace what the settings draw for this number. Problems that training rejects are replaced. Raises:
+
+        - ConfigError: an argument is wrong, or the task has no levels
+        - GenerationError: the problem cannot be generated
+        - WorkerError: no worker can be started at the moment
+        """
+        check_whole_number("index", index, least=0)
+        plan = self.plan
+        if task is not None and task not in plan.tasks:
+            remedy = did_you_mean(str(task), plan.tasks) or "see the selected `tasks`"
+            raise ConfigError("must be one of the selected tasks", setting="task", got=short(task), remedy=remedy)
+        if level is not None and not (isinstance(level, int | float) and 0.0 <= level <= 1.0):
+            raise ConfigError("must be a number from 0 to 1", setting="level", got=level)
+        if level is not None and task is not None and task not in plan.adjustable:
+            raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="leave the level out")
+        if self._unlearned is None:
+            self._unlearned = make_sampler(plan, self.settings, instance=self.instance, group_size=self.group_size)
+        for attempt in range(giving_up.MAX_REJECTED):
+            spec = self._unlearned.draw(index, attempt)
+            name = task or spec.task
+            spec = spec.with_request(
+                task=name,
+                params=plan.all_params.get(name, {}),
+                level=spec.level if level is None else level,
+            )
+            problem = await self.pool.generate(spec, self.settings.generation_deadline_s)
+            if await self.reject(problem) is None:
+                return problem
+        raise GenerationError(f"{giving_up.MAX_REJECTED} draws in a row gave no problem that training serves")
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
         """Return the system prompt of a split's problems; empty for none."""

@@ -101,6 +101,12 @@ def test_judge_takes_a_reference(bridge: Bridge) -> None:
     assert scores(bridge.judge(problem.reference, [right(problem)])) == [1.0]
 
 
+def test_problems_by_number_and_by_reference(bridge: Bridge) -> None:
+    problem = bridge.draw(7, level=0.5)
+    assert bridge.remake(problem.reference).question == problem.question == bridge.draw(7, level=0.5).question
+    assert scores(bridge.judge(problem, [right(problem)])) == [1.0]
+
+
 def test_bad_reference_is_raised(bridge: Bridge) -> None:
     with pytest.raises(InvalidReferenceError):
         bridge.judge("nonsense", [WRONG])

@@ -331,6 +331,65 @@ async def test_make_takes_the_exact_seed(make_session: MakeSession) -> None:
 
 
 @on_module_loop
+async def test_draw_is_the_problem_of_the_stream(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["chain_sum", "leg_counting"], complexity_mode="random")
+    served = [await session.next() for _ in range(4)]
+    assert [(await session.draw(index)).reference for index in range(4)] == [problem.reference for problem in served]
+
+
+@on_module_loop
+async def test_draw_takes_task_and_level(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["chain_sum", "leg_counting"])
+    problem = await session.draw(3, task="chain_sum", level=0.5)
+    assert (problem.task, problem.level) == ("chain_sum", 0.5)
+    assert session.in_flight == 0
+
+
+@on_module_loop
+async def test_draw_learns_nothing(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["chain_sum"], complexity_mode="curriculum")
+    before = [(await session.draw(index)).reference for index in range(5)]
+    for _ in range(5):
+        session.observe(await session.next(), [1.0] * 8)
+    assert [(await session.draw(index)).reference for index in range(5)] == before
+
+
+@on_module_loop
+async def test_draw_replaces_what_training_rejects(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = await make_session(tasks=["chain_sum"])
+    first = await session.draw(0)
+
+    async def asks(problem: Problem) -> bool:
+        return problem.reference == first.reference
+
+    monkeypatch.setattr(session.evaluation_set, "asks", asks)
+    assert (await session.draw(0)).question != first.question
+
+
+@on_module_loop
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"index": -1}, "index: must be at least 0; got -1"),
+        ({"index": "1"}, "index: must be a whole number; got '1'"),
+        (
+            {"index": 0, "task": "chain_sun"},
+            "task: must be one of the selected tasks; got 'chain_sun'; did you mean chain_sum?",
+        ),
+        ({"index": 0, "task": "gcd"}, "task: must be one of the selected tasks; got 'gcd'; see the selected `tasks`"),
+        ({"index": 0, "level": 1.5}, "level: must be a number from 0 to 1; got 1.5"),
+        ({"index": 0, "level": float("nan")}, "level: must be a number from 0 to 1; got nan"),
+        ({"index": 0, "task": "acre", "level": 0.5}, "level: acre has no levels; got 0.5; leave the level out"),
+    ],
+)
+async def test_wrong_draw_is_one_line(make_session: MakeSession, arguments: dict[str, Any], text: str) -> None:
+    session = await make_session(tasks=["chain_sum", "acre"])
+    with pytest.raises(ConfigError) as error:
+        await session.draw(**arguments)
+    assert str(error.value) == text
+
+
+@on_module_loop
 async def test_make_sets_params(make_session: MakeSession) -> None:
     session = await make_session(task_params={"chain_sum": {"min_terms": 5, "max_terms": 5}})
     problem = await session.make("chain_sum", 1, params={"max_terms": 6, "min_terms": 6})
