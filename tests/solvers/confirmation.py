@@ -1,0 +1,80 @@
+"""Tell whether a solver confirms a model's answer: by its value, from the question's text alone."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from fractions import Fraction
+from itertools import product
+
+from .contract import AmbiguousError, UnsolvedError
+from .logic import formula
+from .table import TABLE
+
+SIGNS = "\u00ac\u2227\u2228\u2192\u2194"
+"""Not, and, or, implies, if and only if."""
+TIMES = "\u00d7"
+
+
+def confirms(task: str, question: str, answer: str) -> bool:
+    """Return whether the solver of the task confirms an answer; False where it cannot solve the question."""
+    if task == "propositional_logic":
+        return _is_conclusion(question, answer)
+    solve = TABLE[task].solve
+    assert solve is not None
+    try:
+        solution = solve(question)
+    except (AmbiguousError, UnsolvedError):
+        return False
+    if task == "prime_factorization":
+        only_factors = re.fullmatch(rf"\d+(\s*[{TIMES}x*]\s*\d+)*", answer)
+        return only_factors is not None and _factors(answer) == _factors(solution.answer)
+    rights = (solution.answer, *solution.others)
+    number = _number(answer)
+    if task == "coin_flip":
+        return number is not None and _is_rounded(answer, number, Fraction(solution.others[0]))
+    if number is not None:
+        return number in map(_number, rights)
+    return answer.casefold() in {right.casefold() for right in rights}
+
+
+def _factors(text: str) -> list[str]:
+    return sorted(re.findall(r"\d+", text))
+
+
+def _number(text: str) -> Fraction | None:
+    # Without exponents, which take for ever.
+    if re.fullmatch(r"-?\d{1,40}(\.\d{1,40}|/0*[1-9]\d{0,40})?", text) is None:
+        return None
+    return Fraction(text)
+
+
+def _is_rounded(answer: str, number: Fraction, exact: Fraction) -> bool:
+    """Return whether a number is the exact one, or rounded to three significant digits or more."""
+    digits = answer.partition(".")[2]
+    return number == exact or (len(digits.lstrip("0")) >= 3 and number == round(exact, len(digits)))
+
+
+def _is_conclusion(question: str, answer: str) -> bool:
+    """Return whether all worlds of the premises have the conclusion, and single premises do not decide it."""
+    block = re.search(r"Given:\n(.*?)What can we conclude", question, re.DOTALL)
+    if block is None or not re.fullmatch(r"[()A-Z\s" + SIGNS + r"]{1,200}", answer):
+        return False
+    premises = [line.strip(" .\n") for line in re.split(r"\.?\d+\. ", block[1]) if line.strip(" .\n")]
+    letters = sorted(set(re.findall(r"[A-Z]", " ".join(premises))))
+    worlds = [dict(zip(letters, values, strict=True)) for values in product((True, False), repeat=len(letters))]
+    holds = [formula(premise) for premise in premises]
+    with contextlib.suppress(IndexError, KeyError):  # no formula, or a letter that no premise has
+        follows = formula(answer)
+        models = [world for world in worlds if all(premise(world) for premise in holds)]
+        alone = [[world for world in worlds if premise(world)] for premise in holds]
+        decided = {
+            letter: values.pop()
+            for letter in letters
+            for having in alone
+            if len(values := {world[letter] for world in having}) == 1
+        }
+        in_parts = [world for world in worlds if all(world[letter] is value for letter, value in decided.items())]
+        single = any(all(follows(world) for world in having) for having in [*alone, in_parts])
+        return bool(models) and all(follows(world) for world in models) and not single
+    return False

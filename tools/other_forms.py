@@ -1,0 +1,96 @@
+"""Count right answers in other forms: `python -m tools.other_forms FOLDER --tasks products,caesar_cipher`.
+
+FOLDER has the result files of the published evaluations, MODEL/CATEGORY/TASK.json under `easy` and `hard`. Each
+completion is judged by strict rewards with `lenient_answers`, without, and by the library's verifier. Prints a table of
+tasks by model: of the right answers, the share that is refused as written. A table of the forms follows: what came off
+around the value, or the notation of the value.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from reasoning_env.answers.scoring import Scorer
+from reasoning_env.workers.library import Library
+
+from .frozen_published import PRESETS, scorers
+from .running import choose_tasks, run_tool
+
+TASKS = "simple_geometry,group_anagrams,simple_equations,caesar_cipher,products"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="published answers, in the files of a folder")
+    parser.add_argument("--tasks", default=TASKS, metavar="NAME,NAME", help="patterns of tasks (default: %(default)s)")
+    options = parser.parse_args(argv)
+    tasks = choose_tasks(options.tasks)
+    library = Library(None)
+    right, refused, by_library = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    forms: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for preset in PRESETS:
+        for task in tasks:
+            by_question = scorers(library, preset, task)
+            for model, question, answer in published(options.folder, preset, task):
+                scorer = by_question.get(question)
+                if not isinstance(scorer, Scorer) or _score(scorer, answer) < 1.0:
+                    continue
+                form = ", ".join(scorer.frames) or "another notation"
+                right[model, task] += 1
+                by_library[model, task] += _score(replace(scorer, strict=False, lenient=False), answer) < 1.0
+                if _score(replace(scorer, lenient=False), answer) < 1.0:
+                    refused[model, task] += 1
+                    forms[task, form].append(answer)
+    _print_tables(tasks, right, refused, by_library, forms)
+    return 0
+
+
+def published(folder: Path, preset: str, task: str) -> Iterator[tuple[str, str, str]]:
+    """Yield model, question and answer of each completion to a task in the files of a folder."""
+    for path in sorted(folder.rglob(f"{preset}/*/*/{task}.json")):
+        # ORGANISATION_MODEL_DATE_TIME
+        model = path.parts[-3].partition("_")[2].rsplit("_", 2)[0]
+        for result in json.loads(path.read_text())["results"]:
+            for completion in result["completions"]:
+                if completion["model_answer"] is not None:
+                    yield model, result["question"], completion["model_answer"]
+
+
+def _score(scorer: Scorer, answer: str) -> float:
+    try:
+        return scorer.score(answer)
+    except Exception:  # of the library's verifier, for a text that it cannot read
+        return 0.0
+
+
+def _print_tables(
+    tasks: Sequence[str],
+    right: Counter[tuple[str, str]],
+    refused: Counter[tuple[str, str]],
+    by_library: Counter[tuple[str, str]],
+    forms: dict[tuple[str, str], list[str]],
+) -> None:
+    models = sorted({model for model, _ in right})
+    print(
+        "| model | right answers | refused as written | by the library | "
+        + " | ".join(f"`{task}`" for task in tasks)
+        + " |"
+    )
+    print("| --- " * (4 + len(tasks)) + "|")
+    for model in models:
+        sums = [sum(count[model, task] for task in tasks) for count in (right, refused, by_library)]
+        shares = [f"{refused[model, task] / (right[model, task] or 1):.2f}" for task in tasks]
+        print(f"| {model} | {sums[0]} | {sums[1] / sums[0]:.2f} | {sums[2] / sums[0]:.2f} | {' | '.join(shares)} |")
+    print("\n| task | form | answers | for example |\n| --- | --- | --- | --- |")
+    for (task, form), answers in sorted(forms.items(), key=lambda row: (row[0][0], -len(row[1]))):
+        example = " ".join(min(answers, key=len).split())[:60].replace("|", "/")
+        print(f"| `{task}` | {form} | {len(answers)} | `{example}` |")
+
+
+if __name__ == "__main__":
+    run_tool(main)
