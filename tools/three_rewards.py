@@ -21,8 +21,14 @@ from reasoning_env.workers.library import Library
 
 from .running import choose_tasks, run_tool
 
-HEAD = """| task | draws rejected, by cause | answers corrected | questions clarified | parameters moved | verifier pays for |
-| --- | --- | --- | --- | --- | --- |"""
+COLUMNS = (
+    "task",
+    "draws rejected, by cause",
+    "answers corrected",
+    "questions clarified",
+    "parameters moved",
+    "the library's verifier pays for",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     library = Library(None)
     FasterGenerators(library.module, library.tasks).install()
-    print(HEAD)
+    print(f"| {' | '.join(COLUMNS)} |", "| --- " * len(COLUMNS) + "|", sep="\n")
     same = []
     for task in choose_tasks(options.tasks):
         if task == COMPOSITE:
