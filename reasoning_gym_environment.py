@@ -346,7 +346,8 @@ class ReasoningGymEnv(BaseEnv):
     async def _run_in(self, mode: atropos.Serve | atropos.Process) -> None:
         """Do the work of a command, without `close`."""
         self._run.mode = mode
-        await mode.run(self, self._run)
+        async with self._run.serve_metrics():
+            await mode.run(self, self._run)
 
     async def close(self) -> None:
         """Finish or keep groups in flight, save the state, leave run-api and end all processes and tasks.

@@ -345,7 +345,7 @@ async def test_function_that_always_raises_is_503() -> None:
         assert "ValueError: no right in the completion" in (await reply.json())["error"]
         assert (await client.post("/score", json={"row": ROW, "texts": ["right"]})).status == 200
         metrics = await (await client.get("/metrics")).text()
-    assert 'reasoning_judge_verdicts_by_reason_total{reason="scored"} 1\n' in metrics
+    assert 'reasoning_judge_verdicts_total{reason="scored"} 1.0\n' in metrics
 
 
 # ---------------------------------------------------------------------------- what a session without tasks lacks

@@ -141,6 +141,10 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     resume_with_changes: bool = False
     """Resume a checkpoint that was made with another seed, other tasks or other settings that decide the problems,
     instead of refusing it."""
+    metrics_port: Annotated[int | None, Field(ge=0, le=65_535)] = None
+    """Port at which `serve` and `process` serve `/metrics` for Prometheus; 0 takes a free port. None: no port."""
+    metrics_host: str = "127.0.0.1"
+    """Address of that port. Whoever can reach the address can read the metrics: they need no token."""
     debug_logging: bool = False
     """Log each item at debug level."""
     suppress_base_env_logs: bool = True

@@ -127,6 +127,8 @@ class Run:
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.evaluations = ModelEvaluations(self, PolicyModel(self, server_config))
+        self._time: Callable[[str], contextlib.AbstractContextManager[object]] = _do_not_time
+        """Takes the time of a step of a group for Prometheus."""
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
         self._collect_state = collect_state
@@ -226,14 +228,16 @@ class Run:
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
-        return await self.inference.complete(item.prompt, self.config.group_size, self.sampling(), self.timeouts())
+        with self._time("completions"):
+            return await self.inference.complete(item.prompt, self.config.group_size, self.sampling(), self.timeouts())
 
     async def judge(self, group: Group) -> Group:
         """Return the group with verdicts, and rewards after the length penalty.
 
         Raises ScoringError when an infrastructure error persists, and WorkerError when no worker can be started.
         """
-        verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
+        with self._time("verdicts"):
+            verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
         judged = replace(group, thinking_formats=self.session.thinking.names)
         return reward(judged, verdicts, max_tokens=self.config.max_token_length)
 
@@ -363,6 +367,22 @@ class Run:
 
     # ---- reports
 
+    def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Serve `/metrics` meanwhile, if the settings name a port. Raises ConfigError where the port is in use."""
+        if self.config.metrics_port is None:
+            return contextlib.nullcontext()
+        from .prometheus import RunMetrics  # nobody else needs the package
+
+        metrics = RunMetrics(
+            self.session,
+            dumps=lambda: None if self.dumper is None else self.dumper.stats(),
+            delivery=lambda: self.mode.delivery_stats(self.queue),
+            step=self._step,
+            outage_s=lambda: self.inference.outage_s,
+        )
+        self._time = metrics.time
+        return metrics.serve(self.config.metrics_host, self.config.metrics_port)
+
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report; none before `start`."""
         ended = {f"inference/ended/{word}": float(groups) for word, groups in self.inference.ended.items()}
@@ -433,6 +453,10 @@ class Run:
         outage_s = self.inference.outage_s
         why = f"; requests for completions have failed for {outage_s:.0f} s" if outage_s else ""
         return f"no group was scored or dropped for {lasted_s:.0f} s; {self.session.in_flight} are in flight{why}"
+
+
+def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:
+    return contextlib.nullcontext()
 
 
 def _make_dumper(

@@ -7,27 +7,30 @@ import asyncio
 import errno
 import logging
 import math
-import os
 import socket
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiohttp import web
+from prometheus_client import disable_created_metrics
 
+from .. import __version__
 from ..errors import ConfigError
 from ..inference.addresses import is_loopback
 from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
+from ..metrics.prometheus import HostCollector
 from ..records import Problem
 from ..runtime.concurrency import Interrupted, run_until_signal
+from ..runtime.listening import listen
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout
 from .options import CommandParser, add_config_option, file_settings, program
+from .running import start_log, usable_as_secrets
 from .shared_options import add_score_options, check_score_options, score_function
 
 logger = logging.getLogger(__name__)
@@ -68,6 +71,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     settings = file_settings(options, {}, given)
     limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
+    start_log(usable_as_secrets([token]), as_json=options.log_json)
     session = Session(settings, checkout=find_checkout(folder), score=function)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings, function)
@@ -94,6 +98,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--ray", metavar="ADDRESS", help="judge on this Ray cluster; `auto` finds the cluster of this machine"
     )
+    parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
     add_config_option(parser)
     parser.add_argument("--generators", type=int, help="processes that make problems")
     parser.add_argument("--verifiers", type=int, help="processes that judge, on a node")
@@ -137,9 +142,6 @@ def _option(name: str) -> str:
 
 
 MAX_PORT = 65_535
-BACKLOG = 1024
-"""Connections that wait until the server takes them. With aiohttp's 128, the system asks those of a burst of 1,000 to
-come again in one second, then in two, and so on."""
 
 
 async def _serve(
@@ -149,24 +151,16 @@ async def _serve(
     limits: JudgeLimits,
     token: str | None,
 ) -> None:
-    runner = JudgeServer(cluster or session, token=token, limits=limits).runner()
+    disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each one
+    server = JudgeServer(cluster or session, token=token, limits=limits)
+    runner = server.runner()
 
     async def work() -> None:
         _calm_accept_errors(asyncio.get_running_loop())
         if cluster is None:
             await session.start()
-        await runner.setup()
-        site = web.TCPSite(runner, options.host, options.port, backlog=BACKLOG)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {options.host}: {os.strerror(error.errno) if error.errno else error}",
-                setting="--port",
-                got=options.port,
-                remedy="choose another port, or 0 for a free port",
-            ) from error
-        [(_, port, *_), *_] = runner.addresses
+            server.metrics.registry.register(HostCollector(session, __version__))
+        port = await listen(runner, options.host, options.port, setting="--port")
         while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
             await asyncio.sleep(0.05)
         print(f"judging on http://{options.host}:{port}", flush=True)

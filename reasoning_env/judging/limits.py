@@ -67,6 +67,11 @@ class Account:
         """Number of the requests that take something."""
         return len(self._holdings)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all requests and replies."""
+        return self._limits.max_held_mb * 2**20 - self._free_bytes
+
     def hold(self, holding: Holding, size: int) -> None:
         """Set what a request takes to `size` bytes and REQUEST_BYTES. Raises the reply 503 where there is no room."""
         self._set(holding, REQUEST_BYTES + size)

@@ -6,7 +6,7 @@
 - `POST /get_reward {"query": [prompt + completion], "prompts": [...], "labels": [reference]}` ->
   `{"rewards", "scores", "extra_logs"}` (OpenRLHF)
 - `GET /health` -> `{"status": "ok"}`; 503 and `{"error": reason}` while no worker answers
-- `GET /metrics` -> counters in Prometheus' text format
+- `GET /metrics` -> metrics in Prometheus' text format
 
 Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
 line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
@@ -23,7 +23,7 @@ import hmac
 import io
 import json
 import logging
-from collections import Counter, defaultdict, deque
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Protocol
@@ -39,8 +39,8 @@ from ..errors import (
     ScoringError,
     WorkerError,
 )
-from ..metrics.outcomes import RECENT_ANSWERS, share_of_most_frequent
-from ..records import Reason, Row, Subject, Verdict
+from ..metrics.prometheus import reply_to_scrape
+from ..records import Row, Subject, Verdict
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
@@ -48,6 +48,7 @@ from .bodies import HOLDING, SHORT_BODY, BodyReader
 from .client import NOT_GENERATED_KIND, RAISES_KIND, check_token
 from .limits import Account, Holding, JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
+from .metrics import JudgeMetrics
 from .openrlhf import completions_behind
 from .replies import JsonErrorsRunner, Refused, http_logger
 
@@ -90,10 +91,8 @@ class JudgeServer:
         self._limits = limits or JudgeLimits()
         self._account = Account(self._limits)
         self._bodies = BodyReader(self._limits, self._account)
-        self._counts: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter(dict.fromkeys(Reason, 0))
-        self._answers: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=RECENT_ANSWERS))
-        """Hashes of the last answers of each task: an answer may have 20,000 characters."""
+        self._judging = {"/score": self._score, "/rm": self._rm, "/get_reward": self._get_reward}
+        self.metrics = JudgeMetrics(self._judging, self._account)
         self._prompt_missed = False
         """Whether a query without its prompt was logged."""
 
@@ -104,9 +103,8 @@ class JudgeServer:
         `Expect`, which aiohttp's other runners answer with a line of text.
         """
         app = web.Application(middlewares=[self._guard])
-        app.router.add_post("/score", self._score)
-        app.router.add_post("/rm", self._rm)
-        app.router.add_post("/get_reward", self._get_reward)
+        for route, handler in self._judging.items():
+            app.router.add_post(route, handler)
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._metrics)
         return app
@@ -180,18 +178,7 @@ class JudgeServer:
         return web.json_response({"status": "ok"})
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        lines = [f"reasoning_judge_{name} {count}" for name, count in sorted(self._counts.items())]
-        # Each reason from 0 on, so that a rate is known from the first one.
-        lines += [
-            f'reasoning_judge_verdicts_by_reason_total{{reason="{word}"}} {count}'
-            for word, count in self._reasons.items()
-        ]
-        lines += [
-            f"reasoning_judge_most_frequent_answer_share{{task={json.dumps(task)}}} {share}"
-            for task, answers in sorted(self._answers.items())
-            if (share := share_of_most_frequent(answers)) is not None
-        ]
-        return web.Response(text="\n".join([*lines, f"reasoning_judge_waiting {self._account.requests}", ""]))
+        return await reply_to_scrape(self.metrics.registry)
 
     # ---- reading
 
@@ -231,29 +218,29 @@ class JudgeServer:
             try:
                 verdicts = await self._judge.judge(subject, texts)
             except RaisingFunctionError as error:
-                self._counts["faults_total"] += 1
+                self.metrics.faults.inc()
                 raise Refused(503, str(error), retry_after_s=5, kind=RAISES_KIND) from error
             except ConfigError as error:
                 raise Refused(400, str(error)) from error
             except InvalidReferenceError as error:
                 raise Refused(422, str(error)) from error
             except GeneratorFaultError as error:
-                self._counts["faults_total"] += 1
+                self.metrics.faults.inc()
                 raise Refused(500, str(error), retry_after_s=5) from error
             except GenerationError as error:
                 raise Refused(422, str(error), kind=NOT_GENERATED_KIND) from error
             except (ScoringError, WorkerError) as error:
-                self._counts["faults_total"] += 1
+                self.metrics.faults.inc()
                 pause_s = next(retry_pauses, None)
                 if pause_s is None:
                     logger.warning("a request gets no verdict, and the client is told to retry: %s", error)
                     raise Refused(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:
-                self._counts["verdicts_total"] += len(verdicts)
-                self._reasons.update(verdict.reason.value for verdict in verdicts)
+                for verdict in verdicts:
+                    self.metrics.verdicts.labels(verdict.reason.value).inc()
                 if isinstance(subject, str):
-                    self._answers[subject.partition(":")[0]].extend(
+                    self.metrics.answers[subject.partition(":")[0]].extend(
                         hash(verdict.answer) for verdict in verdicts if verdict.answer is not None
                     )
                 return verdicts
@@ -264,8 +251,12 @@ class JudgeServer:
     ) -> web.StreamResponse:
         """Reply to a request. A client that does not read the reply in time loses its connection."""
         holding = request[HOLDING] = Holding()
+        started = time.monotonic()
         try:
             reply = await self._reply(request, handler)
+            self.metrics.replies.labels(reply.status).inc()
+            if request.path in self._judging:
+                self.metrics.durations[request.path].observe(time.monotonic() - started)
             async with self._account.transfer(holding):
                 if request.transport is not None:
                     request.transport.set_write_buffer_limits(0)  # `drain` waits until the system has taken everything
@@ -275,7 +266,7 @@ class JudgeServer:
         except ConnectionError:  # the client is gone, as aiohttp notices too
             pass
         except TimeoutError:
-            self._counts["unread_replies_total"] += 1
+            self.metrics.unread_replies.inc()
             if request.transport is not None:
                 request.transport.abort()
         finally:
@@ -291,14 +282,11 @@ class JudgeServer:
                 raise Refused(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
             return await handler(request)
         except Refused as error:
-            self._counts[f"replies_{error.status}_total"] += 1
             return error.reply()
         except web.HTTPException as error:  # an unknown route or method
-            self._counts[f"replies_{error.status}_total"] += 1
             return web.json_response({"error": error.reason}, status=error.status)
         except Exception:  # the client must get a status that is no score
             logger.exception("a request failed")
-            self._counts["replies_500_total"] += 1
             line = "an internal error; the server's log has it"
             return web.json_response({"error": line}, status=500, headers={"Retry-After": "5"})
 

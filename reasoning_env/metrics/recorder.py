@@ -201,7 +201,10 @@ class MetricsRecorder:
         self.total = TaskTotals()
         self.dropped: Counter[str] = Counter()
         self._interval = _Sums()
-        self._outcomes: Counter[str] = Counter()
+        self.groups: Counter[str] = Counter()
+        """Groups by outcome."""
+        self.completions: Counter[str] = Counter()
+        """Completions by outcome."""
         self._recent = RecentRates(clock)
         self.remarks: Mapping[str, str] = {}
         self._latest: Counter[str] = Counter()
@@ -211,11 +214,13 @@ class MetricsRecorder:
         """Count a scored group, also a group that will not be sent."""
         outcome = outcome_of_group(group)
         self._interval.add(group, outcome)
-        self._outcomes[outcome.value] += 1
+        self.groups[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
         self.total.add(group)
         self._recent.record(group)
-        self._latest.update(map(outcome_of, group.rollouts))
+        outcomes = [outcome_of(rollout) for rollout in group.rollouts]
+        self.completions.update(outcomes)
+        self._latest.update(outcomes)
         if self._latest.total() >= self.REMARKED:
             self._remark()
         return outcome
@@ -252,7 +257,7 @@ class MetricsRecorder:
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
-            **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
+            **{outcome.value: self.groups[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
             **_means(total),
             "tasks": len(self.tasks),

@@ -37,9 +37,9 @@ class Server:
         self.line = process.stdout.readline()
         self.url = self.line.split()[-1]
 
-    def ask(self, body: dict[str, Any], token: str) -> Any:
+    def ask(self, body: dict[str, Any], token: str, route: str = "/score") -> Any:
         request = urllib.request.Request(
-            f"{self.url}/score",
+            f"{self.url}{route}",
             json.dumps(body).encode(),
             {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
         )
@@ -48,8 +48,8 @@ class Server:
 
 
 @contextmanager
-def running_judge(folder: Path) -> Iterator[Server]:
-    options = ["--port", "0", "--generators", "1", "--verifiers", "1"]
+def running_judge(folder: Path, *more: str) -> Iterator[Server]:
+    options = ["--port", "0", "--generators", "1", "--verifiers", "1", *more]
     with subprocess.Popen(
         [sys.executable, "reasoning_gym_environment.py", "judge", *options],
         cwd=ROOT,
@@ -77,6 +77,30 @@ def reference() -> str:
 def test_right_token_gets_verdicts(server: Server, reference: str) -> None:
     verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]}, "secret")["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [0.0]
+
+
+def test_metrics_tell_of_workers(server: Server, reference: str) -> None:
+    server.ask({"ref": reference, "texts": ["<answer>no</answer>"]}, "secret")
+    request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": "Bearer secret"})
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
+        lines = reply.read().decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert [name for name in values if name.endswith("_created")] == []
+    assert [name for name in values if name.startswith('reasoning_build_info{python="3.')] != []
+    assert float(values["reasoning_workers"]) == 2
+    assert float(values["reasoning_workers_scored_total"]) >= 1
+    assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
+
+
+def test_log_as_json(tmp_path: Path) -> None:
+    with running_judge(tmp_path, "--log-json") as server:
+        without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
+        with pytest.raises(urllib.error.HTTPError, match="422"):
+            server.ask(without_prompt, "secret", "/get_reward")
+        server.process.send_signal(signal.SIGTERM)
+        _, errors = server.process.communicate(timeout=PATIENCE_S)
+    [told] = [json.loads(line) for line in errors.splitlines()]
+    assert (told["level"], told["logger"]) == ("WARNING", "reasoning_env.judging.server")
 
 
 def test_wrong_token_is_refused(server: Server, reference: str) -> None:

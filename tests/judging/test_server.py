@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import io
 import json
+import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -199,14 +200,48 @@ async def test_health_of_a_faulty_judge() -> None:
         assert (await client.get("/health")).status == 200
 
 
+async def scraped(client: Client) -> str:
+    """What Prometheus reads."""
+    text: str = await (await client.get("/metrics")).text()
+    return text
+
+
 async def test_metrics_count_verdicts(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["right", "wrong"]})
-    assert "reasoning_judge_verdicts_total 2\n" in await (await client.get("/metrics")).text()
+    assert 'reasoning_judge_verdicts_total{reason="scored"} 2.0\n' in await scraped(client)
+
+
+async def test_metrics_begin_at_zero(client: Client) -> None:
+    text = await scraped(client)
+    for reason in Reason:
+        assert f'reasoning_judge_verdicts_total{{reason="{reason.value}"}} 0.0\n' in text
+    assert 'reasoning_judge_replies_total{status="503"} 0.0\n' in text
+    assert 'reasoning_judge_request_duration_seconds_count{route="/rm"} 0.0\n' in text
+
+
+async def test_metrics_are_described(client: Client) -> None:
+    text = await scraped(client)
+    described = set(re.findall(r"^# HELP (\S+) \S", text, re.M)) & set(re.findall(r"^# TYPE (\S+) \w+$", text, re.M))
+    names = {re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"^(\w+)[ {]", text, re.M)}
+    assert names == described - {"reasoning_judge_most_frequent_answer_share"}
+
+
+async def test_metrics_time_requests(client: Client) -> None:
+    await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]})
+    assert 'reasoning_judge_request_duration_seconds_count{route="/score"} 1.0\n' in await scraped(client)
+
+
+async def test_metrics_count_faults(client: Client, judge: Judge) -> None:
+    judge.errors = [ScoringError("no worker")] * 3
+    await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]})
+    text = await scraped(client)
+    assert "reasoning_judge_faults_total 3.0\n" in text
+    assert 'reasoning_judge_replies_total{status="503"} 1.0\n' in text
 
 
 async def test_metrics_tell_the_most_frequent_answer(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["0", "0", "0", "right"]})
-    text = await (await client.get("/metrics")).text()
+    text = await scraped(client)
     assert 'reasoning_judge_most_frequent_answer_share{task="gcd"} 0.75\n' in text
 
 
@@ -542,7 +577,7 @@ async def test_unread_reply_ends_in_time(judge: Judge) -> None:
     async with serving(judge, transfer_timeout_s=1.0) as served:
         reader = await served.send(request_of(unread))
         metrics = b""
-        while b"reasoning_judge_unread_replies_total 1\n" not in metrics:
+        while b"reasoning_judge_unread_replies_total 1.0\n" not in metrics:
             asked = await served.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             metrics = await asyncio.wait_for(asked.read(), PATIENCE_S)
         assert len(await asyncio.wait_for(reader.read(), PATIENCE_S)) < 11_000_000

@@ -1,0 +1,92 @@
+"""`/metrics` of a run, and the page that lists all metrics."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.judging.server import JudgeServer
+from reasoning_env.session import Session
+from reasoning_gym_testing import InferenceServer
+
+from .conftest import make_env_object
+
+PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+async def scrape(url: str) -> dict[str, float]:
+    """What Prometheus reads: values by names with labels."""
+    async with aiohttp.ClientSession() as client, client.get(url) as reply:
+        assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        lines = (await reply.text()).splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+def names_of(scraped: Iterable[str]) -> set[str]:
+    """Metrics as the page names them: a histogram without its parts."""
+    return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name.partition("{")[0]) for name in scraped}
+
+
+@pytest.fixture
+def url(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """Where the log says that metrics are."""
+    return lambda: re.findall(r"http://\S+/metrics", caplog.text)[-1]
+
+
+async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
+    env = make_env_object([server.config()], pool=workers, metrics_port=0)
+    async with env._run.serve_metrics():
+        before = await scrape(url())
+        await env.setup()
+        await env.collect_trajectories(await env.get_next_item())
+        after = await scrape(url())
+    await env.close()
+    assert {value for name, value in before.items() if re.match("reasoning_(groups|completions|dropped)_", name)} == {0}
+    assert sum(value for name, value in after.items() if name.startswith("reasoning_groups_total")) == 1
+    assert after['reasoning_group_duration_seconds_count{step="completions"}'] == 1
+    assert after['reasoning_group_duration_seconds_count{step="verdicts"}'] == 1
+    assert after["reasoning_score_count"] == 4
+
+
+async def test_port_closes_with_the_run(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
+    env = make_env_object([server.config()], pool=workers, metrics_port=0)
+    async with env._run.serve_metrics():
+        pass
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await scrape(url())
+    await env.close()
+
+
+async def test_port_in_use_ends_serve(workers: Any, server: InferenceServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        env = make_env_object([server.config()], pool=workers, metrics_port=taken.getsockname()[1])
+        with pytest.raises(
+            ConfigError, match=r"env\.metrics_port: cannot listen on 127\.0\.0\.1: Address already in use"
+        ):
+            await env.env_manager()
+
+
+async def test_page_lists_all_metrics(
+    workers: Any, server: InferenceServer, tmp_path: Path, url: Callable[[], str]
+) -> None:
+    judge = JudgeServer(Session())
+    judge.metrics.answers["gcd"].append(1)
+    env = make_env_object(
+        [server.config()], pool=workers, metrics_port=0, dump_rollouts=True, data_dumps_dir=str(tmp_path)
+    )
+    async with env._run.serve_metrics(), TestClient(TestServer(judge.app())) as client:
+        await env.setup()
+        served = names_of(await scrape(url())) | names_of(await scrape(str(client.make_url("/metrics"))))
+    await env.close()
+    rows = [line.split(" | ")[0] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    listed = {name for row in rows for name in re.findall(r"`((?:reasoning|process)_\w+)", row)}
+    of_serve = {"reasoning_trainer_step", "reasoning_delivered_groups_total", "reasoning_waiting_groups"}
+    assert {name for name in served if not name.endswith("_created")} == listed - of_serve
