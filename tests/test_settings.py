@@ -162,6 +162,7 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ),
         ({"system_prompt": 7}, "system_prompt: must be a text; got 7"),
         ({"tasks": 7}, "tasks: must be a list; got 7"),
+        ({"task_weights": {"gcd": "x"}}, "task_weights: entry 'gcd' must be a number; got 'x'"),
         ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),
         ({"task_sampling": "x"}, "task_sampling: must be one of 'uniform', 'weighted', 'adaptive'; got 'x'"),
         ({"task_params": "[1]"}, "task_params: must be a mapping, as in {name: value}; got '[1]'"),
