@@ -12,7 +12,6 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 import pytest
-from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 import reasoning_env
@@ -27,7 +26,7 @@ from reasoning_env.storage.folders import find_checkout
 from reasoning_env.workers.library import Library
 from reasoning_gym_environment import ReasoningGymEnv
 from reasoning_gym_testing import InferenceServer
-from reasoning_gym_testing.http_server import FaultyServer
+from tests.commands.test_evaluate import RightAnswers
 from tests.front_door.conftest import WRONG, make_config
 from tests.small_library import write_small_library
 from tests.waiting import until
@@ -156,22 +155,6 @@ async def test_judge_request(session: Session[Problem]) -> None:
             [verdict] = (await reply.json())["verdicts"]
     assert verdict["score"] == 1.0
     check_bound("judge request", trace)
-
-
-class RightAnswers(FaultyServer):
-    """Knows the answers to the task `exact` of the small library."""
-
-    def make_app(self) -> web.Application:
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._complete)
-        return app
-
-    async def _complete(self, request: web.Request) -> web.Response:
-        question = (await request.json())["messages"][-1]["content"]
-        number = re.search(r"First line of (\d+)", question)
-        text = "" if number is None else f"<answer>{3 * int(number[1])}</answer>"
-        choice = {"message": {"content": text}, "finish_reason": "stop"}
-        return web.json_response({"choices": [choice], "usage": {"completion_tokens": 5}})
 
 
 def run_command(folder: Path, *words: str) -> Trace:

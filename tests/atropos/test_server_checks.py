@@ -112,21 +112,6 @@ async def test_absent_server_is_waited_for(error: Exception, caplog: pytest.LogC
     assert "http://one/v1" in caplog.messages[0]
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "words"),
-    [
-        (429, {"Retry-After": "120"}, r"status 429 \(Too Many Requests\), and asks to wait 120 s.*check your plan"),
-        (500, {}, r"status 500 \(Internal Server Error\): .*look into the server's log$"),
-    ],
-)
-async def test_busy_server_is_not_absent(status: int, headers: dict[str, str], words: str) -> None:
-    error = HTTPError(status)
-    error.response = SimpleNamespace(headers=headers)  # type: ignore[attr-defined]
-    with pytest.raises(ServerError, match=words) as raised:
-        await check_servers([Server(error)], 0.01)
-    assert "start one" not in str(raised.value)
-
-
 async def test_used_up_quota_ends_the_start() -> None:
     error = HTTPError(429)
     error.args = ("insufficient_quota",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import json
 import math
@@ -314,34 +313,15 @@ async def test_missing_columns(rescore: Rescore, tmp_path: Path, rows: Sequence[
         await rescore(write(tmp_path / "a.jsonl", *rows), tmp_path / "b.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [("nonsense", "not JSON"), ("1", "the line is no JSON object"), ("[1]", "a JSON array begins here")],
-)
 @on_module_loop
-async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path, line: str, reason: str) -> None:
+async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
-    path.write_text(path.read_text() + line + "\n")
+    path.write_text(path.read_text() + "nonsense\n")
     card = await rescore(path, tmp_path / "b.jsonl")
     [(told, facts)] = card["left_out"].items()
     assert told == "the line cannot be read"
-    assert facts["first"].startswith(reason)
+    assert facts["first"].startswith("not JSON")
     assert (card["rows"], facts["first_row"]) == (1, 2)
-
-
-@on_module_loop
-async def test_byte_order_mark(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
-    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
-    assert (await rescore(path, tmp_path / "b.jsonl"))["judged"] == 1
-
-
-@on_module_loop
-async def test_rows_on_one_line(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    row = json.dumps({"reference": problem.reference, "completion": right(problem)})
-    (tmp_path / "a.jsonl").write_text(f"{row}{row}\n{row}")
-    await rescore(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [1.0, 1.0, 1.0]
 
 
 @on_module_loop
@@ -350,14 +330,6 @@ async def test_utf_16_is_told(rescore: Rescore, problem: Problem, tmp_path: Path
     path.write_text(path.read_text(), encoding="utf-16")
     with pytest.raises(ConfigError, match="holds no row: the text is UTF-16, and must be UTF-8"):
         await rescore(path, tmp_path / "b.jsonl")
-
-
-@on_module_loop
-async def test_array_is_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    rows = [{"reference": problem.reference, "completion": "none"}]
-    (tmp_path / "a.jsonl").write_text(json.dumps(rows, indent=2))
-    with pytest.raises(ConfigError, match="holds no row: a JSON array begins here, and each line must be an object"):
-        await rescore(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
 
 
 @on_module_loop

@@ -1,6 +1,6 @@
 """Mistakes of a user: each ends with one line that names the setting, the value, what was expected or what to do.
 
-What is wrong with a value is asked in `tests/test_settings.py`, and with a file in `tests/storage/test_config_files.py`.
+Values are asked in `tests/test_settings.py`, and files in `tests/storage/test_config_files.py`.
 """
 
 from __future__ import annotations
