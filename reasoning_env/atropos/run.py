@@ -412,14 +412,10 @@ class Run:
         is_log_shown = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
         if self.mode.shows_panel and is_log_shown and can_show_panel():
             panel = Panel(self.mode.name)
-            with contextlib.suppress(OSError), live_panel() as live:
+            with contextlib.suppress(OSError), live_panel() as show:
                 while True:
-                    status = self._status()
-                    live.show(partial(panel.draw, status))
-                    for _ in range(5):  # a second, in which a new size of the terminal is noticed five times
-                        await asyncio.sleep(0.2)
-                        if live.is_resized:
-                            break
+                    show(partial(panel.draw, self._status()))
+                    await asyncio.sleep(1.0)
         await self._log_progress()
 
     def _status(self) -> Status:

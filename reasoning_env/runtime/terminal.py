@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.control import Control
 from rich.live import Live
 from rich.progress import (
     BarColumn,
@@ -26,7 +25,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.segment import ControlType, Segment, SegmentLines
+from rich.segment import SegmentLines
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -182,49 +181,16 @@ def can_show_panel() -> bool:
     return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
 
 
-class LivePanel:
-    """A panel at the bottom of stderr; see `live_panel`."""
-
-    def __init__(self, console: Console, live: Live) -> None:
-        self._console = console
-        self._live = live
-        self._size = console.size
-        self._lines: list[list[Segment]] = []
-
-    @property
-    def is_resized(self) -> bool:
-        """Whether the terminal has another size than at the last drawing."""
-        return self._console.size != self._size
-
-    def show(self, draw: Callable[[ConsoleOptions], RenderableType]) -> None:
-        """Replace the panel by what `draw` returns for the room; lines that do not fit are cut."""
-        size = self._console.size
-        if size.width < self._size.width:
-            self._move_above_wrapped_lines(size.width)
-        self._size = size
-        options = self._console.options.copy()
-        options.max_height = max(size.height - LOG_ROWS, 1)
-        self._lines = self._console.render_lines(draw(options), options, pad=False)[: options.max_height]
-        self._live.update(SegmentLines(self._lines, new_lines=True), refresh=True)
-
-    def _move_above_wrapped_lines(self, columns: int) -> None:
-        """Erase the lines that a terminal makes of a panel's lines when it becomes narrower.
-
-        Most terminals wrap lines that are there already; Rich erases as many lines as were written.
-        """
-        for line in self._lines:
-            for _ in range((max(Segment.get_line_length(line), 1) - 1) // columns):
-                self._console.control(ERASE_LINE_GO_UP)
-
-
-ERASE_LINE_GO_UP = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
+ShowPanel = Callable[[Callable[[ConsoleOptions], RenderableType]], None]
+"""Replaces a panel by what a function draws for the room."""
 
 
 @contextlib.contextmanager
-def live_panel() -> Iterator[LivePanel]:
+def live_panel() -> Iterator[ShowPanel]:
     """Keep a panel at the bottom of stderr, which must be a terminal; remove the panel at the end.
 
-    Text written to `sys.stderr` meanwhile appears above the panel. Raises OSError if the terminal is gone.
+    Lines that do not fit are cut. Text written to `sys.stderr` meanwhile appears above the panel. Raises OSError if the
+    terminal is gone.
     """
     console = Console(stderr=True, force_terminal=True)
     # What is printed to a file while the panel is there goes to the file.
@@ -233,7 +199,14 @@ def live_panel() -> Iterator[LivePanel]:
         console=console, auto_refresh=False, transient=True, vertical_overflow="crop", redirect_stdout=redirects
     ) as live:
         console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave the cursor hidden
-        yield LivePanel(console, live)
+
+        def show(draw: Callable[[ConsoleOptions], RenderableType]) -> None:
+            options = console.options.copy()
+            options.max_height = max(console.size.height - LOG_ROWS, 1)
+            lines = console.render_lines(draw(options), options, pad=False)[: options.max_height]
+            live.update(SegmentLines(lines, new_lines=True), refresh=True)
+
+        yield show
 
 
 class _Rate(ProgressColumn):

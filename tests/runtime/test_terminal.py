@@ -13,7 +13,7 @@ from rich.text import Text
 
 from reasoning_env.runtime.terminal import (
     LOG_ROWS,
-    LivePanel,
+    ShowPanel,
     StderrHandler,
     Table,
     can_show_panel,
@@ -116,30 +116,19 @@ def test_progress_lines_without_a_log(capsys: pytest.CaptureFixture[str], monkey
 
 
 @contextlib.contextmanager
-def panel() -> Iterator[tuple[LivePanel, Terminal]]:
+def panel() -> Iterator[tuple[ShowPanel, Terminal]]:
     """A live panel on a terminal of 50 columns and 20 lines."""
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(Terminal()) as terminal:
         patch.setenv("LINES", "20")
-        with live_panel() as live:
-            yield live, terminal
+        with live_panel() as show:
+            yield show, terminal
 
 
 def test_panel_leaves_lines_to_log() -> None:
-    with panel() as (live, terminal):
-        live.show(lambda options: Text("\n".join(f"row {number}" for number in range(99))))
+    with panel() as (show, terminal):
+        show(lambda options: Text("\n".join(f"row {number}" for number in range(99))))
         shown = re.findall(r"row (\d+)", terminal.getvalue())
     assert shown == [str(number) for number in range(20 - LOG_ROWS)]
-
-
-def test_narrower_terminal_is_cleared() -> None:
-    with panel() as (live, terminal):
-        live.show(lambda options: Text(f"{'a' * 49}\nb"))
-        before = len(terminal.getvalue())
-        live._console.width = 20
-        assert live.is_resized
-        live.show(lambda options: Text("c" * options.max_width))
-        written = terminal.getvalue()[before:]
-    assert written.count("\x1b[1A") == 3, "two lines, the first of which the terminal has wrapped twice"
 
 
 @pytest.mark.parametrize(("terminal", "shown"), [("xterm", True), ("dumb", False)])
