@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ..evaluations.comparison import Comparison, compare, rank, read_scores
 from ..evaluations.table import MOST
-from ..reports.html.page import check_page, collect, encode, make_page, write_page
-from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
 from .options import CommandParser, program
@@ -24,10 +22,10 @@ RIGHT: share of right completions."""
 """What stands below the ranking: a table that is pasted elsewhere explains itself."""
 
 
-def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-environment") -> int:
+def compare_command(argv: Sequence[str]) -> int:
     """Compare every further folder with the first; returns 0.
 
-    `program` is the command of the environment, which the page shows. Raises ConfigError:
+    Raises ConfigError:
 
     - a folder holds no evaluation
     - a line of an evaluation has no reference
@@ -39,19 +37,8 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
         rank(evaluations).print_markdown()
         print(f"\n{LEGEND}")
         return 0
-    if options.csv:
-        rank(evaluations).print_csv()
-        return 0
     first = evaluations[0]
     comparisons = [compare(first, other) for other in evaluations[1:]]
-    if options.html is not None:
-        runs = find_runs(options.folders)
-        check_page(options.html, "--html")
-        data = collect(runs, program, accuracy=options.accuracy)
-        data["view"] = "compare"
-        write_page(options.html, make_page(encode(data)))
-        print(f"{options.html}: open it in a browser; the first view has the evaluations side by side")
-        return 0
     if options.json:
         print_json(
             {
@@ -123,12 +110,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="rank the evaluations and the models published beside them, among those over the same tasks",
     )
-    forms.add_argument(
-        "--html", type=Path, metavar="FILE", help="write a page: intervals by task, problems and both answers"
-    )
-    forms.add_argument("--csv", action="store_true", help="print the ranking of --markdown as CSV")
     options = parser.parse_args(argv)
-    if len(options.folders) < 2 and not (options.markdown or options.csv):
+    if len(options.folders) < 2 and not options.markdown:
         parser.error("name two folders or more")
     return options
 

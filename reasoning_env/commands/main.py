@@ -188,7 +188,7 @@ def _find_command(name: str, environment_commands: Mapping[str, Command], enviro
         case "compare":
             from .compare import compare_command
 
-            return functools.partial(compare_command, program=program())
+            return compare_command
         case "rescore":
             from .rescore import rescore_command
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import logging
 import re
@@ -56,12 +55,6 @@ class Table:
         rules = ["---:" if spec else "---" for spec in self.columns.values()]
         for cells in (list(self.columns), rules, *self._cells()):
             print("| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |")
-
-    def print_csv(self) -> None:
-        """Print the table as CSV with the keys of `records` as headings, numbers in full, None empty."""
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(self._keys())
-        writer.writerows(self.rows)
 
     def _cells(self) -> list[list[str]]:
         specs = list(self.columns.values())

@@ -134,7 +134,7 @@ def test_report_tells_other_files(run: Run, tmp_path: Path, kind: str, suffix: s
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "binary file"])
-@pytest.mark.parametrize("command", ["report {}", "rescore {}", "compare good {}", "compare {} good --csv"])
+@pytest.mark.parametrize("command", ["report {}", "rescore {}", "compare good {}", "compare {} good --markdown"])
 @pytest.mark.parametrize("place", ["folder/samples.jsonl", "folder/results.json", "file.jsonl", "only/file.jsonl"])
 def test_nothing_to_read(run: Run, tmp_path: Path, kind: str, command: str, place: str) -> None:
     write_evaluation(tmp_path / "good", GROUP)
@@ -163,7 +163,7 @@ def test_names_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:
     evaluations = [write_evaluation(tmp_path / f"{name}{EVIL}", GROUP, results=EVALUATION) for name in "ab"]
     settings = {EVIL: {EVIL: 2}, "versions": {EVIL: 1}}
     (evaluations[1] / "results.json").write_text(json.dumps({**EVALUATION, "model": EVIL, "settings": settings}))
-    for form in ([], ["--json"], ["--markdown"], ["--csv"], ["--html", "page.html"]):
+    for form in ([], ["--json"], ["--markdown"]):
         assert run("compare", *evaluations, *form).status == 0
 
 

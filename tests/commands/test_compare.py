@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,7 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command, p_value
 from reasoning_env.errors import ConfigError
-from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write_evaluation
+from tests.reports.lines import RESULTS, group, published, reference_of, report, rollout, row, write_evaluation
 
 Write = Callable[..., Path]
 Compare = Callable[..., list[dict[str, Any]]]
@@ -136,8 +133,8 @@ def test_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture
     ]
 
 
-def ranked(*paths: Path, form: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    assert compare_command([*map(str, paths), form]) == 0
+def ranked(*paths: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert compare_command([*map(str, paths), "--markdown"]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -148,24 +145,20 @@ def test_ranking_has_published_models(write: Write, capsys: pytest.CaptureFixtur
     }
     more = {"published": models, "comparable": row(library_score=0.5)}
     folder = write("a", {"task": [1.0]}, overall=row(mean_score=0.25, library_score=0.5), **more)
-    lines = ranked(folder, form="--markdown", capsys=capsys)
+    lines = ranked(folder, capsys=capsys)
     assert [line.split(" | ")[:4] for line in lines[2:5]] == [
         ["| lab/good", "task", "0.900", "0.800"],
         ["| m (a)", "task", "0.500", "0.500"],
         ["| lab/poor", "task", "0.100", "0.200"],
     ]
     assert any(line.startswith("ASKED: ") for line in lines), "columns of a table to paste"
-    assert ranked(folder, form="--csv", capsys=capsys)[:2] == [
-        "model,asked,comparable_tasks,all_tasks,score,from,to,right,problems",
-        "lab/good,task,0.9,0.8,,,,,",
-    ]
 
 
 def test_few_tasks_are_not_ranked_above_many(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     few = write("few", {"gcd": [1.0]}, overall=row(mean_score=0.9))
     many = write("many", {"gcd": [0.0], "lcm": [0.5]}, overall=row(mean_score=0.2))
-    lines = ranked(few, many, form="--csv", capsys=capsys)
-    assert [line.split(",")[:2] for line in lines[1:]] == [["m (many)", "2 tasks"], ["m (few)", "gcd"]]
+    lines = ranked(few, many, capsys=capsys)
+    assert [line.split(" | ")[:2] for line in lines[2:4]] == [["| m (many)", "2 tasks"], ["| m (few)", "gcd"]]
 
 
 @pytest.mark.parametrize(("p", "shown"), [(0.0004, "< .001"), (0.0, "< .001"), (0.001, "0.001"), (0.5, "0.500")])
@@ -208,29 +201,10 @@ def test_table_of_two_folders(write: Write, capsys: pytest.CaptureFixture[str]) 
     assert "-1.000" in lines[6].split()
 
 
-def test_page_is_written(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folders = [write("a", {"gcd": [1.0, 0.0]}), write("b", {"gcd": [1.0, 1.0]})]
-    page = tmp_path / "both.html"
-    assert compare_command([*map(str, folders), "--html", str(page)]) == 0
-    assert page.stat().st_size > 10_000
-    assert f"{page}: open it in a browser" in capsys.readouterr().out
-
-
-def page_data(page: Path) -> dict[str, Any]:
-    """Return what a page holds."""
-    found = re.search(r'id="data">([^<]*)<', page.read_text())
-    assert found is not None
-    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
-    return data
-
-
-@pytest.mark.parametrize("options", [[], ["--accuracy"]])
-def test_page_has_the_same_numbers(write: Write, compare: Compare, tmp_path: Path, options: list[str]) -> None:
+def test_page_has_the_same_numbers(write: Write, compare: Compare) -> None:
     folders = [write("a", {"gcd": [0.5, 1.0, 0.0], "lcm": [0.2]}), write("b", {"gcd": [0.9, 0.5, 1.0], "lcm": [0.3]})]
-    (told,) = compare(*options, *folders)
-    page = tmp_path / "both.html"
-    compare_command([*options, *map(str, folders), "--html", str(page)])
-    data = page_data(page)
+    (told,) = compare(*folders)
+    data = report(*folders)
     (shown,) = data["comparisons"]
     names = [name for name, _ in data["tasks"]]
     assert shown["overall"] == told["overall"]
@@ -247,19 +221,9 @@ def test_page_names_differences(write: Write, tmp_path: Path) -> None:
         ),
         results={**RESULTS, "settings": {"eval_temperature": 0.8}},
     )
-    compare_command([str(first), str(second), "--html", str(tmp_path / "both.html")])
-    (shown,) = page_data(tmp_path / "both.html")["comparisons"]
+    (shown,) = report(first, second)["comparisons"]
     assert shown["settings"] == ["eval_temperature: 0.6 and 0.8"]
     assert shown["different"] == ["gcd 1"]
-
-
-@pytest.mark.parametrize("name", ["samples.jsonl", "results.json"])
-def test_page_is_no_source(write: Write, name: str) -> None:
-    folders = [write("a", {"gcd": [1.0]}), write("b", {"gcd": [1.0]})]
-    before = (folders[1] / name).read_bytes()
-    with pytest.raises(ConfigError, match="choose another file"):
-        compare_command([*map(str, folders), "--html", str(folders[1] / name)])
-    assert (folders[1] / name).read_bytes() == before
 
 
 def without_references(folder: Path) -> Path:
@@ -280,7 +244,7 @@ def test_lines_without_references(write: Write) -> None:
 
 def test_ranking_without_references(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     folder = without_references(write("a", {"gcd": [1.0]}))
-    assert ranked(folder, form="--csv", capsys=capsys)[1].startswith("m (a),")
+    assert ranked(folder, capsys=capsys)[2].startswith("| m (a) |")
 
 
 def test_two_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:

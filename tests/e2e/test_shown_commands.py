@@ -93,7 +93,7 @@ BY_HAND = (
 COMPARE = {
     "compare evals/A evals/B": "FIRST: ",
     "compare evals/A evals/B --markdown": "| MODEL |",
-    "compare evals/A evals/B --html compared.html": "compared.html",
+    "report evals/A evals/B -o compared.html": "compared.html",
 }
 LOOK = {
     "tasks": "gcd",

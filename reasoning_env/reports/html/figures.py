@@ -312,11 +312,10 @@ def merge_stretches(stretches: Sequence[Stretch]) -> list[Stretch]:
 class Figures:
     """The figures of one run, over all its groups.
 
-    `keep_problems` keeps the score of each problem, for comparisons: the share of correct completions with `accuracy`,
-    else the mean score.
+    `keep_problems` keeps the mean score of each problem, for comparisons.
     """
 
-    def __init__(self, *, keep_problems: bool, accuracy: bool = False) -> None:
+    def __init__(self, *, keep_problems: bool) -> None:
         self.tasks: defaultdict[str, TaskTally] = defaultdict(TaskTally)
         self.problems: dict[str, ProblemScore] = {}
         """The scores of an evaluation's problems, by reference without release."""
@@ -326,7 +325,6 @@ class Figures:
         self.modules: dict[str, str | None] = {}
         """The module of each task, as the reference of its first group tells; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
-        self._accuracy = accuracy
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
@@ -378,7 +376,7 @@ class Figures:
         elif len(self.problems) == 20_000:  # each is a line of the page, and stays in memory
             self.problems_left_out += 1
         else:
-            self.problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=self._accuracy)
+            self.problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=False)
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> RunFigures:
         """Return the figures as JSON of the page; a task is named by its position in `tasks`."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
@@ -100,11 +100,8 @@ class PageData(TypedDict):
     """The outcomes of completions without an answer that could be scored."""
     runs: list[PageRun]
     series: list[Series]
-    compared: str
     comparisons: list[Pair]
     groups: list[str]
-    view: NotRequired[str]
-    """The view that opens first."""
 
 
 def check_page(path: Path, setting: str | None = None) -> None:
@@ -122,23 +119,16 @@ def check_page(path: Path, setting: str | None = None) -> None:
         raise ConfigError(f"{path} exists, and is no page", setting=setting, remedy="choose another file for the page")
 
 
-def collect(
-    runs: Sequence[StoredRun],
-    program: str,
-    sample_mb: float = 16.0,
-    *,
-    accuracy: bool = False,
-) -> PageData:
+def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> PageData:
     """Read all runs once and return the page's data, with a sample of rollouts of `sample_mb` megabytes.
 
-    `program` is the command that the page shows for the environment. `accuracy` compares runs by their shares of
-    correct completions, not by mean scores.
+    `program` is the command that the page shows for the environment.
     """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
     for run in runs:
         number = len(read)
-        figures = Figures(keep_problems=run.evaluation, accuracy=accuracy)
+        figures = Figures(keep_problems=run.evaluation)
         with progress_bar(run.name, None) as advance:
             for group in run.groups():
                 figures.add(group)
@@ -177,7 +167,6 @@ def collect(
             for run, figures in read
         ],
         "series": series,
-        "compared": "accuracy" if accuracy else "mean score",
         "comparisons": _comparisons(read, tasks, _pairs(len(read), series)),
         "groups": sample.groups(),
     }

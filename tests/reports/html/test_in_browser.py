@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.commands.compare import compare_command
 from reasoning_env.commands.report import report_command
 from reasoning_env.dumps.reader import stream_groups
 from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write, write_evaluation
@@ -228,8 +227,9 @@ def test_hostile_evaluations_are_inert(tab: Any, tmp_path: Path, width: int, sch
         results = {**RESULTS, "model": evil, "settings": settings, "versions": {evil: evil}}
         folders.append(str(write_evaluation(tmp_path / f"{number}{name}", *groups, extra, results=results)))
     page = tmp_path / "both.html"
-    compare_command([*folders, "--html", str(page)])
+    report_command([*folders, "-o", str(page)], default_folder=tmp_path, program="env")
     view = View(tab, page, width, scheme)
+    view.show("compare")
     view.page.click(".unlike summary")
     assert evil in view.page.inner_text(".unlike")
     view.page.click("#compare .wide:last-child tbody tr:first-child")

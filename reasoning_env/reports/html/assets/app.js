@@ -437,7 +437,7 @@ function evaluationsByStep() {
     h("div", { class: "row controls" }, choice("figure", [["score", "mean score"], ["accuracy", "accuracy"]], figure, (value) => { state.evalFigure = value; }),
       choice("of", [["", "all tasks"], ...categories.map((name) => [`c:${name}`, `category: ${name}`]), ...ofTasks.map((name) => [`t:${name}`, name])], state.evalOf, (value) => { state.evalOf = value; }),
       chosen(D.series.map(({ name }, number) => [name, number, shade(number)]), state.shownSeries)),
-    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), h("div", { class: "note" }, `Change: in ${D.compared} since the evaluation before, over the same problems, with its 95 % interval.`), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
+    plot, h("h2", { class: "below-plot" }, "By category"), minis(categories, "c"), byTask, h("h2", { class: "below-plot" }, "Step by step"), h("div", { class: "note" }, `Change: in mean score since the evaluation before, over the same problems, with its 95 % interval.`), shown.map((number) => stepTable(D.series[number], shown.length > 1)));
 }
 
 // The evaluations of a training, with the change since the one before over the same problems.
@@ -652,7 +652,7 @@ function against(place) {
   const apart = byTask.filter((row) => row.low > 0 || row.high < 0).length;
   const sides = [["A", (row) => row.first, (row) => f3(row.first)], ["B", (row) => row.second, (row) => f3(row.second)], ["B − A", (row) => Math.abs(row.second - row.first), (row) => difference(row.second - row.first)]];
   place.replaceChildren(
-    h("div", { class: "tiles" }, tile(signed(overall.change), `B − A in ${D.compared}, over tasks`, `${signed(overall.low)} to ${signed(overall.high)} (95 %), p ${pValue(overall.p)}`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`), tile(count(apart), "tasks that differ", `of ${count(byTask.length)}: interval without 0; about ${count(byTask.length / 20)} would by chance`),
+    h("div", { class: "tiles" }, tile(signed(overall.change), `B − A in mean score, over tasks`, `${signed(overall.low)} to ${signed(overall.high)} (95 %), p ${pValue(overall.p)}`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`), tile(count(apart), "tasks that differ", `of ${count(byTask.length)}: interval without 0; about ${count(byTask.length / 20)} would by chance`),
       tile(count(overall.better), "B is better", "problems"), tile(count(overall.worse), "A is better", "problems")),
     h("div", { class: "cards" },
       unlike(compared),
@@ -660,7 +660,7 @@ function against(place) {
         ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", h("span", { class: direction(row) }, signed(row.change))]],
         ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => pValue(row.p)],
       ], byTask, 1, (row) => browse({ task: row.task, run: "" }))),
-      card(D.compared === "accuracy" ? "Accuracy of tasks" : "Mean scores of tasks", "A point is a task: above the line, B is better. Click a point to read its rollouts.", chart((c) => ({
+      card("Mean scores of tasks", "A point is a task: above the line, B is better. Click a point to read its rollouts.", chart((c) => ({
         legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
         says: (at) => here(at).map((row) => h("div", {}, h("b", {}, taskName(row.task)), ` A ${f3(row.first)}, B ${f3(row.second)}`)), click: (at) => browse({ task: byTask[at].task, run: "" }),
         data: [byTask.map((row) => row.first), byTask.map((row) => row.second), byTask.map((row) => row.first)],
@@ -1156,6 +1156,6 @@ $("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${co
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
-if (!restore(location.hash)) show(VIEWS[D.view] ? D.view : "overview");
+if (!restore(location.hash)) show("overview");
 root.setAttribute("data-ready", "");
 })();
