@@ -26,7 +26,7 @@ if __name__ == "__main__" and None in map(importlib.util.find_spec, ("pydantic",
     folder = Path(__file__).resolve().parent
     named = folder / ".venv" / "bin" / "python"
     remedy = f"{named} has them" if named.exists() else f"pip install {folder}"
-    raise SystemExit(f"{Path(__file__).stem}: its packages are not installed for {sys.executable}; {remedy}")
+    raise SystemExit(f"python {sys.argv[0]}: its packages are not installed for {sys.executable}; {remedy}")
 
 if TYPE_CHECKING or not __package__:
     from reasoning_env.commands import main as command_line
@@ -49,9 +49,9 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "atroposlib":
         raise
-    needed = f"the environment for Atropos needs the extra: {command_line.install_extra(Path(__file__).resolve())}"
+    needed = f"the environment for Atropos needs the extra: {command_line.install_command('atropos')}"
     if __name__ == "__main__":
-        raise SystemExit(f"{Path(__file__).stem}: {needed}") from None
+        raise SystemExit(f"{command_line.program()}: {needed}") from None
     raise ImportError(f"{needed}; `from reasoning_env.commands.evaluate import evaluate` needs none") from None
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 

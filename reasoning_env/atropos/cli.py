@@ -30,7 +30,7 @@ from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, meaning, range_text
-from ..storage.folders import find_checkout
+from ..storage.folders import FOLDER, find_checkout
 from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
 from .environment import EnvironmentClass
 from .inference.servers import complete_servers, needs_tokenizer
@@ -40,9 +40,6 @@ from .modes.process import Process
 from .modes.serve import Serve
 
 logger = logging.getLogger(__name__)
-
-FOLDER = Path(__file__).resolve().parents[2]
-"""Folder of the front door."""
 
 
 def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], int]]:

@@ -28,7 +28,7 @@ from ..runtime.listening import listen
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
-from ..storage.folders import find_checkout
+from ..storage.folders import find_checkout, install_command
 from .options import CommandParser, add_config_option, file_settings, program
 from .running import start_log, usable_as_secrets
 from .shared_options import add_score_options, check_score_options, score_function
@@ -200,9 +200,7 @@ def _join_cluster(address: str, settings: ReasoningSettings, function: ScoreFunc
 
         from ..integrations.ray import RayJudges
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            "Ray is not installed", setting="--ray", remedy="pip install 'reasoning-gym-environment[ray]'"
-        ) from error
+        raise ConfigError("Ray is not installed", setting="--ray", remedy=install_command("ray")) from error
     _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False)

@@ -10,7 +10,6 @@ import importlib.metadata
 import os
 import platform
 import runpy
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +18,10 @@ from typing import Any
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..runtime.text import visible
-from ..storage.folders import CHECKOUT, default_dumps_folder, find_checkout
-from .options import CommandParser, help_text, program
+from ..storage.folders import CHECKOUT, DISTRIBUTION, default_dumps_folder, find_checkout
+from ..storage.folders import install_command as install_command
+from .options import CommandParser, help_text
+from .options import program as program
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -96,13 +97,6 @@ def needs_environment(argv: Sequence[str]) -> bool:
     return bool(argv) and argv[0] in ("serve", "process") and HELP_OPTIONS.isdisjoint(argv)
 
 
-def install_extra(environment_file: Path) -> str:
-    """Return the command that installs the packages of Atropos: from the folder of a checkout, or by name."""
-    folder = environment_file.parent
-    source = folder if (folder / "pyproject.toml").exists() else "reasoning-gym-environment"
-    return f"pip install {shlex.quote(f'{source}[atropos]')}"
-
-
 def start_library(folder: Path) -> None:
     """Import the library early, in the process that workers are later forked from.
 
@@ -148,10 +142,10 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
     except ReasoningEnvError as error:
         if name not in ENVIRONMENT_COMMANDS:
             error.text = error.describe({**COMMON_NAMES, **SETTING_NAMES.get(name, {})})
-        _complain(environment_file, name, str(error))
+        _complain(name, str(error))
         return error.exit_code
     except OSError as error:
-        _complain(environment_file, name, f"{type(error).__name__}: {error}")
+        _complain(name, f"{type(error).__name__}: {error}")
         return 1
 
 
@@ -220,7 +214,7 @@ def _import_audit(folder: Path) -> Callable[..., int]:
 
 def _import_demo(folder: Path) -> Any:
     """Return the module of the demo; raises ModuleNotFoundError for a package that the demo needs."""
-    installed = "reasoning_gym_demo"
+    installed = "reasoning_env.demo"
     try:
         return importlib.import_module(f"{installed}.command")
     except ModuleNotFoundError as error:
@@ -234,7 +228,7 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
     try:
         demo = _import_demo(environment_file.parent)
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the package {error.name} is missing", remedy=install_extra(environment_file)) from error
+        raise ConfigError(f"the package {error.name} is missing", remedy=install_command("atropos")) from error
     check_names = functools.partial(_check_names, folder=environment_file.parent)
     parser = CommandParser(prog=f"{program()} demo")
     return int(demo.main(list(argv), parser=parser, environment_file=environment_file, check_names=check_names))
@@ -248,9 +242,9 @@ def _check_names(tasks: str, folder: Path) -> None:
     asyncio.run(check_selection(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
 
 
-def _complain(environment_file: Path, command: str, text: str) -> None:
+def _complain(command: str, text: str) -> None:
     # A text may quote the name of a file, or a key of its content.
-    print(f"{environment_file.stem} {visible(command)}: {visible(text)}", file=sys.stderr)
+    print(f"{program()} {visible(command)}: {visible(text)}", file=sys.stderr)
 
 
 def _versions() -> str:
@@ -258,7 +252,7 @@ def _versions() -> str:
     library = "no reasoning-gym installed"
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         library = f"reasoning-gym {importlib.metadata.version('reasoning-gym')}"
-    return f"reasoning-gym-environment {__version__}, {library}, Python {platform.python_version()}"
+    return f"{DISTRIBUTION} {__version__}, {library}, Python {platform.python_version()}"
 
 
 def _help() -> str:

@@ -21,6 +21,7 @@ from ..errors import ConfigError, did_you_mean
 from ..runtime.text import visible
 from ..settings import ReasoningSettings, Rewards
 from ..storage.config_files import read_core_settings
+from ..storage.folders import DISTRIBUTION
 from .values import at_least_one, number, pass_rates, share, whole_number
 
 ABOUT = {
@@ -143,12 +144,13 @@ def short_names(command: str) -> dict[str, str]:
 
 
 def program() -> str:
-    """Return the command that called this program: by file, package or console script."""
-    if package := sys.modules["__main__"].__package__:
-        return f"python -m {package}"
-    called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
-    console_script = "reasoning-gym-environment"
-    return console_script if Path(called).name == console_script else f"python {shlex.quote(sys.argv[0])}"
+    """Return the command that called this program, as it was typed: the console script, a module, or a file."""
+    words = sys.orig_argv[1:]
+    if words and Path(words[0]).name == DISTRIBUTION:
+        return DISTRIBUTION
+    if "-m" in itertools.takewhile(lambda word: word.startswith("-"), words):
+        return f"python -m {words[words.index('-m') + 1]}"
+    return f"python {shlex.quote(sys.argv[0])}"
 
 
 class UnknownOptionError(ConfigError):

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..records import Row
 from ..runtime.text import visible
 from ..storage.files import replace_file
-from ..storage.folders import check_writable
+from ..storage.folders import check_writable, install_command
 from ..storage.reading import describe, open_lines, open_regular, parse_line, read_lines
 
 Schema = Any
@@ -156,7 +156,7 @@ def _pyarrow(setting: str) -> Any:
         raise ConfigError(
             "Parquet needs pyarrow",
             setting=setting,
-            remedy=f"pip install 'reasoning-gym-environment[data]', or write to a file that ends in {JSON_LINES}",
+            remedy=f"{install_command('data')}, or write to a file that ends in {JSON_LINES}",
         ) from error
 
 

@@ -1,11 +1,14 @@
-"""Folders: the user's own checkout of the library, the dumps, and a check that a folder can be written to.
+"""Folders: this installation, the user's own checkout of the library, the dumps, and one that can be written to.
 
 `folder` is the folder of the environment's module, except in `check_writable`.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
+import re
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -15,6 +18,24 @@ logger = logging.getLogger(__name__)
 
 CHECKOUT = "reasoning-gym"
 """Name of a user's own checkout of the library in the module's folder."""
+
+
+DISTRIBUTION = "reasoning-gym-environment"
+"""Name of the installed package and of its command."""
+FOLDER = Path(__file__).resolve().parents[2]
+"""Folder of this package: a clone, or the folder into which it was installed."""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra: from the clone, or each by its own name.
+
+    No line names the distribution itself: in no index does that name belong to this project.
+    """
+    if (FOLDER / "pyproject.toml").exists():
+        return f"pip install {shlex.quote(f'{FOLDER}[{extra}]')}"
+    needed = importlib.metadata.requires(DISTRIBUTION) or []
+    packages = [line.partition(";")[0].strip() for line in needed if re.search(rf"extra == .{extra}\W", line)]
+    return shlex.join(["pip", "install", *packages])
 
 
 def find_checkout(folder: Path) -> Path | None:

@@ -20,6 +20,7 @@ import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.commands.main import main
+from reasoning_env.commands.options import program
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
@@ -132,7 +133,7 @@ def test_port_out_of_range() -> None:
 
 def test_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"pip install 'reasoning-gym-environment\[ray\]'"):
+    with pytest.raises(ConfigError, match=r"pip install \S+\[ray\]'"):
         judge.judge_command(["--ray", "auto"], ROOT)
 
 
@@ -190,12 +191,12 @@ def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: s
 def test_number_out_of_range_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     words = ["judge", "--score", "a:b", option, "0"]
     assert main(words, {}, environment_file=tmp_path / "x.py") == 2
-    assert capsys.readouterr().err.startswith(f"x judge: {option}: must be")
+    assert capsys.readouterr().err.startswith(f"{program()} judge: {option}: must be")
 
 
 def test_error_of_a_score_function_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "--score", "nowhere:score", "--port", "0"], {}, environment_file=tmp_path / "x.py") == 2
-    assert capsys.readouterr().err.startswith("x judge: --score: there is no module nowhere:")
+    assert capsys.readouterr().err.startswith(f"{program()} judge: --score: there is no module nowhere:")
 
 
 async def test_no_descriptor_for_connections(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import re
 import sys
 from pathlib import Path
@@ -11,8 +12,12 @@ from unittest.mock import ANY, Mock
 import pytest
 
 from reasoning_env.commands.main import HELP, main
+from reasoning_env.commands.options import program
 from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.storage import folders
 from tests.reports.lines import group, rollout, write
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
@@ -36,7 +41,7 @@ def test_command_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("word", "hint"), [("sserve", " serve"), ("xyz", "")])
 def test_unknown_command(tmp_path: Path, word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, word) == 2
-    assert re.fullmatch(f"environment {word}: .*{word!r}.*{hint}.*\n", capsys.readouterr().err)
+    assert re.fullmatch(f"{program()} {word}: .*{word!r}.*{hint}.*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +56,36 @@ def test_user_error_is_one_line(
     tmp_path: Path, error: Exception, status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, "serve", side_effect=error) == status
-    assert capsys.readouterr().err == f"environment serve: {words}\n"
+    assert capsys.readouterr().err == f"{program()} serve: {words}\n"
 
 
 def test_bug_keeps_traceback(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         _run(tmp_path, "serve", side_effect=ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (["/bin/reasoning-gym-environment", "tasks"], "reasoning-gym-environment"),
+        (["-u", "-m", "environments.my_env", "serve"], "python -m environments.my_env"),
+        (["my env.py", "evaluate", "-m", "x"], "python 'my env.py'"),
+    ],
+)
+def test_error_begins_with_what_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: list[str], shown: str
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", *typed])
+    monkeypatch.setattr(sys, "argv", typed)
+    assert _run(tmp_path, "taks") == 2
+    assert capsys.readouterr().err.startswith(f"{shown} taks: there is no command 'taks'")
+
+
+def test_advice_of_an_installation_names_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = ["aiohttp>=3", 'pyarrow>=19; extra == "data"', 'ray[data]<3,>=2.60; extra == "ray"']
+    monkeypatch.setattr(folders, "FOLDER", tmp_path)
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: needed)
+    assert folders.install_command("ray") == "pip install 'ray[data]<3,>=2.60'"
 
 
 def test_ctrl_c_status(tmp_path: Path) -> None:
@@ -71,8 +100,8 @@ def test_closed_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_demo_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = SimpleNamespace(main=Mock(return_value=5))
-    monkeypatch.setitem(sys.modules, "reasoning_gym_demo", SimpleNamespace())  # type: ignore[misc]
-    monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", demo)  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, "reasoning_env.demo", SimpleNamespace())  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, "reasoning_env.demo.command", demo)  # type: ignore[misc]
     assert _run(tmp_path, "demo", "--batches", "3") == 5
     environment_file = tmp_path / "environment.py"
     given = {"parser": ANY, "environment_file": environment_file, "check_names": ANY}
@@ -85,14 +114,14 @@ def test_demo_without_its_packages(
     missing = ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers")
     monkeypatch.setattr(importlib, "import_module", Mock(side_effect=missing))
     assert _run(tmp_path, "demo") == 2
-    said = "environment demo: the package tokenizers is missing; pip install 'reasoning-gym-environment[atropos]'"
+    said = f"{program()} demo: the package tokenizers is missing; pip install '{ROOT}[atropos]'"
     assert capsys.readouterr().err == f"{said}\n"
 
 
 def test_demo_unknown_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "demo", "--tasks", "gcd,nope", "--dumps-dir", str(tmp_path / "dumps")) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("environment demo: --tasks: there is no task 'nope'")
+    assert captured.err.startswith(f"{program()} demo: --tasks: there is no task 'nope'")
     assert captured.err.count("\n") == 1
     assert (captured.out, (tmp_path / "dumps").exists()) == ("", False)
 

@@ -33,7 +33,7 @@ def server_flags(url: str, server_type: str = "openai") -> list[str]:
 
 def error_lines(process: Process) -> list[str]:
     """Return the lines on stderr without those of the log, of warnings and of progress bars."""
-    return [line for line in process.stderr.splitlines() if line.startswith("reasoning_gym_environment ")]
+    return [line for line in process.stderr.splitlines() if line.startswith(f"python {SCRIPT} ")]
 
 
 def left_behind(process: Process) -> list[str]:

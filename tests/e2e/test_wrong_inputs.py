@@ -225,7 +225,7 @@ def test_python_without_packages() -> None:
     ended = subprocess.run([sys.executable, "-S", str(file), "tasks"], capture_output=True, text=True)
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"reasoning_gym_environment: its packages are not installed for {sys.executable}; ")
+    assert line.startswith(f"python {file}: its packages are not installed for {sys.executable}; ")
 
 
 @pytest.mark.usefixtures("files")
