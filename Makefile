@@ -15,7 +15,7 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo learn integrations integrations-vllm test test-slow lint bench dist docs clean
+.PHONY: help demo learn integrations integrations-nemo-gym integrations-vllm test test-slow lint bench dist docs clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
@@ -24,7 +24,7 @@ help:
 	@echo "make test-slow   whole runs with real kills, attacks, every task, the page in a browser"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
-	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, RLVE-Gym, reasoning-core, others' audits and the trainers of docs/trainers.md, each in an environment of its own (28 GB)"
+	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, OpenEnv, NeMo Gym, RLVE-Gym, reasoning-core, others' audits and the trainers of docs/trainers.md, each in an environment of its own (31 GB)"
 	@echo "make integrations-vllm   the tests against a real vLLM on the CPU and with Mistral's tokenizers, in an environment of its own (4 GB)"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
 	@echo "make docs    the documentation as a site in build/site, its links checked"
@@ -62,6 +62,7 @@ EXTRAS_trl       = atropos,trl,ray,learn
 EXTRAS_verl      = atropos,verl
 EXTRAS_verifiers = atropos,verifiers
 EXTRAS_inspect   = atropos,inspect
+EXTRAS_openenv   = openenv
 EXTRAS_rlve      = rlve
 EXTRAS_reasoning-core = reasoning-core
 EXTRAS_audit-tools = audit-tools
@@ -70,13 +71,14 @@ TESTS_trl       = test_trl.py test_honest_rewards.py test_ray.py test_ray_data.p
 TESTS_verl      = test_verl.py
 TESTS_verifiers = test_verifiers.py
 TESTS_inspect   = test_inspect.py
+TESTS_openenv   = test_openenv.py
 TESTS_rlve      = test_rlve.py
 TESTS_reasoning-core = test_reasoning_core.py
 TESTS_audit-tools = test_audit_tools.py
 TESTS_shown-trainers = test_snippets.py
-ADAPTERS        = trl verl verifiers inspect rlve reasoning-core audit-tools shown-trainers
+ADAPTERS        = trl verl verifiers inspect openenv rlve reasoning-core audit-tools shown-trainers
 
-integrations: $(ADAPTERS:%=integrations-%)
+integrations: $(ADAPTERS:%=integrations-%) integrations-nemo-gym
 
 $(ADAPTERS:%=integrations-%): integrations-%: .venv-%/installed
 	.venv-$*/bin/python -m pytest -p no:xdist $(TESTS_$*:%=tests/integrations/%) $(ARGS)
@@ -87,6 +89,16 @@ $(ADAPTERS:%=.venv-%/installed): .venv-%/installed: pyproject.toml requirements-
 	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 -r requirements-dev.txt \
 	    ".[$(EXTRAS_$*)]"
 	@.venv-$*/bin/python -m pip uninstall --quiet --yes reasoning-gym-environment
+	@touch $@
+
+# NeMo Gym wants a newer Python than this project does, and runs with this one.
+integrations-nemo-gym: .venv-nemo-gym/installed
+	.venv-nemo-gym/bin/python -m pytest -p no:xdist hub/nemo_gym $(ARGS)
+
+.venv-nemo-gym/installed: tests/integrations/environments/install_nemo_gym.py requirements-dev.txt requirements.txt | .venv/created
+	@echo "Installing NeMo Gym into .venv-nemo-gym (some minutes)"
+	@.venv/bin/python -m venv .venv-nemo-gym
+	@.venv-nemo-gym/bin/python tests/integrations/environments/install_nemo_gym.py
 	@touch $@
 
 # vLLM wants other releases than constraints.txt pins.

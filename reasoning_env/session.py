@@ -449,17 +449,18 @@ class Session(Generic[T]):
             raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="leave the level out")
         if self._unlearned is None:
             self._unlearned = make_sampler(plan, self.settings, instance=self.instance, group_size=self.group_size)
-        for attempt in range(giving_up.MAX_REJECTED):
-            spec = self._unlearned.draw(index, attempt)
-            name = task or spec.task
-            spec = spec.with_request(
-                task=name,
-                params=plan.all_params.get(name, {}),
-                level=spec.level if level is None else level,
-            )
+        spec = self._unlearned.draw(index, attempt=0)
+        name = task or spec.task
+        spec = spec.with_request(
+            task=name,
+            params=plan.all_params.get(name, {}),
+            level=spec.level if level is None else level,
+        )
+        for _ in range(giving_up.MAX_REJECTED):
             problem = await self.pool.generate(spec, self.settings.generation_deadline_s)
             if await self.reject(problem) is None:
                 return problem
+            spec = self._unlearned.redraw(spec)
         raise GenerationError(f"{giving_up.MAX_REJECTED} draws in a row gave no problem that training serves")
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:

@@ -191,6 +191,14 @@ def test_only_front_door_imports_adapter(rooms: dict[str, set[str]]) -> None:
     assert reached - above == {FRONT_DOOR}
 
 
+@pytest.mark.parametrize("host", ["nemo_gym", "openenv"])
+def test_hosts_import_public_names(host: str) -> None:
+    ours = {name[1:] for path in sources(f"hub/{host}") for name in imports(path) if name[0] == "reasoning_env"}
+    # The front door is among the sources.
+    of_the_front_door = {name[1:] for name in imports(ROOT / f"{FRONT_DOOR}.py") if name[0] == "reasoning_env"}
+    assert ours - of_the_front_door <= {(), *((name,) for name in reasoning_env.__all__)}
+
+
 def pages_paths(text: str) -> set[Path]:
     """Return the paths that a text names; a path may begin below an earlier folder of its line."""
     found = set()

@@ -37,3 +37,10 @@ def test_every_package_is_installed() -> None:
     folders = [file.parent.relative_to(ROOT) for file in (ROOT / "reasoning_env").rglob("__init__.py")]
     named = {name for name in settings["tool"]["setuptools"]["packages"] if name.startswith("reasoning_env")}
     assert named == {".".join(folder.parts) for folder in folders}
+
+
+def test_openenv_is_pinned_alike() -> None:
+    folder = ROOT / "hub" / "openenv"
+    [pin] = PROJECT["optional-dependencies"]["openenv"]
+    assert re.findall(r"openenv==[\d.]+", (folder / "server" / "Dockerfile").read_text()) == [pin]
+    assert yaml.safe_load((folder / "openenv.yaml").read_text())["version"] == reasoning_env.__version__

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: README, changelog, and the READMEs of `learn` and of the audit are pages of the site too."""
+"""A hook of mkdocs: README, changelog, and the READMEs of `learn`, `hub` and the audit are pages of the site too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ PAGES = {
     ),
     "learning.md": ("learn/README.md", {"](../docs/": "]("}),
     "audit.md": ("reasoning_audit/README.md", {"](../docs/": "]("}),
-    "changelog.md": ("CHANGELOG.md", {"](docs/": "](", "](reasoning_audit/README.md": "](audit.md"}),
+    "nemo-gym.md": ("hub/nemo_gym/README.md", {"](../../docs/": "]("}),
+    "openenv.md": ("hub/openenv/README.md", {"](../../docs/": "]("}),
+    "changelog.md": (
+        "CHANGELOG.md",
+        {
+            "](docs/": "](",
+            "](reasoning_audit/README.md": "](audit.md",
+            "](hub/nemo_gym/README.md": "](nemo-gym.md",
+            "](hub/openenv/README.md": "](openenv.md",
+        },
+    ),
 }
 """Pages outside `docs` by their name in the site: the file, and the beginnings of links in file and site."""
 

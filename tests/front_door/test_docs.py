@@ -20,7 +20,7 @@ from reasoning_gym_testing import TOKENIZER, InferenceServer
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 TRAINERS = (ROOT / "docs" / "trainers.md").read_text()
-READMES = [ROOT / "README.md", ROOT / "learn" / "README.md", ROOT / "reasoning_audit" / "README.md"]
+READMES = [ROOT / name / "README.md" for name in ("", "learn", "reasoning_audit", "hub/nemo_gym", "hub/openenv")]
 PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
@@ -143,6 +143,8 @@ def test_site_lists_every_page() -> None:
             "index.md",
             "learning.md",
             "audit.md",
+            "nemo-gym.md",
+            "openenv.md",
             "changelog.md",
             *(page.name for page in PAGES if page.parent.name == "docs"),
         ]

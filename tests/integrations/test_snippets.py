@@ -70,16 +70,3 @@ async def test_tinker_gets_a_reward(names: dict[str, Any], problem: Problem) -> 
     stepped = await env.step([1, 2])
     assert prompt[-1]["content"] == problem.question
     assert (stepped.reward, stepped.episode_done) == (1.0, True)
-
-
-def test_openenv_serves_a_reward(names: dict[str, Any]) -> None:
-    server = pytest.importorskip("openenv.core.env_server.http_server", reason="needs openenv-core")
-    from fastapi.testclient import TestClient
-
-    exec(shown_block("python", "openenv"), names)
-    env = names["ReasoningGymEnvironment"]()
-    assert env.reset().messages[-1]["content"] == env.problem.question
-    assert env.step(names["Reply"](text=right(env.problem))).reward == 1.0
-    app = server.create_fastapi_app(names["ReasoningGymEnvironment"], names["Reply"], names["Question"])
-    with TestClient(app) as client:
-        assert client.post("/reset", json={}).json()["observation"]["messages"]

@@ -1,0 +1,106 @@
+"""A resources server of NeMo Gym: rewards for problems by reference, judged in sandboxed worker processes.
+
+A row holds `responses_create_params` with the problem's messages, and `reference`. Without a verdict the reward is no
+measurement, and the sample is masked: it counts in no metric and no loss.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+from nemo_gym.base_resources_server import (
+    BaseMultiRewardVerifyResponse,
+    BaseResourcesServerConfig,
+    BaseVerifyRequest,
+    ReverifyMode,
+    SimpleResourcesServer,
+)
+from nemo_gym.failure_kinds import AGENT_RUN_ERROR, VERIFIER_ERROR
+from pydantic import Field, PrivateAttr
+
+from reasoning_env import Bridge, ReasoningEnvError
+
+logger = logging.getLogger(__name__)
+
+BROKEN_OFF = ("failed", "cancelled")
+"""Statuses of a response that is not the model's own: the model server ended it."""
+NO_PARTS = {"format": 0.0, "answer": 0.0, "length": 0.0}
+"""Parts of a sample without a verdict. Every row has the same keys."""
+
+
+class ReasoningGymConfig(BaseResourcesServerConfig):
+    """`bridge` has keywords of `Bridge`: settings, or the `judge_url` whose workers all processes share."""
+
+    REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
+
+    bridge: dict[str, Any] = Field(default_factory=dict)
+
+
+class ReasoningGymVerifyRequest(BaseVerifyRequest):
+    reference: str
+
+
+class ReasoningGymVerifyResponse(BaseMultiRewardVerifyResponse):
+    """`reward` is the product of the parts. Metrics read the parts at the top level.
+
+    `reason` tells how the score came about, and `extracted_answer` which text was scored.
+    """
+
+    reference: str
+    format: float
+    answer: float
+    length: float
+    reason: str | None = None
+    extracted_answer: str | None = None
+
+
+class ReasoningGymServer(SimpleResourcesServer):
+    config: ReasoningGymConfig
+    ray_enabled: ClassVar[bool | None] = False
+    _bridge: Bridge = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        # The first call starts the workers: with several server processes, one of them only makes the others.
+        self._bridge = Bridge(start=False, **self.config.bridge)
+
+    async def verify(self, body: ReasoningGymVerifyRequest) -> ReasoningGymVerifyResponse:
+        response = body.response
+        if response.error is not None or response.status in BROKEN_OFF:
+            return without_verdict(body, AGENT_RUN_ERROR, f"the model server ended the response: {response.status}")
+        parts = [part for item in response.output if item.type == "message" for part in item.content]
+        completion = {"content": [part.model_dump() for part in parts]}
+        try:
+            [verdict] = await self._bridge.ajudge(body.reference, [completion])
+        except ReasoningEnvError as error:
+            return without_verdict(body, VERIFIER_ERROR, str(error))
+        if verdict is None:
+            reason = "the completion could not be judged; the log of the resources server says why"
+            return without_verdict(body, VERIFIER_ERROR, reason)
+        return ReasoningGymVerifyResponse(
+            **body.model_dump(),
+            **verdict.parts,
+            reward=verdict.score,
+            reward_components=dict(verdict.parts),
+            reason=verdict.reason.value,
+            extracted_answer=verdict.answer,
+        )
+
+
+def without_verdict(body: ReasoningGymVerifyRequest, kind: str, reason: str) -> ReasoningGymVerifyResponse:
+    """Return a sample that is left out of metrics and of the loss, with the reason."""
+    logger.warning("a sample is masked: %s", reason)
+    return ReasoningGymVerifyResponse(
+        **body.model_dump(),
+        **NO_PARTS,
+        reward=0.0,
+        reward_components=dict(NO_PARTS),
+        mask_sample=True,
+        failure_kind=kind,
+        failure_reason=reason,
+    )
+
+
+if __name__ == "__main__":
+    ReasoningGymServer.run_webserver()

@@ -1,0 +1,209 @@
+"""The environment: each session has its own problem, and all sessions share the workers of one `Bridge`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import EnvironmentMetadata
+from pydantic import ValidationError
+
+import reasoning_env
+from reasoning_env import Bridge, ConfigError, Problem, ReasoningEnvError, ScoringError
+
+try:
+    from ..models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
+except ImportError:  # the folder itself is on the path: `uvicorn server.app:app`
+    from models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
+
+SETTINGS = "REASONING_SETTINGS"
+"""Variable with keywords of `Bridge` as JSON: {"tasks": "gcd,chain_sum", "complexity_level": 0.3}."""
+TRAIN_TASKS = 2**31
+"""Training problems have numbers without end. Training has as many seeds."""
+LISTED_TASKS = 1000
+"""Most tasks of one reply, about 60 kB."""
+
+
+class NoProblemError(ReasoningEnvError):
+    """A step without a problem."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "there is no problem to answer: none was asked for, or it was answered already",
+            remedy="reset first, in the same WebSocket session (/ws); each HTTP request has a session of its own",
+        )
+
+
+@cache
+def bridge() -> Bridge:
+    """Return the bridge of this process. The app calls this at its start."""
+    given = os.environ.get(SETTINGS) or "{}"
+    try:
+        settings = json.loads(given)
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise ConfigError("must be a JSON object", setting=SETTINGS, got=given[:200])
+    return Bridge(**{"group_size": 1, **settings})
+
+
+@cache
+def evaluation_set() -> Sequence[Problem]:
+    """Return the fixed evaluation set, or the preset of the settings. The first call generates all of its problems."""
+    return bridge().evaluation_problems()
+
+
+def close_bridge() -> None:
+    """End the workers; the next call of `bridge` makes others."""
+    bridge().close()
+    bridge.cache_clear()
+    evaluation_set.cache_clear()
+
+
+class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObservation, ReasoningGymState]):
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._problem: Problem | None = None
+        self._is_in_flight = False
+        self._state = ReasoningGymState()
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> ReasoningGymObservation:
+        """Return the messages of a problem. `ResetOptions` has the options. Raises ReasoningEnvError."""
+        asked = read_options({"seed": seed, "episode_id": episode_id, **options})
+        problem, is_in_flight = find_problem(asked)
+        self.close()
+        self._problem, self._is_in_flight = problem, is_in_flight
+        self._state = ReasoningGymState(
+            episode_id=asked.episode_id or str(uuid4()),
+            task=problem.task,
+            level=problem.level,
+            reference=problem.reference,
+        )
+        return ReasoningGymObservation(messages=bridge().messages(problem))
+
+    def step(
+        self, action: ReasoningGymAction, timeout_s: float | None = None, **options: Any
+    ) -> ReasoningGymObservation:
+        """Return the reward of a completion, which ends the episode. The workers' own deadlines hold.
+
+        Raises NoProblemError, and ScoringError after an infrastructure error, which is never a reward of 0: the same
+        step may be taken again.
+        """
+        problem = self._problem
+        if problem is None:
+            raise NoProblemError
+        [verdict] = bridge().judge(problem, [action.text])
+        if verdict is None:
+            raise ScoringError("the completion could not be judged", remedy="step again; the server's log says why")
+        if self._is_in_flight:
+            bridge().observe(problem, [verdict])
+        self._problem = None
+        self._state.step_count += 1
+        return ReasoningGymObservation(
+            done=True, reward=verdict.score, reason=verdict.reason.value, parts=dict(verdict.parts)
+        )
+
+    @property
+    def state(self) -> ReasoningGymState:
+        return self._state
+
+    def close(self) -> None:
+        """Give up the problem, if there is one."""
+        if self._problem is not None and self._is_in_flight:
+            bridge().observe(self._problem, [None])
+        self._problem = None
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        return EnvironmentMetadata(
+            name="reasoning_gym_environment",
+            description="Procedural reasoning tasks of reasoning-gym, scored in sandboxed processes",
+            version=reasoning_env.__version__,
+        )
+
+    # ---- tasks by split and index
+
+    async def list_splits(self) -> list[str]:
+        return ["train", "test"]
+
+    async def num_tasks(self, split: str) -> int:
+        if read_options({"split": split}).split == "train":
+            return TRAIN_TASKS
+        return len(await asyncio.to_thread(evaluation_set))
+
+    async def get_task(self, split: str, index: int) -> dict[str, object]:
+        """Return a task. Raises IndexError where there is none."""
+        return describe(split, range(await self.num_tasks(split))[index])
+
+    async def get_task_range(
+        self, split: str, start: int | None = None, stop: int | None = None
+    ) -> list[dict[str, object]]:
+        chosen = range(await self.num_tasks(split))[start:stop]
+        if len(chosen) > LISTED_TASKS:
+            raise ConfigError(f"at most {LISTED_TASKS} tasks are listed at a time", setting="stop", got=stop)
+        return [describe(split, index) for index in chosen]
+
+    async def list_tasks(self, split: str) -> list[dict[str, object]]:
+        """Return the first tasks of a split; `num_tasks` tells how many there are."""
+        return await self.get_task_range(split, 0, LISTED_TASKS)
+
+
+def describe(split: str, index: int) -> dict[str, object]:
+    """Return a task for the routes of tasks: `reset` takes its split and index."""
+    task: dict[str, object] = {"id": f"{split}-{index}", "split": split, "index": index}
+    if split == "test":
+        problem = evaluation_set()[index]
+        task |= {"task": problem.task, "reference": problem.reference}
+    return task
+
+
+def read_options(given: dict[str, Any]) -> ResetOptions:
+    """Return the options of a reset. Raises ConfigError, in one line, for others and for such as exclude each other."""
+    try:
+        asked = ResetOptions.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ConfigError(first["msg"], setting=name[:100], got=str(first["input"])[:100]) from None
+    ways = {
+        "reference": asked.reference is not None,
+        "index": asked.index is not None,
+        "task or level": asked.task is not None or asked.level is not None,
+    }
+    used = [way for way, is_used in ways.items() if is_used]
+    if len(used) > 1:
+        raise ConfigError(f"cannot be combined with {used[0]}", setting=used[1])
+    return asked
+
+
+def find_problem(asked: ResetOptions) -> tuple[Problem, bool]:
+    """Return a problem, and whether it is in flight. A seed has no meaning beside a reference or an index."""
+    if asked.reference is not None:
+        return bridge().remake(asked.reference), False
+    if asked.index is not None:
+        return find_task(asked.split, asked.index), False
+    if asked.split == "test":
+        raise ConfigError("is needed", setting="index", remedy="name a task of the split")
+    if asked.seed is None and asked.task is None and asked.level is None:
+        return bridge().next(), True
+    number = uuid4().int if asked.seed is None else asked.seed
+    return bridge().draw(number, task=asked.task, level=asked.level), False
+
+
+def find_task(split: str | None, index: int) -> Problem:
+    """Return the problem of an index. Raises ConfigError where there is none."""
+    if split is None:
+        raise ConfigError("is needed beside an index", setting="split", remedy="train or test")
+    if split == "train":
+        return bridge().draw(index)
+    problems = evaluation_set()
+    if index >= len(problems):
+        raise ConfigError(f"the split has {len(problems)} tasks", setting="index", got=index)
+    return problems[index]

@@ -1,0 +1,30 @@
+"""The rows of NeMo Gym's server, without NeMo Gym."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from reasoning_env import Bridge
+
+SERVER = Path(__file__).parents[2] / "hub" / "nemo_gym" / "resources_servers" / "reasoning_gym_environment"
+
+
+def test_example_rows_ask_the_problems_of_their_references() -> None:
+    rows = [json.loads(line) for line in (SERVER / "data" / "example.jsonl").read_text().splitlines()]
+    assert len(rows) == 5
+    with Bridge(num_generators=1, num_verifiers=1, worker_niceness=0) as bridge:
+        for row in rows:
+            problem = bridge.remake(row["reference"])
+            assert row["responses_create_params"] == {"input": bridge.messages(problem)}
+
+
+def test_rows_of_problems() -> None:
+    message = {"role": "user", "content": "π?"}
+    problem = {"index": 0, "reference": "gcd:train:1", "messages": [message], "question": "π?", "answer": "3"}
+    ended = subprocess.run(
+        [sys.executable, SERVER / "rows.py"], input=json.dumps(problem), capture_output=True, text=True, check=True
+    )
+    assert json.loads(ended.stdout) == {"responses_create_params": {"input": [message]}, "reference": "gcd:train:1"}
