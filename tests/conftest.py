@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -23,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
-from tests.preloaded_library import fresh_children, preloading
+from tests.preloaded_library import FOLDER_VARIABLE, fresh_children, preloading, use_preloaded
 
 # Modules, tests and their parameters are a million objects, which live to the end.
 gc.set_threshold(100_000, 20, 100)
@@ -42,7 +43,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 LONGEST = (
     "test_fork_server.py",
-    "test_planted_defects.py",
     "test_sandbox.py",
     "test_bridge.py",
     "test_draws.py",
@@ -83,10 +83,19 @@ def levels_of_logs() -> Iterator[None]:
         logger.setLevel(level)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def preloaded_library() -> Iterator[None]:
-    with preloading():
-        yield
+BEFORE_WORKERS = ExitStack()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Preload the library once: processes of pytest-xdist begin after this, and share what it starts."""
+    if FOLDER_VARIABLE in os.environ:
+        use_preloaded(os.environ[FOLDER_VARIABLE])
+    elif not config.option.collectonly:
+        BEFORE_WORKERS.enter_context(preloading())
+
+
+def pytest_unconfigure() -> None:
+    BEFORE_WORKERS.close()
 
 
 @pytest.fixture

@@ -36,11 +36,16 @@ def sources(*folders: str) -> list[Path]:
 
 
 @cache
+def parsed(module: Path) -> ast.Module:
+    return ast.parse(module.read_text())
+
+
+@cache
 def imports(module: Path) -> set[tuple[str, ...]]:
     """Return the absolute names that a module imports, split at the dots; names given as text count too."""
     package = module.relative_to(ROOT).parts[:-1]
     found: set[tuple[str, ...]] = set()
-    for node in ast.walk(ast.parse(module.read_text())):
+    for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Import):
             found |= {tuple(alias.name.split(".")) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -88,10 +93,9 @@ def named_tasks(path: Path) -> set[str]:
 
     Names of the standard library are none (`math.gcd`), nor are two letters, which have many other meanings.
     """
-    tree = ast.parse(path.read_text())
     found: set[str] = set()
     of_python: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(path)):
         match node:
             case ast.Constant(value=str(name)) | ast.Name(id=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
                 found.add(name)
@@ -246,7 +250,7 @@ def test_public_names_have_one_meaning() -> None:
 
 def defined_names(path: Path) -> Iterator[str]:
     """Yield the public constants, type aliases and classes that a module defines."""
-    for node in ast.parse(path.read_text()).body:
+    for node in parsed(path).body:
         match node:
             case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
                 names = [name]

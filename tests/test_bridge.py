@@ -367,6 +367,7 @@ def test_killed_program_leaves_no_worker() -> None:
     assert survivors(workers, PATIENCE_S) == set()
 
 
+@pytest.mark.slow
 def test_example_runs() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "examples.own_loop"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S

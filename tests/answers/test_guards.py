@@ -62,7 +62,7 @@ def library_errors_only() -> Iterator[None]:
 # ------------------------------------------------------------------ overload and code
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["plain", "strict"])
+@pytest.mark.parametrize("strict", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "strict"])
 @pytest.mark.parametrize("task", GUARDS)
 def test_hostile_text_in_time(task: str, strict: bool) -> None:
     """The library's verifier would hang, or exhaust the memory or the stack."""

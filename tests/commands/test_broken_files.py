@@ -92,6 +92,7 @@ def test_report_reads_other_lines(tmp_path: Path) -> None:
         assert all(note.isprintable() for note in data["notes"])
 
 
+@pytest.mark.slow  # `report` reads the same lines with the same reader
 def test_compare_reads_other_lines(run: Run, tmp_path: Path) -> None:
     good = [{**GROUP, "index": index, "reference": f"gcd:eval:{index}:-:1:{index:016}:{{}}"} for index in (1, 2)]
     first, second = (write_evaluation(tmp_path / name, *good, results=EVALUATION) for name in ("a", "b"))

@@ -6,12 +6,15 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from reasoning_audit.command import audit_command
 from reasoning_audit.findings import Defect
 
 MODULE = Path(__file__).with_name("planted_defects.py")
 
 
+@pytest.mark.slow
 def test_planted_defects(tmp_path: Path) -> None:
     config = tmp_path / "short.yaml"
     config.write_text("env: {scoring_deadline_s: 0.5}")

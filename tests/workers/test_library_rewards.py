@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,8 @@ class Compared:
         return self.problem.task, self.problem.spec.seed
 
 
-async def compare(folder: Path, seeds: range) -> list[Compared]:
-    """Make a problem of every task for each seed, score its own answer and nonsense, and call the library directly."""
+async def compare(folder: Path, seeds: range, tasks: Sequence[str] = ALL) -> list[Compared]:
+    """Make a problem of each task for each seed, score its own answer and nonsense, and call the library directly."""
     params = composite_params(COMPOSED, ALL)
     async with Session(tasks=ALL, rewards="library", scoring_deadline_s=PATIENCE_S) as session:
 
@@ -55,7 +56,7 @@ async def compare(folder: Path, seeds: range) -> list[Compared]:
             said = [*NONSENSE] if _is_unread(problem.answer) else [str(problem.answer).strip() or "x", *NONSENSE]
             return problem, said, await session.judge(problem, [f"It is <answer>{answer}</answer>" for answer in said])
 
-        found = await asyncio.gather(*(judged(task, seed) for seed in seeds for task in ALL))
+        found = await asyncio.gather(*(judged(task, seed) for seed in seeds for task in tasks))
     calls = [(problem.task, problem.spec.seed, dict(problem.params), said) for problem, said, _ in found]
     direct = call_library(folder, calls, tagged=False)
     return [
@@ -72,12 +73,12 @@ def check(compared: list[Compared]) -> None:
     assert [(name, ours, own) for name, ours, own in scored if ours != pytest.approx(own)] == []
 
 
-async def test_every_task_is_the_librarys_own(tmp_path: Path) -> None:
-    check(await compare(tmp_path, range(70_001, 70_002)))
+async def test_tasks_are_the_librarys_own(tmp_path: Path) -> None:
+    check(await compare(tmp_path, range(70_001, 70_002), ALL[::3]))
 
 
 @pytest.mark.slow
-async def test_more_problems_of_every_task_are_the_librarys_own(tmp_path: Path) -> None:
+async def test_every_task_is_the_librarys_own(tmp_path: Path) -> None:
     check(await compare(tmp_path, range(71_013, 71_019)))
 
 
