@@ -54,6 +54,7 @@ INTERMEDIATE_INTEGRATION = Task(
     "algebra",
     few_questions=True,
     questions=(4300, None),
+    faster=Replacement("algebra.intermediate_integration", "74838f0224b504e3", "integration.install"),
     levels=(
         FieldLevels(
             ("problem_type_weights",),
@@ -82,6 +83,7 @@ POLYNOMIAL_EQUATIONS = Task(
     "polynomial_equations",
     "algebra",
     few_questions=True,
+    faster=Replacement("algebra.polynomial_equations", "d41b84e2daf73105", "equations.install"),
     rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
     answer=AnswerRules(numbers.roots),
 )

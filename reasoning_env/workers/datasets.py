@@ -1,9 +1,9 @@
 """Keep the library's dataset objects between problems: building one takes up to 300 ms.
 
-A dataset is kept for a task and its parameters. Before it generates a problem, it gets the seed of that problem. If the
-constructor of a task uses the seed (`built_for_each_seed`), the dataset is built for each problem. If the constructor
-loads data that most parameters share (`built_from`), datasets share the data. If it keeps the data on its class
-(`data_on_class`), where the next constructor replaces them, each dataset puts its own data there before it is used.
+A dataset is kept for a task and the parameters that its constructor reads (`built_from`), or for all parameters. Before
+it is used, it gets the other parameters, and the seed of a problem. If the constructor of a task uses the seed
+(`built_for_each_seed`), the dataset is built for each problem. If it keeps the data on its class (`data_on_class`),
+where the next constructor replaces them, each dataset puts its own data there before it is used.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ class DatasetCache:
         parameters.
         """
         kept = self._kept[task]
-        key = _as_key(params)
+        read = find_task(task).built_from
+        key = _as_key(params if read is None else {name: params.get(name) for name in read})
         if seed is None and kept and find_task(task).scores_without_params:
             key = next(reversed(kept))
         dataset = kept.get(key)
-        if dataset is None:
-            dataset = kept[key] = self._share(task, params) or self._build(task, params, seed or 0, 1)
-        elif seed is not None and find_task(task).built_for_each_seed:
-            dataset = kept[key] = self._build(task, params, seed, 1)
+        if dataset is None or (seed is not None and find_task(task).built_for_each_seed):
+            dataset = kept[key] = self._build(task, params, seed or 0, 1)
+        elif read is not None:
+            dataset = kept[key] = _with_params(dataset, params)
         kept.move_to_end(key)
         if len(kept) > self.KEPT_OF_A_TASK:
             kept.popitem(last=False)
@@ -61,26 +62,20 @@ class DatasetCache:
         _put_on_class(task, self._whole[1])
         return self._whole[1]
 
-    def _share(self, task: str, params: Mapping[str, object]) -> Any:
-        """Return a copy of a kept dataset with other parameters, if both load the same data; else None."""
-        read = find_task(task).built_from
-        if read is None:
-            return None
-        for other in self._kept[task].values():
-            config = type(other.config)(**params, seed=0, size=1)
-            config.validate()
-            if all(getattr(config, name) == getattr(other.config, name) for name in read):
-                shared = copy(other)
-                shared.config = config
-                return shared
-        return None
-
     def _build(self, task: str, params: Mapping[str, object], seed: int, size: int) -> Any:
         dataset = self._module.create_dataset(task, seed=seed, size=size, **params)
         name = find_task(task).data_on_class
         if name:
             setattr(dataset, name, getattr(type(dataset), name))
         return dataset
+
+
+def _with_params(dataset: Any, params: Mapping[str, object]) -> Any:
+    """Return a copy of a dataset with other parameters, which its constructor does not read."""
+    changed = copy(dataset)
+    changed.config = type(dataset.config)(**params, seed=0, size=1)
+    changed.config.validate()
+    return changed
 
 
 def _put_on_class(task: str, dataset: object) -> None:

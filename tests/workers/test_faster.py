@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import reasoning_gym
 
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks import TASKS
 from reasoning_env.workers.faster import edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.waiting import PATIENCE_S
 
-from .support import make
+from .support import make, running_pool, spec
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +27,35 @@ LIBRARY = Path(str(reasoning_gym.__file__)).parent
 def test_edit_needs_unique_text(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def slow_pool() -> AsyncIterator[WorkerPool]:
+    async with running_pool(None, fast_generators=False) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def fast_pool() -> AsyncIterator[WorkerPool]:
+    async with running_pool(None) as pool:
+        yield pool
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("level", [None, 0.0, 0.5])
+@pytest.mark.parametrize("task", [task.name for task in TASKS.values() if task.faster is not None])
+async def test_problems_of_the_library(
+    slow_pool: WorkerPool, fast_pool: WorkerPool, task: str, level: float | None
+) -> None:
+    for seed in (20, 21):
+        wanted = spec(task, seed, level)
+        theirs, ours = [await pool.generate(wanted, PATIENCE_S) for pool in (slow_pool, fast_pool)]
+        assert (ours.question, ours.answer, ours.metadata_json, ours.entry) == (
+            theirs.question,
+            theirs.answer,
+            theirs.metadata_json,
+            theirs.entry,
+        )
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""figlet_font, game_of_life and polynomial_multiplication: a change of a few lines each."""
+"""figlet_font, game_of_life, polynomial_multiplication and word_ladder: a change of a few lines each."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType, SimpleNamespace
@@ -48,19 +49,107 @@ def install_game_of_life(module: Any) -> None:
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
 
 
+class Product:
+    """The expanded product of polynomials in one variable with integer coefficients, as sympy writes it."""
+
+    def __init__(self, factors: Sequence[Any], symbol: Any) -> None:
+        self._symbol = symbol
+        self._coefficients = {0: 1}
+        for factor in factors:
+            multiplied: defaultdict[int, int] = defaultdict(int)
+            for power, coefficient in factor.as_coefficients_dict().items():
+                degree = 0 if power.is_number else int(power.as_base_exp()[1])
+                for exponent, other in self._coefficients.items():
+                    multiplied[exponent + degree] += other * int(coefficient)
+            self._coefficients = {exponent: number for exponent, number in multiplied.items() if number}
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        return {self._symbol} if any(self._coefficients) else set()
+
+    def __str__(self) -> str:
+        exponents = sorted(self._coefficients, reverse=True)
+        if not exponents:
+            return "0"
+        if len(exponents) == 2 and exponents[1] == 0 and self._coefficients[exponents[0]] < 0 < self._coefficients[0]:
+            exponents.reverse()  # 3 - x, though -x**2 - x + 3
+        first, *others = exponents
+        text = [f"-{self._term(first)}" if self._coefficients[first] < 0 else self._term(first)]
+        text += [f"{'-' if self._coefficients[other] < 0 else '+'} {self._term(other)}" for other in others]
+        return " ".join(text)
+
+    def _term(self, exponent: int) -> str:
+        """Return a term without its sign."""
+        number = abs(self._coefficients[exponent])
+        if exponent == 0:
+            return str(number)
+        power = str(self._symbol) if exponent == 1 else f"{self._symbol}**{exponent}"
+        return power if number == 1 else f"{number}*{power}"
+
+
 def multiply(sympy: Any, factors: Sequence[Any]) -> Any:
     """Return the expanded product of polynomials with integer coefficients."""
     symbols = sorted(set().union(*(factor.free_symbols for factor in factors)), key=str)
-    if not symbols:
-        return sympy.expand(sympy.prod(factors))
-    return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
+    match symbols:
+        case []:
+            return sympy.expand(sympy.prod(factors))
+        case [symbol]:
+            return Product(factors, symbol)
+        case _:
+            return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
 
 
 def install_polynomial_multiplication(module: ModuleType) -> None:
-    """Multiply coefficients; sympy's `expand` builds an expression for every pair of terms.
+    """Multiply coefficients, add terms at once, and write an expression once.
 
-    The same problems: the expanded sum of monomials is unique, and sympy orders its terms by itself.
+    The same problems: the expanded sum of monomials is unique, and sympy orders its terms by itself: those of one
+    variable from its highest power down.
     """
     dataset = module.PolynomialMultiplicationDataset
-    multiplied = {"sp.expand(polynomial_expr)": "multiply(sp, polynomial_terms)"}
-    dataset.__getitem__ = edited(dataset.__getitem__, multiplied, multiply=multiply)
+    dataset.__getitem__ = edited(
+        dataset.__getitem__,
+        {
+            "sp.expand(polynomial_expr)": "multiply(sp, polynomial_terms)",
+            "format(polynomial_expr=polynomial_expr)": "format(polynomial_expr=(text := str(polynomial_expr)))",
+            '"polynomial_expr": str(polynomial_expr)': '"polynomial_expr": text',
+        },
+        multiply=multiply,
+    )
+    dataset._generate_polynomial = edited(
+        dataset._generate_polynomial,
+        {
+            "polynomial_expr = 0": "terms = []",
+            "polynomial_expr += coeff * var": "terms.append(coeff * var)",
+            "return polynomial_expr": "return sp.Add(*terms)",
+        },
+    )
+
+
+def find_path(self: Any, start: str, end: str, word_set: set[str]) -> list[str] | None:
+    neighbors = self.word_graphs[len(start)]
+    if end in neighbors[start]:
+        return [start, end]
+    came_from = {start: ""}
+    words = [start]
+    for word in words:
+        for neighbor in neighbors[word]:
+            if neighbor not in came_from:
+                came_from[neighbor] = word
+                words.append(neighbor)
+        if end in came_from:
+            path = [end]
+            while word:
+                path.append(word)
+                word = came_from[word]
+            return path[::-1] if self.config.is_valid_path_length(len(path)) else None
+    return None
+
+
+def install_word_ladder(module: Any) -> None:
+    """Remember from where each word was reached, and stop when the last word is; the library keeps all paths to words,
+    and goes on until it comes to the last word in the queue.
+
+    The same ladders: words are reached in the same order, so a word is reached first from the same word. The graphs
+    hold all words of the task.
+    """
+    module.WordLadderDataset._find_path = find_path
