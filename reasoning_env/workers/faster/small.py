@@ -1,14 +1,45 @@
-"""figlet_font, game_of_life, polynomial_multiplication and word_ladder: a change of a few lines each."""
+"""countdown, figlet_font, game_of_life, polynomial_multiplication and word_ladder: a change of a few lines each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cache
+from math import prod
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import edited
+
+
+def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
+    """Return the value of a sympy expression of sums, products and whole powers; `numbers` has those of its symbols."""
+    if expression.is_Symbol:
+        return Fraction(numbers[expression])
+    if expression.is_Rational:
+        return Fraction(int(expression.p), int(expression.q))
+    values = [evaluate(part, numbers) for part in expression.args]
+    if expression.is_Add:
+        return sum(values, Fraction(0))
+    return prod(values) if expression.is_Mul else values[0] ** int(values[1])
+
+
+def install_countdown(module: Any) -> None:
+    """Evaluate expressions with fractions; sympy's `subs` simplifies them at each number that it puts in.
+
+    The same problems: both are exact, and nothing is divided by 0.
+    """
+    dataset = module.CountdownDataset
+    known = "expr.subs({sym: num for sym, num in zip(syms[:i], numbers[:i])})"
+    dataset._generate_candidate_expression = edited(
+        dataset._generate_candidate_expression,
+        {known: "evaluate(expr, dict(zip(syms[:i], numbers[:i])))"},
+        evaluate=evaluate,
+    )
+    dataset._generate_expression = edited(
+        dataset._generate_expression, {"expr.subs(subs)": "evaluate(expr, subs)"}, evaluate=evaluate
+    )
 
 
 def install_figlet_font(module: ModuleType) -> None:
