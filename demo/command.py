@@ -30,6 +30,8 @@ from .rollouts import Rollouts
 GROUPS_PER_BATCH = 4
 MAX_TOKEN_LENGTH = 2048
 POLICY_LATENCY_S = 0.3
+LEARNS_IN = 80
+"""Requests after which the policy has all its skill: a demo of ten batches makes about a hundred."""
 TRAINING_STEP_S = 1.0
 """In place of the time that a real trainer spends on a batch: batches arrive slowly enough to watch."""
 SHUTDOWN_GRACE_S = 1
@@ -130,7 +132,7 @@ def _make_trainer(options: Options, url: str) -> rig.Trainer:
 def _start_policy(processes: rig.Processes, options: Options, port: int) -> rig.Process:
     command = [sys.executable, "-m", rig.__name__, "--port", str(port)]
     command += ["--policy", f"{ScriptedPolicy.__module__}:{ScriptedPolicy.__name__}"]
-    command += ["--options", json.dumps({"skill": options.skill, "seed": options.seed})]
+    command += ["--options", json.dumps({"skill": options.skill, "seed": options.seed, "learns_in": LEARNS_IN})]
     command += ["--latency-s", str(POLICY_LATENCY_S)]
     search_path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return processes.start("policy", command, variables={"PYTHONPATH": search_path})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .rules import RULES
 
-DEFAULT_SKILL = 0.6
+DEFAULT_SKILL = 0.9
 GUESSED_TASKS = ("caesar_cipher", "cryptarithm", "family_relationships", "maze", "mini_sudoku")
 """Tasks at which the scripted policy can only guess. They generate quickly, and a guess is hardly ever right."""
 ALL_TASKS = "all"
@@ -39,7 +39,10 @@ def read_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> Option
     default_tasks = ",".join(sorted([*RULES, *GUESSED_TASKS]))
     parser.add_argument("--batches", type=int, default=10, help="batches that the trainer pulls")
     parser.add_argument(
-        "--skill", type=float, default=DEFAULT_SKILL, help="share of right rollouts on the policy's tasks, 0 to 1"
+        "--skill",
+        type=float,
+        default=DEFAULT_SKILL,
+        help="share of right rollouts that the policy reaches on its tasks",
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the problems and of the policy")
     parser.add_argument("--group-size", type=int, default=8, help="rollouts per problem")
@@ -61,14 +64,14 @@ def describe_tasks(options: Options) -> str:
     """Return a sentence on what the policy can and cannot do with the chosen tasks."""
     if options.tasks == ALL_TASKS:
         return (
-            f"Tasks: all of the library's. The scripted policy knows {len(RULES)} of them and is right there in"
-            f" {options.skill:.0%} of its rollouts; elsewhere it only guesses, and most groups will be dropped."
+            f"Tasks: all of the library's. The scripted policy knows {len(RULES)} of them and learns to be right"
+            f" there in {options.skill:.0%} of its rollouts; elsewhere it guesses, and most groups will be dropped."
         )
     chosen = [name.strip() for name in options.tasks.split(",")]
     known = [name for name in chosen if name in RULES]
     guessed = [name for name in chosen if name not in RULES]
-    text = f"Tasks: {len(chosen)}. The scripted policy knows {len(known)} of them and is right there in"
-    text += f" {options.skill:.0%} of its rollouts."
+    text = f"Tasks: {len(chosen)}. The scripted policy knows {len(known)} of them and learns to be right"
+    text += f" there in {options.skill:.0%} of its rollouts, from a third of that."
     if guessed:
         text += f" At {', '.join(guessed)} it can only guess, as a model does beyond its abilities."
     return text

@@ -39,18 +39,29 @@ class ScriptedPolicy:
     """A policy that is right with probability `skill` (0 to 1), on average over the tasks of `rules.RULES`.
 
     The same seed and the same requests in the same order give the same rollouts. At temperature 0 the same seed and the
-    same question give the same rollout.
+    same question give the same rollout. With `learns_in`, the policy begins with a third of its skill, and
+    has all of it after so many requests.
     """
 
-    def __init__(self, skill: float, seed: int) -> None:
+    def __init__(self, skill: float, seed: int, learns_in: int = 0) -> None:
         self._skill = skill
+        self._learns_in = learns_in
+        self._asked = 0
         self._seed = seed
         self._chance = random.Random(seed)
 
     def __call__(self, request: rig.GenerationRequest) -> list[str]:
         if request.temperature == 0:
             return [self.answer(request.question, random.Random(f"{self._seed}:greedy"))] * request.n
+        self._asked += 1
         return [self.answer(request.question, self._chance) for _ in range(request.n)]
+
+    @property
+    def skill(self) -> float:
+        """The skill at the moment."""
+        if self._asked >= self._learns_in:
+            return self._skill
+        return self._skill * (1 + 2 * self._asked / self._learns_in) / 3
 
     def answer(self, question: str, rng: random.Random) -> str:
         """Return a rollout's text. Random choices come from `rng`; the settled questions depend on the seed alone."""
@@ -69,8 +80,8 @@ class ScriptedPolicy:
         """Return the probability that a rollout for a question is right: `skill`, or 0 or 1 for a settled question."""
         draw = random.Random(f"{self._seed}:{question}").random()
         if draw >= SETTLED_SHARE:
-            return self._skill
-        return 1.0 if draw < SETTLED_SHARE * self._skill else 0.0
+            return self.skill
+        return 1.0 if draw < SETTLED_SHARE * self.skill else 0.0
 
 
 def nearly(answer: str, rng: random.Random) -> str:

@@ -66,3 +66,12 @@ def request(temperature: float) -> GenerationRequest:
 def test_temperature_zero_is_deterministic() -> None:
     policy = ScriptedPolicy(0.5, 3)
     assert len({*policy(request(0.0)), *policy(request(0.0))}) == 1
+
+
+def test_learning_policy_reaches_its_skill() -> None:
+    policy = ScriptedPolicy(skill=0.9, seed=1, learns_in=3)
+    skills = []
+    for _ in range(5):
+        skills.append(policy.skill)
+        policy(request(1.0))
+    assert skills == pytest.approx([0.3, 0.5, 0.7, 0.9, 0.9])
