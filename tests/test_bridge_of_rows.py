@@ -35,10 +35,6 @@ def test_scores_in_order(bridge: Bridge) -> None:
     assert scores(bridge.judge({"answer": "right"}, ["right", {"role": "assistant", "content": "wrong"}])) == [1.0, 0.0]
 
 
-async def test_scores_for_an_event_loop(bridge: Bridge) -> None:
-    assert scores(await bridge.ajudge({"answer": "right"}, ["right", "wrong"])) == [1.0, 0.0]
-
-
 def test_function_that_always_raises_ends_the_run() -> None:
     raising = Bridge(score="tests.score_functions:raising", num_verifiers=1)
     with raising as bridge, pytest.raises(RaisingFunctionError):

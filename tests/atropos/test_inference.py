@@ -219,19 +219,10 @@ async def test_failures_beside_successes(beside: Callable[..., Any]) -> None:
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 
 
-async def test_busy_server_is_asked_again(beside: Callable[..., Any]) -> None:
-    after_many_tries = Mock(side_effect=[*[StatusError(429)] * 3 * MAX_REQUEST_FAILURES, ["2"]])
-    _manager, asking = await beside(after_many_tries, PATIENT)
-    assert await asking
-
-
-@pytest.mark.parametrize(("status", "setting"), [(400, "max_token_length"), (401, "api_key"), (404, "model_name")])
 @pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
-async def test_refusal_is_not_repeated(
-    make_client: MakeClient, status: int, setting: str, timeouts: Timeouts, kind: type[ServerError]
-) -> None:
-    manager = Manager(Mock(side_effect=StatusError(status)))
-    with pytest.raises(ServerError, match=f"{status}.*{setting}") as refusal:
+async def test_refusal_is_not_repeated(make_client: MakeClient, timeouts: Timeouts, kind: type[ServerError]) -> None:
+    manager = Manager(Mock(side_effect=StatusError(400)))
+    with pytest.raises(ServerError, match=r"400.*max_token_length") as refusal:
         await make_client(manager).ask(timeouts=timeouts)
     assert refusal.type is kind
     assert len(manager.requests) == 1
@@ -245,7 +236,8 @@ async def test_timeout_beside_successes(beside: Callable[..., Any]) -> None:
 
 async def test_timeout_in_an_outage(make_client: MakeClient) -> None:
     manager = Manager(lambda *_: silence() if len(manager.requests) < 3 else ["2"])
-    assert await make_client(manager).ask(timeouts=Timeouts(reply_s=0.05, outage_s=600.0)) == ["2"]
+    # A busy machine may be late with the reply.
+    assert await make_client(manager).ask(timeouts=Timeouts(reply_s=1.0, outage_s=600.0)) == ["2"]
 
 
 async def test_unhealthy_servers(make_client: MakeClient) -> None:
