@@ -247,7 +247,6 @@ class Session(Generic[T]):
             self._sampler,
             depth=settings.prefetch_problems,
             deadline_s=settings.generation_deadline_s,
-            quarantine_after=settings.quarantine_after_failures,
             prepare=self._prepare_or_reject,
             state=None if saved is None else saved["stream"],
             done=done,

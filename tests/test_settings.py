@@ -7,7 +7,6 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import Reason
 from reasoning_env.rewards import extract_answer
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT, ReasoningSettings, fingerprint, make_settings
@@ -187,7 +186,3 @@ def test_section_is_named() -> None:
 @pytest.mark.parametrize(("text", "value"), [("None", None), ("null", None), ("1e3", 1000)])
 def test_text_of_optional_number(text: str, value: int | None) -> None:
     assert make_settings(ReasoningSettings, {"eval_repeats": text}).eval_repeats == value
-
-
-def test_default_quarantine() -> None:
-    assert ReasoningSettings().quarantine_after_failures == MAX_FAILURES

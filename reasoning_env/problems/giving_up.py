@@ -3,8 +3,8 @@
 - A *rejected* problem is drawn again, from the same task. The library's problem may be flawed, the evaluation set may
   ask the question, or prompt and expected answer may not fit. MAX_REJECTED rejected problems in a row are one failure.
 - A *failure* is also an error of the task, a missed deadline, and a task that ended its worker twice. Training draws
-  another task for the position, and quarantines a task after `quarantine_after_failures` failures in a row. An
-  evaluation leaves a problem out after MAX_FAILURES, and the rest of a published set's task after as many in a row.
+  another task for the position, and quarantines a task after MAX_FAILURES failures in a row. An evaluation leaves
+  a problem out after as many, and the rest of a published set's task after as many in a row.
 - An *infrastructure error*, such as a worker that is killed from outside, is no failure. The same problem is generated
   again, for as long as it takes.
 - A *level* is not drawn any more once most of its problems do not fit, but not before MIN_UNFIT did not. The lowest
@@ -22,7 +22,7 @@ Imports nothing of the package.
 MAX_REJECTED = 300
 """If one problem in a hundred may be served, 5 % of the attempts fail (0.99**300)."""
 MAX_FAILURES = 3
-"""The default of `quarantine_after_failures` is the same: some tasks fail now and then."""
+"""Not fewer: some tasks fail now and then."""
 MIN_UNFIT = 8
 """If half of a level's problems fit, its first eight are all unfit with a chance of 0.4 % (0.5**8)."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES

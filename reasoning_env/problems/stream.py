@@ -23,7 +23,7 @@ from ..metrics.stats import StreamStats
 from ..records import Pool, Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import pauses
-from .giving_up import MAX_REJECTED, MIN_UNFIT
+from .giving_up import MAX_FAILURES, MAX_REJECTED, MIN_UNFIT
 from .references import Reference, hash_question
 from .repeats import RepeatCounter
 from .sampling import TaskSampler, nearest_level
@@ -88,13 +88,11 @@ class Exclusions:
     """Tasks that are quarantined since they keep failing, and levels whose problems mostly do not fit.
 
     Args:
-        quarantine_after: Failures in a row after which a task is quarantined.
         state: The value of `state()` in an earlier run; other keys are ignored.
     """
 
-    def __init__(self, sampler: TaskSampler, quarantine_after: int, state: StreamState) -> None:
+    def __init__(self, sampler: TaskSampler, state: StreamState) -> None:
         self._sampler = sampler
-        self._quarantine_after = quarantine_after
         self.failures = 0
         self.quarantined: list[str] = list(state.get("quarantined", ()))
         for task in self.quarantined:
@@ -121,13 +119,12 @@ class Exclusions:
 
     def record_failure(self, task: str, error: GenerationError) -> None:
         """Tell the first failure of a task, and quarantine the task after its last failure in a row."""
-        limit = self._quarantine_after
         self.failures += 1
         self._failures_in_a_row[task] += 1
-        if self._failures_in_a_row[task] >= limit and task not in self.quarantined:
+        if self._failures_in_a_row[task] >= MAX_FAILURES and task not in self.quarantined:
             self.quarantined.append(task)
             self._sampler.quarantine(task)
-            logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
+            logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, MAX_FAILURES, error)
         elif task not in self._told:
             logger.warning("no problem of %s came from a seed, and another seed is drawn: %s", task, error)
         self._told.add(task)
@@ -158,7 +155,6 @@ class ProblemStream(Generic[T]):
     Args:
         depth: Positions that are kept generated or under way.
         deadline_s: Seconds that the generation of a problem may take.
-        quarantine_after: Failures in a row after which a task is quarantined.
         prepare: Returns what `next` hands out for a problem, or a Rejection, after which the position is drawn again.
         state: The value of `state()` in an earlier run. Its positions are served first, in their order, then the
             positions from its `next_index` on.
@@ -172,7 +168,6 @@ class ProblemStream(Generic[T]):
         *,
         depth: int,
         deadline_s: float,
-        quarantine_after: int,
         prepare: Callable[[Problem], Awaitable[T | Rejection]],
         state: StreamState | None = None,
         done: Container[int] = frozenset(),
@@ -190,7 +185,7 @@ class ProblemStream(Generic[T]):
         self._in_flight: dict[int, _InFlight] = {}
         self._turn = asyncio.Lock()
         self._closed = False
-        self._exclusions = Exclusions(sampler, quarantine_after, saved)
+        self._exclusions = Exclusions(sampler, saved)
         self._flawed: Counter[str] = Counter()
         self._clamped: Counter[str] = Counter()
         self._repeats = RepeatCounter()

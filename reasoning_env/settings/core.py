@@ -234,8 +234,6 @@ class ReasoningSettings(BaseModel):
     """Niceness of workers: a higher value leaves more CPU time to the main process."""
     worker_start_timeout_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 300.0
     """Seconds for the worker processes to import the library."""
-    quarantine_after_failures: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Failed generations in a row after which a task is no longer drawn."""
 
     max_failed_groups_in_a_row: Annotated[int, Field(ge=1, le=100_000)] = 8
     """`process` and evaluations end with an error after this many failed groups in a row."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ClosedError, GenerationError, WorkerError
 from reasoning_env.problems import stream as stream_module
+from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.problems.stream import ProblemStream
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from tests.fake_workers import FakeWorkers, fails_where, no_luck
@@ -70,8 +71,8 @@ class Held(FakeWorkers):
             spec = next(spec for spec in self.specs if (spec.index, spec.attempt) == (index, attempt))
             self.requests[index, attempt].set_result(at_once(spec))
 
-    def fail(self, index: int) -> None:
-        self.requests[index, 0].set_exception(GenerationError("no luck"))
+    def fail(self, index: int, attempt: int = 0) -> None:
+        self.requests[index, attempt].set_exception(GenerationError("no luck"))
 
 
 MakeStream = Callable[..., ProblemStream[Problem]]
@@ -92,7 +93,6 @@ async def make_stream() -> AsyncIterator[MakeStream]:
         options = {
             "depth": 4,
             "deadline_s": DEADLINE_S,
-            "quarantine_after": 3,
             "prepare": serve_as_is,
             **options,
         }
@@ -205,7 +205,7 @@ async def test_failing_task_is_quarantined(
     """The task may have failed more often in the earlier run than this run allows."""
     sampler = Sampler()
     state = {"next_index": 0, "positions": [], "failures_in_a_row": {"b": failed_before}}
-    stream = make_stream(FakeWorkers(b_fails), sampler, quarantine_after=3, state=state)
+    stream = make_stream(FakeWorkers(b_fails), sampler, state=state)
     with caplog.at_level(logging.WARNING):
         assert {spec.task for spec in await take(stream, 30)} == {"a", "c"}
     assert sampler.quarantined == ["b"]
@@ -215,9 +215,20 @@ async def test_failing_task_is_quarantined(
     assert all("no luck" in message for message in caplog.messages)
 
 
+def two_of_three_fail() -> Callable[[ProblemSpec], Problem]:
+    """Make a generator whose task b serves each third draw."""
+    draws: Counter[str] = Counter()
+
+    def make(spec: ProblemSpec) -> Problem:
+        draws[spec.task] += 1
+        return no_luck(spec) if spec.task == "b" and draws["b"] % 3 else at_once(spec)
+
+    return make
+
+
 async def test_first_failure_of_a_task_is_told(make_stream: MakeStream, caplog: pytest.LogCaptureFixture) -> None:
     """A problem that takes longer than its deadline keeps `next` waiting: only the log tells why."""
-    stream = make_stream(FakeWorkers(b_fails), Sampler(), quarantine_after=100)
+    stream = make_stream(FakeWorkers(two_of_three_fail()))
     with caplog.at_level(logging.WARNING):
         await take(stream, 30)
     assert stream.stats.failures > 1
@@ -227,20 +238,14 @@ async def test_first_failure_of_a_task_is_told(make_stream: MakeStream, caplog: 
 
 
 async def test_rare_failures_are_allowed(make_stream: MakeStream) -> None:
-    draws: Counter[str] = Counter()
-
-    def two_of_three_fail(spec: ProblemSpec) -> Problem:
-        draws[spec.task] += 1
-        return no_luck(spec) if spec.task == "b" and draws["b"] % 3 else at_once(spec)
-
-    stream = make_stream(FakeWorkers(two_of_three_fail), quarantine_after=3)
+    stream = make_stream(FakeWorkers(two_of_three_fail()))
     assert "b" in {spec.task for spec in await take(stream, 60)}
     assert stream.stats.failures > 10
     assert stream.stats.quarantined == ()
 
 
 async def test_no_task_left(make_stream: MakeStream) -> None:
-    stream = make_stream(FakeWorkers(no_luck), quarantine_after=2)
+    stream = make_stream(FakeWorkers(no_luck))
     with pytest.raises(GenerationError):
         await stream.next()
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
@@ -248,9 +253,10 @@ async def test_no_task_left(make_stream: MakeStream) -> None:
 
 async def test_no_position_is_skipped(make_stream: MakeStream) -> None:
     workers = Held()
-    stream = await started(make_stream(workers, Sampler(("a",)), depth=2, quarantine_after=1))
-    workers.fail(1)
-    await settle()
+    stream = await started(make_stream(workers, Sampler(("a",)), depth=2))
+    for attempt in range(MAX_FAILURES):
+        workers.fail(1, attempt)
+        await settle()
     workers.finish(0)
     await stream.next()
     before = stream.state()
@@ -306,7 +312,7 @@ async def test_held_out_problem(make_stream: MakeStream) -> None:
 
 async def test_only_held_out_problems(make_stream: MakeStream) -> None:
     prepare = AsyncMock(side_effect=lambda problem: Rejection.HELD_OUT if problem.task == "a" else problem)
-    stream = make_stream(prepare=prepare, depth=1, quarantine_after=1)
+    stream = make_stream(prepare=prepare, depth=1)
     assert (await take(stream, 1))[0].task != "a"
     assert stream.stats.quarantined == ("a",)
 
@@ -373,7 +379,6 @@ def test_resumed_stream(runs: list[tuple[int, list[int]]], data: st.DataObject) 
                 Sampler(),
                 depth=6,
                 deadline_s=DEADLINE_S,
-                quarantine_after=3,
                 prepare=serve_as_is,
                 state=state,
             )
