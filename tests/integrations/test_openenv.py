@@ -190,6 +190,14 @@ async def test_episodes_of_eight_sessions_score_as_session(server: RunningServer
     assert 0.0 in expected and 1.0 in expected
 
 
+def test_page_shows_an_episode(server: RunningServer, client_module: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = (FOLDER / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(shown.replace("http://127.0.0.1:8000", server.base_url), {})
+    *_, judged, reference = capsys.readouterr().out.splitlines()
+    assert judged.endswith(" scored")
+    assert reference.startswith("gcd:train:")
+
+
 def completion(problem: Problem, number: int) -> str:
     return WRONG if number % 3 == 0 else f"<think>hm</think><answer>{problem.answer}</answer>"
 
