@@ -17,6 +17,10 @@ had not been asked before: the simulated tasks have as few different questions a
 without the numbers of questions. Learners of `constant` do not change; the best level of each learner of `learning`
 rises by 0.4 over the run.
 
+With `--rates 0,0.25,0.62`, the bank has a task for each pass rate, which a learner reached at level 0: nothing is
+easier. Of such a bank, `rows` are drawn too: problems of which one evaluation with a group's number of samples had
+between .2 and .8 right, without regard to the task; `asked` is the number of problems that it asked for each row.
+
 With `--like arithmetic,coin_flip`, the bank has a task for each of these tasks and of the tasks of these categories,
 with their numbers of questions.
 
@@ -49,6 +53,9 @@ READY = 128
 IN_FLIGHT = 64
 RISE = 0.4
 CORRELATION = 0.1
+SLOPE = 8.0
+"""Of the learners of `--rates`, the middle of those of other banks."""
+ROW_RATES = (0.2, 0.8)
 MODES = ("uniform", "tasks", "levels", "both", "blind")
 
 
@@ -72,10 +79,13 @@ class Learner:
 
     def successes(self, level: float, risen: float, size: int, random_state: random.Random) -> int:
         """Return how many of a group's rollouts are right."""
-        chance, weight = self.chance(level, risen), 1.0 / CORRELATION - 1.0
-        if 0.0 < chance < 1.0:
-            chance = random_state.betavariate(weight * chance, weight * (1.0 - chance))
+        chance = self.problem_chance(level, risen, random_state)
         return sum(random_state.random() < chance for _ in range(size))
+
+    def problem_chance(self, level: float, risen: float, random_state: random.Random) -> float:
+        """Return the chance of a right answer to one problem."""
+        chance, weight = self.chance(level, risen), 1.0 / CORRELATION - 1.0
+        return random_state.betavariate(weight * chance, weight * (1.0 - chance)) if 0.0 < chance < 1.0 else chance
 
 
 def make_bank(likenesses: Sequence[str], random_state: random.Random) -> tuple[Learner, ...]:
@@ -103,6 +113,29 @@ def make_bank(likenesses: Sequence[str], random_state: random.Random) -> tuple[L
     return tuple(learners)
 
 
+def bank_of_rates(rates: Sequence[float]) -> tuple[Learner, ...]:
+    """Return learners that have these pass rates at level 0."""
+    return tuple(
+        Learner(f"task_{number:03d}", (_logit(min(max(rate, 0.002), 0.998)) - _logit(TARGET)) / SLOPE, SLOPE, "")
+        for number, rate in enumerate(rates)
+    )
+
+
+def draw_rows(bank: Sequence[Learner], groups: int, size: int, seed: int) -> dict[str, float]:
+    """Return the share of groups with a signal among problems chosen by one evaluation at level 0."""
+    random_state = random.Random(f"rows/{seed}")
+    signals: list[bool] = []
+    asked = 0
+    while len(signals) < groups:
+        asked += 1
+        chance = random_state.choice(bank).problem_chance(0.0, 0.0, random_state)
+        right = sum(random_state.random() < chance for _ in range(size))
+        if ROW_RATES[0] <= right / size <= ROW_RATES[1]:
+            right = sum(random_state.random() < chance for _ in range(size))
+            signals.append(0 < right < size)
+    return {"signal_share": fmean(signals), "asked": asked / groups}
+
+
 def make_sampler(mode: str, learners: Mapping[str, Learner], size: int, seed: int) -> TaskSampler:
     """Return a sampler that draws as the mode says."""
     tasks = sorted(learners)
@@ -111,13 +144,25 @@ def make_sampler(mode: str, learners: Mapping[str, Learner], size: int, seed: in
         adjustable=adjustable if mode in ("levels", "both", "blind") else (),
         group_size=size,
         target=TARGET,
-        questions=lambda task, level: math.inf if mode == "blind" else question_count(learners[task].like, level),
+        questions=lambda task, level: questions_of(learners[task], level) if mode != "blind" else math.inf,
     )
     adaptive = mode in ("tasks", "both", "blind")
     return TaskSampler(dict.fromkeys(tasks, 1.0), run_seed=seed, estimator=estimator, adaptive=adaptive)
 
 
-def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int, rise: float) -> dict[str, float]:
+def questions_of(learner: Learner, level: float | None) -> float:
+    return question_count(learner.like, level) if learner.like else math.inf
+
+
+def serve(
+    mode: str,
+    bank: Sequence[Learner],
+    groups: int,
+    size: int,
+    seed: int,
+    rise: float,
+    default_level: float = DEFAULT_LEVEL,
+) -> dict[str, float]:
     """Return the figures of one way of drawing; see the module's docstring."""
     learners = {learner.task: learner for learner in bank}
     sampler = make_sampler(mode, learners, size, seed)
@@ -134,11 +179,11 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int,
         if index < READY + IN_FLIGHT:
             continue
         spec = ahead.pop(random_state.randrange(IN_FLIGHT))
-        learner, level = learners[spec.task], DEFAULT_LEVEL if spec.level is None else spec.level
+        learner, level = learners[spec.task], default_level if spec.level is None else spec.level
         risen = rise * len(signals) / groups
         right = learner.successes(level, risen, size, random_state)
         signals.append(0 < right < size)
-        count = question_count(learner.like, spec.level)
+        count = questions_of(learner, spec.level)
         question = (spec.task, spec.level, index if math.isinf(count) else random_state.randrange(int(count)))
         new_signals += signals[-1] and question not in asked
         asked.add(question)
@@ -166,13 +211,28 @@ def measure(likenesses: Sequence[str], groups: int, size: int, seeds: int, rise:
     return results
 
 
+def measure_rates(rates: Sequence[float], groups: int, size: int, seeds: int) -> dict[str, dict[str, float]]:
+    """Return the figures of each way of drawing from a bank with these pass rates at level 0, and those of rows."""
+    bank = bank_of_rates(rates)
+    found = {
+        mode: _means([serve(mode, bank, groups, size, seed, 0.0, default_level=0.0) for seed in range(seeds)])
+        for mode in ("uniform", "tasks", "levels", "both")
+    }
+    return found | {"rows": _means([draw_rows(bank, groups, size, seed) for seed in range(seeds)])}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=8000, help="groups of each run")
     parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--seeds", type=int, default=2, help="banks, each with runs of its own")
     parser.add_argument("--like", default="", metavar="NAMES", help="a bank like these tasks and categories")
+    parser.add_argument("--rates", metavar="NUMBERS", help="pass rates at level 0, one for each task of the bank")
     options = parser.parse_args()
+    if options.rates is not None:
+        rates = [float(rate) for rate in options.rates.split(",")]
+        print(json.dumps(measure_rates(rates, options.groups, options.size, options.seeds)))
+        return
     started = time.perf_counter()
     all_tasks = sorted(DECLARED.keys() - {COMPOSITE})
     drawn = random.Random("likenesses").sample(all_tasks, TASKS)
