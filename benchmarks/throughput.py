@@ -7,7 +7,8 @@ completions of 200 tokens (`--tokens`), uniform over all tasks that can be built
 
 Both sides do the same problems, position by position: some problems take a thousand times longer to generate than
 others, so different samples are different work. The garbage collector is set as each side's command line sets it: ours
-calms it, Atropos keeps Python's defaults. Stalls are delays of wake-ups of the event loop, without set-up.
+calms it, Atropos keeps Python's defaults. Stalls are delays of wake-ups of the event loop, without set-up; `held` is
+the part of them in which the loop's own thread worked, which other programs hardly raise.
 
 `--variants` adds the share of throughput that remains with a setting, and its figures: `random` and `adaptive`
 difficulty (the latter with adaptive draws of tasks), and `dumps` of every group.
@@ -239,10 +240,11 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
     setup_stall_ms = max(heartbeat.late_ms)
     await _keep_busy(side.group, load.in_flight, load.warm_up_groups)
     heartbeat.late_ms.clear()
+    heartbeat.held_ms.clear()
     main_s, workers_s = time.process_time(), sum(map(cpu_s, side.worker_pids))
     took_s = await _keep_busy(side.group, load.in_flight, load.groups)
     heartbeat.stop()
-    late_ms = sorted(heartbeat.late_ms)
+    late_ms, held_ms = sorted(heartbeat.late_ms), sorted(heartbeat.held_ms)
     figures = {
         "setup_s": round(setup_s, 3),
         "groups_per_s": round(load.groups / took_s, 1),
@@ -251,6 +253,8 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
         "stall_p50_ms": round(late_ms[len(late_ms) // 2], 2),
         "stall_p99_ms": round(late_ms[int(0.99 * len(late_ms))], 2),
         "stall_max_ms": round(late_ms[-1], 2),
+        "held_p99_ms": round(held_ms[int(0.99 * len(held_ms))], 2),
+        "held_max_ms": round(held_ms[-1], 2),
         "setup_stall_max_ms": round(setup_stall_ms, 2),
         "main_process_mb": round(resident_mb(os.getpid()), 1),
         "largest_worker_mb": round(max(map(resident_mb, side.worker_pids), default=0.0), 1),

@@ -125,10 +125,10 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     """Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the module is
     installed."""
 
-    calm_garbage_collector: bool = False
+    calm_garbage_collector: bool = True
     """For importers: `setup` exempts existing objects from garbage collection (`gc.freeze`) and makes collections
-    rarer. Otherwise a full collection blocks the event loop for 130 ms, about once in 2,500 groups. Commands always do
-    this."""
+    rarer. With `false`, a full collection blocks the event loop for 130 ms, about once in 2,500 groups. Commands always
+    do this."""
 
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
     """Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no limit in `serve`, 30

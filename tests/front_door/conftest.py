@@ -77,6 +77,7 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "worker_niceness": 0,  # so that a busy machine does not starve them
         "generation_deadline_s": PATIENCE_S,
         "use_wandb": False,
+        "calm_garbage_collector": False,  # it would keep the garbage of each test
     }
     return ReasoningGymEnvConfig(**{**small, **fields})
 

@@ -22,7 +22,7 @@ def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
     values = [evaluate(part, numbers) for part in expression.args]
     if expression.is_Add:
         return sum(values, Fraction(0))
-    return prod(values) if expression.is_Mul else values[0] ** int(values[1])
+    return prod(values, start=Fraction(1)) if expression.is_Mul else values[0] ** int(values[1])
 
 
 def install_countdown(module: Any) -> None:
