@@ -79,6 +79,7 @@ SERVER = f"--openai.base_url http://localhost:9001/v1 --openai.model_name {MODEL
 SERVE = ["serve --config configs/vllm.yaml", f"serve --env.tokenizer_name {MODEL} {SERVER}"]
 SERVE_SETTINGS = {
     "serve --config run.yaml": "instance: 0",
+    "serve --config configs/vllm.yaml --env.metrics_port 9464": "metrics_port: 9464",
     "serve --config run.yaml --env.instance $n": "instance: 7",
     "serve --config run.yaml --env.instance 1 --env.steps_per_eval 0": "steps_per_eval: 0",
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
