@@ -50,6 +50,7 @@ class DatasetCache:
             kept.popitem(last=False)
         if seed is not None:
             dataset.seed = seed
+            dataset.size = 1  # word_ladder sets 0 at a seed without a ladder, and would find none any more
             dataset.config.seed = seed
         _put_on_class(task, dataset)
         return dataset

@@ -104,6 +104,12 @@ def test_builds_of_a_task(cache: DatasetCache, factory: Factory, task: str, buil
     assert factory.built == [task] * builds
 
 
+@pytest.mark.parametrize("task", [KEPT, SHARED])
+def test_failed_dataset_is_used_again(cache: DatasetCache, task: str) -> None:
+    cache.get(task, EASY, 1).size = 0
+    assert cache.get(task, HARD if task == SHARED else EASY, 2).size == 1
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_scoring_reuses_a_dataset(cache: DatasetCache, factory: Factory, task: str) -> None:
     _item(cache, task, 8, EASY)
