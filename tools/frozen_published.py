@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
+from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE, load_preset
 from reasoning_env.records import ProblemRequest
 from reasoning_env.seeds import hash_int
 from reasoning_env.sources.contract import Answers
@@ -69,21 +69,24 @@ def published_answers(folder: Path, preset: str, task: str) -> Iterator[Publishe
 
 def scorers(library: Library, preset: str, task: str) -> Mapping[str, Answers]:
     """Return the scorers of a preset's problems by question."""
-    protocol = load_preset(f"rg-{preset}")
     found = {}
-    for number in range(PRESET_SIZE) if task in protocol.tasks else ():
+    for request in preset_requests(preset, task):
         try:
-            made = library.generate(_request(protocol, task, number))
+            made = library.generate(request)
         except Exception:  # the library fails to make some of its problems
             continue
         found[made.question] = library.scorer(task, made.params, made.entry, made.level)
     return found
 
 
-def _request(preset: Preset, task: str, number: int) -> ProblemRequest:
+def preset_requests(name: str, task: str) -> Iterator[ProblemRequest]:
+    """Yield the requests for a preset's problems of a task, as they were published."""
+    preset = load_preset(f"rg-{name}")
     params = preset.params.get(task, {})
-    if find_task(task).built_for_each_seed:
-        return ProblemRequest(
-            task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
-        )
-    return ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)
+    for number in range(PRESET_SIZE) if task in preset.tasks else ():
+        if find_task(task).built_for_each_seed:
+            yield ProblemRequest(
+                task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
+            )
+        else:
+            yield ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)

@@ -9,7 +9,9 @@ import ast
 import itertools
 import json
 import re
+import sys
 from fractions import Fraction
+from functools import lru_cache
 
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly
@@ -26,6 +28,24 @@ def correct_length(answer: str, entry: Entry, dataset: Dataset, score: float) ->
     if len(right) == 1:
         return score * min(1.0, len(right[0]) / max(1, len("".join(said))))
     return score * min(1.0, len(right) / max(1, len(said)))
+
+
+def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Take words of the library's larger list too: its ladders come from 4,000 words, to which PEEK does not belong."""
+    if not 0.0 < score < 1.0:  # no ladder at all, or all words are known
+        return score
+    steps = [word.strip().upper() for word in answer.split(",")]
+    ladder_words: set[str] = vars(dataset)["word_sets"][len(entry["metadata"]["end_word"])]
+    known = ladder_words | _english_words(type(dataset).__module__)
+    return float(0.5 ** sum(word not in known for word in steps))
+
+
+@lru_cache(maxsize=1)
+def _english_words(module: str) -> frozenset[str]:
+    """Return the library's English words of three to five letters, names left out."""
+    with sys.modules[module].get_data_file_path("words3to10.txt").open(encoding="utf-8") as lines:
+        words = (line.strip() for line in lines)
+        return frozenset(word.upper() for word in words if len(word) <= 5 and word.islower())
 
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:

@@ -49,6 +49,18 @@ COMPLEX_ARITHMETIC = Task(
 
 ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
 
+INVERSES = {"asin": "sine", "atan": "tangent"}
+
+
+def _name_inverse(entry: Entry, dataset: Dataset) -> str:
+    """Say that `asin` is one function, and no product of `a` and a sine."""
+    question = str(entry["question"])
+    found = re.search(rf"\b({'|'.join(INVERSES)})\(", question.partition("\n")[0])
+    if found is None:
+        return question
+    return question.replace("\nWhen ", f"\nHere {found[1]} is the inverse of the {INVERSES[found[1]]}.\nWhen ", 1)
+
+
 INTERMEDIATE_INTEGRATION = Task(
     "intermediate_integration",
     "algebra",
@@ -75,6 +87,9 @@ INTERMEDIATE_INTEGRATION = Task(
     ),
     rejected=(
         wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
+    ),
+    clarification=Clarification(
+        "whether asin is one function", "Here {asin} is the inverse of the {sine}.", _name_inverse
     ),
     answer=AnswerRules(expressions.integral, many_right=True, guard=guards.score_integration, algebraic=True),
 )

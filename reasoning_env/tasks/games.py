@@ -227,6 +227,8 @@ N_QUEENS = Task(
     answer=AnswerRules(boards.board, many_right=True, guard=guards.score_n_queens),
 )
 
+EACH_NUMBER = "Use each of the numbers exactly once."
+
 PUZZLE24 = Task(
     "puzzle24",
     "games",
@@ -240,6 +242,11 @@ PUZZLE24 = Task(
         ),
     ),
     faster=Replacement("games.puzzle24", "542f8a43867de1cc", "puzzle24.install"),
+    clarification=Clarification(
+        "whether a number may be left out",
+        EACH_NUMBER,
+        replacing("You can only use each number once.", EACH_NUMBER),
+    ),
     pays_for="the numbers need not be those of the question",
     answer=AnswerRules(
         expressions.arithmetic, many_right=True, guard=guards.score_puzzle24, correction=corrections.correct_puzzle24

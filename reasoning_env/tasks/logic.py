@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,8 +98,23 @@ KNIGHTS_KNAVES = Task(
     answer=AnswerRules(types.claims, guesses=same_roles, ends_in_full_stop=True),
 )
 
+
+def _counts_unseen(entry: Entry) -> bool:
+    """Find rules whose examples show 0 and 1 alone, and whose answer is another number.
+
+    The rule that counts fives, and the rule that tells whether there is one, explain the same examples.
+    """
+    shown = set(re.findall(r"(?m)^Output \d+: (.*)$", str(entry["question"])))
+    return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
+
+
 LIST_FUNCTIONS = Task(
-    "list_functions", "induction", questions=(None,), built_for_each_seed=True, answer=AnswerRules(numbers.numbers)
+    "list_functions",
+    "induction",
+    questions=(None,),
+    built_for_each_seed=True,
+    rejected=(wrong("its examples show whether something is there, and its answer is a count", _counts_unseen),),
+    answer=AnswerRules(numbers.numbers),
 )
 
 SEVERAL_PREMISES = (

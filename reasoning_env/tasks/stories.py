@@ -150,6 +150,14 @@ def _name_relation(entry: Entry, dataset: Dataset) -> Corrected:
     return relation, {"relationship": relation}
 
 
+MAN_OR_WOMAN = "Choose a word that tells a man from a woman, such as mother or father, and not parent."
+
+
+def _ask_for_sex(entry: Entry, dataset: Dataset) -> str:
+    question = str(entry["question"])
+    return f"{question} {MAN_OR_WOMAN}" if " is married to " in question else question
+
+
 FAMILY_RELATIONSHIPS = Task(
     "family_relationships",
     "graphs",
@@ -162,6 +170,7 @@ FAMILY_RELATIONSHIPS = Task(
     ),
     rejected=(wrong("nothing tells whether its first person is a man or a woman", _has_no_sex),),
     right_answer=_name_relation,
+    clarification=Clarification("whether a spouse or a parent is right", MAN_OR_WOMAN, _ask_for_sex),
     answer=A_TEXT,
 )
 
@@ -182,6 +191,10 @@ from the numbers in its text."""
 
 STORY_WORDS = (
     (re.compile(r"\bin one month\?"), "in one month of 30 days?"),
+    (
+        re.compile(r"\bHow much more likely is it \(expressed as a percentage\) that\b"),
+        "By how many percentage points is it more likely that",
+    ),
     (re.compile(r"\bspent (\S+) and got\b"), r"started with \1, got"),
     (
         re.compile(r"There are (\d+) girls (.*) If there are (\d+) times the number of boys"),
@@ -225,8 +238,10 @@ GSM_SYMBOLIC = Task(
         wrong("it rounds half a dollar", _rounds_half_a_dollar),
     ),
     clarification=Clarification(
-        "how long a month is; whether a sum is had or spent; of what there are more; what a number counts",
-        "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times",
+        "how long a month is; whether a sum is had or spent; of what there are more; what a number counts; "
+        "whether chances are subtracted or divided",
+        "in one month of 30 days / started with {$9} / {3} times as many boys as girls / {3} times / "
+        "By how many percentage points is it more likely",
         _tell_story_clearly,
     ),
     answer=A_NUMBER,

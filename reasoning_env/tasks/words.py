@@ -231,6 +231,17 @@ def _says_a_word_twice(entry: Entry) -> bool:
     return len(set(words)) < len(words)
 
 
+CUT_SENTENCE = re.compile(r"[a-z].*|.*\b(?:Mr|Mrs|Dr|www)\.", re.DOTALL)
+"""A sentence that the library cut at the full stop of an abbreviation or an address: its first or its second part."""
+
+
+def _cannot_be_ordered(entry: Entry) -> bool:
+    """Find sentences with a piece that nothing places: a mark alone, or the end of a sentence that was cut."""
+    sentence = str(entry["answer"])
+    alone = any(not re.search(r"\w", piece) for piece in sentence.split())
+    return alone or CUT_SENTENCE.fullmatch(sentence) is not None
+
+
 SENTENCE_REORDERING = Task(
     "sentence_reordering",
     "algorithmic",
@@ -238,11 +249,14 @@ SENTENCE_REORDERING = Task(
     levels=(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
-            ((5, 12), (8, 16), (10, 20), (14, 24)),
+            ((5, 12), (8, 16), (10, 20), (11, 24)),
             "hardly any longer sentence has no repeated word",
         ),
     ),
-    rejected=(wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),),
+    rejected=(
+        wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),
+        wrong("nothing tells where a mark that stands alone belongs, or where a cut sentence ends", _cannot_be_ordered),
+    ),
     scores_without_params=True,
     answer=AnswerRules(types.text(case_counts=True), ends_in_full_stop=True),
 )
@@ -345,17 +359,18 @@ WORD_LADDER = Task(
     faster=Replacement("algorithmic.word_ladder", "8a82e0dee96401a0", "small.install_word_ladder"),
     levels=(
         FieldLevels(
-            ("min_word_length", "max_word_length"), ((3, 4), (3, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"
+            ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"
         ),
         FieldLevels(
             ("min_chain_length", "max_chain_length"),
-            ((3, 4), (4, 5), (5, 6), (6, 8), (8, 11)),
-            "the length of words alone hardly makes ladders longer",
+            ((4, 5), (4, 5), (5, 6), (6, 8), (8, 11)),
+            "letters exchanged one by one, from the left or from the right, make short ladders",
         ),
     ),
     answer=AnswerRules(
         types.sequence("[A-Za-z]+", joint=types.JOINT, write=",", spell=str.upper),
         many_right=True,
+        correction=corrections.correct_word_ladder,
         guesses=lambda metadata: ladders(metadata["start_word"], metadata["end_word"]),
     ),
 )

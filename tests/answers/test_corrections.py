@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import reasoning_gym
 
+from reasoning_env.answers.corrections import correct_word_ladder
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.answers.shortcuts import FORM_SCORE
 from reasoning_env.tasks import TASKS, find_task
@@ -205,5 +206,17 @@ def test_nearness_of_duration(answer: str, score: float) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("answer", "score"), [("REEK,PEEK,PECK,PUCK", 1.0), ("REEK,REZK,PEZK,PEEK,PECK,PUCK", 0.25), ("REEK,PUCK", 0.0)]
+)
+def test_english_words_of_ladders(answer: str, score: float) -> None:
+    """PEEK is not among the words that ladders are made of."""
+    dataset = reasoning_gym.create_dataset("word_ladder", seed=1, size=1)
+    entry = {"metadata": {"start_word": "REEK", "end_word": "PUCK"}}
+    paid = dataset.score_answer(answer, entry)
+    assert correct_word_ladder(answer, entry, dataset, paid) == score
+
+
 def test_every_correction_has_case() -> None:
-    assert {task.name for task in TASKS.values() if task.answer.correction} - CASES.keys() == {"survo"}
+    corrected = {task.name for task in TASKS.values() if task.answer.correction}
+    assert corrected - CASES.keys() == {"survo", "word_ladder"}

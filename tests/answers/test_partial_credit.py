@@ -98,7 +98,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
     "letters exchanged one by one": (
         "word_ladder",
         lambda entry: ladders(entry["metadata"]["start_word"], entry["metadata"]["end_word"]),
-        {},
+        {"min_chain_length": 6, "max_chain_length": 8},
         {FORM_SCORE},
     ),
     "one button over and over": (

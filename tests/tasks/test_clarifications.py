@@ -30,7 +30,10 @@ SHOWN = {
     "month first": (4, {"tasks": ["weekday_of_date"]}, "/2022 (month/day/year). "),
     "color_cube_rotation": (2, {"min_rotations": 20, "max_rotations": 20}, "is a half turn that leaves the left and"),
     "emoji_mystery": (170, {}, "encoded_sentence[2:]"),
+    "family_relationships": (1, {}, "Choose a word that tells a man from a woman"),
     "gsm_symbolic": (32, {}, "If there are 2 times as many boys as girls in the park"),
+    "percentage points": (195, {}, "By how many percentage points is it more likely that he rolls"),
+    "intermediate_integration": (7, {}, "asin(3*x) dx\nHere asin is the inverse of the sine.\n"),
     "knight_swap": (1, {}, "If yes, list the fewest moves that do it."),
     "leg_counting": (1, {"min_animals": 37, "max_animals": 37}, "a list of animals. Count the arms of a starfish"),
     "letter_counting": (1, {}, '"? Count capital and small letters alike.'),
@@ -47,6 +50,7 @@ SHOWN = {
     "maze": (1, {}, "reach the goal? Each step goes up, down, left or right.\n"),
     "pool_matrix": (1, {}, "Regions at the right and bottom edges may be smaller, and are pooled like the others.\n"),
     "propositional_logic": (1, {}, "from the premise. The conclusion must need several premises together: it does not"),
+    "puzzle24": (1, {}, "Use each of the numbers exactly once."),
     "quantum_lock": (1, {}, "A button that names a color can be pressed only while the light has that color.\n"),
     "simple_integration": (0, {}, " dX\n"),
     "string_splitting": (1, {}, "from rule 1. Each single conversion counts as one application of a rule.\n"),
@@ -59,6 +63,7 @@ SHOWN = {
 TASKS = {
     **dict.fromkeys(("leap year or not", "leap year", "month first"), "calendar_arithmetic"),
     **dict.fromkeys(("columns", "rotation"), "manipulate_matrix"),
+    "percentage points": "gsm_symbolic",
     "some lengths of words": "letter_jumble",
     "seconds": "time_intervals",
 }

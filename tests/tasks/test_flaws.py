@@ -160,6 +160,24 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry("Order: I am I.", "I I am.")],
         [_entry("Order: am I.", "I am.")],
     ),
+    "sentence with a mark that stands alone": (
+        "sentence_reordering",
+        [_entry('Order: he said. "', '" he said.'), _entry("Order: here - Look", "Look - here")],
+        [_entry('Order: "he said.', '"he said.')],
+    ),
+    "sentence that was cut at an abbreviation": (
+        "sentence_reordering",
+        [
+            _entry("Order: Mr. alone, Left", "Left alone, Mr."),
+            _entry("Order: Section org/contact 4.", "org/contact Section 4."),
+        ],
+        [_entry("Order: alone. Smith Mr. sat", "Mr. Smith sat alone.")],
+    ),
+    "examples that show no count": (
+        "list_functions",
+        [_entry("Input 1: [5, 1]\nOutput 1: [1]\nInput 2: [3]\nOutput 2: [0]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
+        [_entry("Input 1: [5, 5]\nOutput 1: [2]\nInput 2: [3]\nOutput 2: [0]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
+    ),
     "polygon that is not convex": (
         "simple_geometry",
         [_entry("The last angle?", "180"), _entry("The last angle?", "203.5")],
