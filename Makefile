@@ -60,7 +60,7 @@ bench: .venv/installed-dev
 # an environment of its own.
 EXTRAS_trl       = atropos,trl,ray,learn
 EXTRAS_verl      = atropos,verl
-EXTRAS_verifiers = atropos,verifiers
+EXTRAS_verifiers = atropos,verifiers,hub-wheel
 EXTRAS_inspect   = atropos,inspect
 EXTRAS_openenv   = openenv
 EXTRAS_rlve      = rlve

@@ -22,7 +22,7 @@ from reasoning_env.records import Problem, Verdict
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
-from .probes import ANSWER_CELL, perturb, reference_answer
+from .probes import ANSWER_CELL, perturb
 from .questions import Remark, contradictions, giveaways
 from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
@@ -145,7 +145,7 @@ class ContractCheck:
             if not await self._is_right_too(remark):
                 remarks.append((Defect.CONTRADICTS_QUESTION, remark))
         return [
-            self.reporter.finding(defect, remark.text, remark.problem, reference_answer(remark.problem) or "")
+            self.reporter.finding(defect, remark.text, remark.problem, remark.problem.known_answer or "")
             for defect, remark in remarks
         ]
 
@@ -170,7 +170,7 @@ class ContractCheck:
     # ---- one problem
 
     async def _check(self, problem: Problem) -> list[Finding]:
-        gold = reference_answer(problem)
+        gold = problem.known_answer
         answers = ["qwxz", " "]
         chain = [] if gold is None else wrong_cells(gold)
         if gold is not None:

@@ -7,7 +7,6 @@ the surface of the question (`learner.py`).
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from collections.abc import Mapping, Sequence
@@ -106,7 +105,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
 
     `between` stands between two statements of answers, if a form states them.
     """
-    oracles = [reference_answer(problem) for problem in problems]
+    oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
     shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANT_ANSWERS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
@@ -129,19 +128,6 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
                 probes |= wrong_answers(oracle)
         by_problem.append({probe: _cut(text) for probe, text in probes.items()})
     return by_problem
-
-
-def reference_answer(problem: Problem) -> str | None:
-    """Return the oracle's answer or, where many answers are right, the metadata's example; None without either."""
-    if problem.answer is not None:
-        return problem.answer
-    metadata = json.loads(problem.metadata_json)
-    if isinstance(metadata, dict):
-        for key in ("example_answer", "example_correct_answer", "possible_answer"):
-            example = metadata.get(key)
-            if example:
-                return example if isinstance(example, str) else json.dumps(example)
-    return None
 
 
 def perturb(answer: str) -> str:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from reasoning_env.records import Problem
 
-from .probes import reference_answer
-
 MANY = 3
 """The fewest problems whose common form tells something: one value rounded to three decimals may end in a nought.
 
@@ -50,7 +48,7 @@ class Remark:
 
 def contradictions(problems: Sequence[Problem]) -> list[Remark]:
     """Return the problems whose right answer breaks the question's own instruction, or is one of two for a question."""
-    answered = [(problem, answer) for problem in problems if (answer := reference_answer(problem)) is not None]
+    answered = [(problem, answer) for problem in problems if (answer := problem.known_answer) is not None]
     found = [*_two_answers(answered), *_decimals(answered)]
     for problem, answer in answered:
         found += [Remark(problem, text) for rule in RULES if (text := rule(problem.question, answer.strip()))]
@@ -59,7 +57,7 @@ def contradictions(problems: Sequence[Problem]) -> list[Remark]:
 
 def giveaways(problems: Sequence[Problem]) -> list[Remark]:
     """Return the problems that state their answers, if most problems do: one may do so by chance."""
-    answered = [(problem, answer.strip()) for problem in problems if (answer := reference_answer(problem))]
+    answered = [(problem, answer.strip()) for problem in problems if (answer := problem.known_answer)]
     stating = [problem for problem, answer in answered if answer and _states(problem.question, answer)]
     if len(stating) < max(MANY, 0.8 * len(answered)):
         return []

@@ -28,7 +28,6 @@ from .probes import (
     Probe,
     is_shortcut,
     make_probes,
-    reference_answer,
 )
 
 GENERATION_CPU_S = 20.0
@@ -284,7 +283,7 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
     """Return the number of answers to choose from; 0 for free answers."""
     if task in TASKS:
         return find_task(task).options
-    answers = [answer.strip().casefold() for problem in problems if (answer := reference_answer(problem))]
+    answers = [answer.strip().casefold() for problem in problems if (answer := problem.known_answer)]
     different = len(set(answers))
     return different if 2 <= different <= min(FEW_OPTIONS, len(answers) // 2) else 0
 
@@ -294,7 +293,7 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
     half = len(problems) // 2
     first = problems[:half]
     second = problems[half:]
-    answers = Counter(answer for problem in first if (answer := reference_answer(problem)))
+    answers = Counter(answer for problem in first if (answer := problem.known_answer))
     constants = [text for text, _ in answers.most_common(12)]  # each constant is scored on every problem
     if not constants:
         return
@@ -314,7 +313,7 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
 
 def _try_best_tree(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Score the best tree: 1 where the tree names the option of the right answer, else 0."""
-    answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
+    answered = [(problem, right) for problem in problems if (right := problem.known_answer) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
     for (problem, _), score in zip(answered, score_best_tree(questions, options), strict=True):

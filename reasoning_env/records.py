@@ -273,6 +273,19 @@ class Problem:
         metadata = json.loads(self.metadata_json)
         return metadata.get("library_answer") if isinstance(metadata, dict) else None
 
+    @property
+    def known_answer(self) -> str | None:
+        """A right answer: `answer`, or the example of the metadata where many are right; None without either."""
+        if self.answer is not None:
+            return self.answer
+        metadata = json.loads(self.metadata_json)
+        if isinstance(metadata, dict):
+            for key in ("example_answer", "example_correct_answer", "possible_answer"):
+                example = metadata.get(key)
+                if example:
+                    return example if isinstance(example, str) else json.dumps(example)
+        return None
+
 
 @dataclass(frozen=True)
 class Prompt:

@@ -32,6 +32,17 @@ def test_newer_python_is_accepted() -> None:
     assert PROJECT["requires-python"] == f">={min(promised_pythons())}"
 
 
+def test_hub_wheel_states_the_same() -> None:
+    """The wheel of hub/verifiers holds the core, so that it needs what the core and the extra need."""
+    folder = ROOT / "hub" / "verifiers"
+    wheel = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert wheel["version"] == reasoning_env.__version__
+    assert wheel["requires-python"] == PROJECT["requires-python"]
+    assert wheel["dependencies"] == PROJECT["dependencies"] + PROJECT["optional-dependencies"]["verifiers"]
+    module = "reasoning_gym_taskset.py"  # no link: the hub's tool leaves links to files out
+    assert (folder / module).read_text() == (ROOT / module).read_text()
+
+
 def test_every_package_is_installed() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     folders = [file.parent.relative_to(ROOT) for file in (ROOT / "reasoning_env").rglob("__init__.py")]

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from reasoning_env.records import Ending, Group, Problem, ProblemSpec, Prompt, Reason, Rollout, TaskInfo, Verdict
-from tests.records import SAMPLING, make_group, make_rollout
+from tests.records import SAMPLING, make_group, make_problem, make_rollout
 
 
 @pytest.mark.parametrize("record", [Group, Problem, ProblemSpec, Prompt, Rollout, TaskInfo, Verdict])
@@ -87,3 +88,16 @@ def test_printed_group_is_short() -> None:
 )
 def test_library_answer(metadata: str, answer: str | None) -> None:
     assert replace(make_group([]).problem, metadata_json=metadata).library_answer == answer
+
+
+@pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
+@pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
+def test_known_answer(key: str, example: object, answer: str) -> None:
+    metadata = json.dumps({"moves": 3, key: example})
+    assert make_problem(answer=None, metadata=metadata).known_answer == answer
+    assert make_problem(answer="7", metadata=metadata).known_answer == "7"
+
+
+@pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
+def test_no_known_answer(metadata: object) -> None:
+    assert make_problem(answer=None, metadata=json.dumps(metadata)).known_answer is None

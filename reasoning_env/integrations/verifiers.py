@@ -1,10 +1,12 @@
-"""verifiers and prime-rl: an endless taskset with rewards from sandboxed processes.
+"""verifiers and prime-rl: a taskset with rewards from sandboxed processes, endless or the evaluation set.
 
 The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
     vf-eval reasoning-gym-taskset -n 8 -r 4 --env.taskset.tasks gcd,chain_sum \\
         --client.base-url http://localhost:8000/v1 --client.api-key-var OPENAI_API_KEY \\
         --env.agent.harness.id null --env.agent.runtime.type subprocess --no-push
+
+`--env.taskset.evaluation true` or `--env.taskset.preset rg-easy` gives the finite set of an evaluation.
 
 Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
 options, the command line of verifiers needs a paid runtime and uploads the run. Rewards are computed in other processes
@@ -14,6 +16,7 @@ all reward processes share the processes of a `judge` server.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -23,6 +26,8 @@ import verifiers.v1 as vf
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
+from reasoning_env.problems.references import Reference
+from reasoning_env.records import Problem, Verdict
 from reasoning_env.sources.modules import absolute_entry
 
 __all__ = ["ReasoningGymTaskset"]
@@ -37,33 +42,78 @@ class ReasoningGymData(vf.TaskData):
 
 
 class ReasoningGymTask(vf.Task[ReasoningGymData]):
+    def __init__(self, data: ReasoningGymData, config: vf.TaskConfig | None = None) -> None:
+        super().__init__(data, config)
+        self._verdicts: dict[str, Verdict] = {}
+        """Verdicts that the metric made and the reward has not taken yet, by the ids of traces."""
+
+    @property
+    def key(self) -> str:
+        """The reference, which is the same in every run and on every machine."""
+        reference: str = self.data.reference
+        return reference
+
+    @vf.metric
+    async def parts(self, trace: Any) -> dict[str, float]:
+        """Return `format`, `answer` and `length`, whose product is the reward. verifiers asks for metrics first."""
+        verdict = self._verdicts[trace.id] = await self._verdict(trace.last_reply)
+        return dict(verdict.parts)
+
+    @vf.metric
+    async def level(self) -> dict[str, float]:
+        """Return the level of the problem, if it has one."""
+        level = Reference.parse(self.data.reference).level
+        return {} if level is None else {"level": level}
+
     @vf.reward
     async def judged(self, trace: Any) -> float:
-        """Return the score of the last reply. Raises ScoringError for an infrastructure error, never scored 0."""
-        [verdict] = await _judge(self.data.task_modules, self.data.checkout).ajudge(
-            self.data.reference, [trace.last_reply or ""]
-        )
-        if verdict is None:
-            raise ScoringError("a completion could not be judged; the log above says why")
+        """Return the score of the last reply."""
+        verdict = self._verdicts.pop(trace.id, None) or await self._verdict(trace.last_reply)
         trace.info["reason"] = verdict.reason.value
         return verdict.score
+
+    async def validate(self, runtime: object) -> bool | None:
+        """Tell whether a right answer is judged and paid; None for a problem without a known one."""
+        problem = await asyncio.to_thread(self._bridge().remake, self.data.reference)
+        if problem.known_answer is None:
+            return None
+        return (await self._verdict(f"<answer>{problem.known_answer}</answer>")).correct
+
+    async def _verdict(self, completion: str | None) -> Verdict:
+        """Judge a completion. Raises ScoringError for an infrastructure error, never scored 0."""
+        [verdict] = await self._bridge().ajudge(self.data.reference, [completion or ""])
+        if verdict is None:
+            raise ScoringError("a completion could not be judged; the log above says why")
+        return verdict
+
+    def _bridge(self) -> Bridge:
+        return _judge(self.data.task_modules, self.data.checkout)
 
 
 class ReasoningGymConfig(vf.TasksetConfig):
     """`tasks` are names, globs or categories, joined by commas. Without `level`, the library's default parameters.
 
+    `evaluation` gives the fixed evaluation set in place of endless training problems, and `preset` (`rg-easy` or
+    `rg-hard`) that of a published evaluation; `num_eval_samples_per_task` is their number. Without `seed`, the seed is
+    the default of `serve` or of `evaluate`. `system_message` replaces the system prompt, and "" leaves it out.
     `task_modules`, joined by commas, add tasks of yours; `checkout` is the folder of another reasoning-gym.
     """
 
     tasks: str = "all"
-    seed: int = 42
+    seed: int | None = None
     level: float | None = None
+    evaluation: bool = False
+    preset: str | None = None
+    num_eval_samples_per_task: int | None = None
+    system_message: str | None = None
     task_modules: str = ""
     checkout: str | None = None
 
 
 class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
-    INFINITE = True
+    def __init__(self, config: ReasoningGymConfig) -> None:
+        super().__init__(config)
+        self.INFINITE = not config.evaluation and config.preset is None
 
     def load(self) -> Iterator[ReasoningGymTask]:
         config = self.config
@@ -71,19 +121,38 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
         modules = ",".join(absolute_entry(entry) for entry in config.task_modules.split(",") if entry)
         checkout = None if config.checkout is None else os.path.abspath(config.checkout)
         library: dict[str, Any] = {"task_modules": modules, "checkout": checkout}
-        with Bridge(tasks=config.tasks, seed=config.seed, complexity_level=config.level, **library) as bridge:
-            while True:
-                problem = bridge.next()
+        with Bridge(tasks=config.tasks, **self._settings(), **library) as bridge:
+            for problem in _endless(bridge) if self.INFINITE else bridge.evaluation_problems():
                 by_role = {message["role"]: message["content"] for message in bridge.messages(problem)}
-                yield ReasoningGymTask(
-                    ReasoningGymData(
-                        prompt=by_role["user"],
-                        system_prompt=by_role.get("system"),
-                        name=problem.task,
-                        reference=problem.reference,
-                        **library,
-                    )
+                system = by_role.get("system") if config.system_message is None else config.system_message
+                data = ReasoningGymData(
+                    prompt=by_role["user"],
+                    system_prompt=system or None,
+                    id=problem.reference,
+                    name=problem.task,
+                    reference=problem.reference,
+                    **library,
                 )
+                yield ReasoningGymTask(data, config.task)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings that the configuration names, and none that keep their defaults."""
+        config = self.config
+        if self.INFINITE:
+            named = {"seed": config.seed, "complexity_level": config.level}
+        else:
+            named = {
+                "eval_seed": config.seed,
+                "eval_level": config.level,
+                "eval_preset": config.preset,
+                "num_eval_samples_per_task": config.num_eval_samples_per_task,
+            }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def _endless(bridge: Bridge) -> Iterator[Problem]:
+    while True:
+        yield bridge.next()
 
 
 @cache

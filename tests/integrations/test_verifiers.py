@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from itertools import islice
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +17,13 @@ vf = pytest.importorskip("verifiers.v1", reason="needs the extra `verifiers`: ma
 
 import reasoning_env
 from demo.policy import ScriptedPolicy
+from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
 from reasoning_env.integrations import verifiers as adapter
+from reasoning_env.problems.references import Reference
+from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_gym_testing import InferenceServer
+from tests.records import make_problem
 from tests.waiting import PATIENCE_S
 
 from .shown import shown_commands
@@ -56,6 +61,48 @@ def test_command_scores_rollouts(tmp_path: Path, skill: float, expected: set[flo
     assert len(traces) == 32
     assert {trace["rewards"]["judged"]["score"] for trace in traces} == expected
     assert all(trace["info"]["reason"] for trace in traces)
+    assert {prod(trace["metrics"][part] for part in ("format", "answer", "length")) for trace in traces} == expected
+    assert {trace["metrics"]["level"] for trace in traces} == {5 / 16}  # the steps of both tasks next to 0.3
+    assert all(trace["task"]["key"] == trace["task"]["data"]["reference"] for trace in traces)
+
+
+def validate(folder: Path, output: Path, *options: str) -> dict[str, Any]:
+    """Run the command that the page shows, with the packages in `folder`, and return its summary."""
+    [shown] = shown_commands("vf-validate")
+    ended = subprocess.run(
+        [Path(sys.executable).with_name(shown[0]), *shown[1:], *options, "--rich", "False", "-o", output],
+        cwd=output,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=4 * PATIENCE_S,
+    )
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    [summary] = output.rglob("summary.json")
+    checks: dict[str, Any] = json.loads(summary.read_text())["checks"]
+    return {name: {reason: count for reason, count in found.items() if count} for name, found in checks.items()}
+
+
+def test_all_tasks_validate(tmp_path: Path) -> None:
+    """Two tasks have many right answers and no example, so nothing says what their right answer is."""
+    assert validate(ROOT, tmp_path) == {"gold": {"valid": 104, "unchecked": 2}, "noop": {"valid": 106}}
+
+
+def test_hub_wheel(tmp_path: Path) -> None:
+    """The wheel that a hub reads is built and installed, and its taskset runs without this clone."""
+    wheels, target, output = (tmp_path / name for name in ("wheels", "target", "output"))
+    output.mkdir()
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", wheels]
+    subprocess.run(build, cwd=ROOT / "hub" / "verifiers", check=True)
+    [wheel] = wheels.iterdir()
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target, wheel]
+    subprocess.run(install, check=True)
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / "reasoning_env").rglob("*") if path.is_file()}
+    missing = {path for path in files if not (target / path).exists()}
+    assert {path for path in missing if "__pycache__" not in path} == set()
+    found = validate(target, output, "--taskset.tasks", "gcd,graph_color")
+    assert found == {"gold": {"valid": 2}, "noop": {"valid": 2}}
 
 
 def taskset(**settings: Any) -> Any:
@@ -73,8 +120,58 @@ def test_level_of_settings() -> None:
     assert task.data.reference.split(":")[3] == "0.5"
 
 
+def test_evaluation_is_finite() -> None:
+    tasks = list(taskset(tasks="gcd,chain_sum", seed=None, evaluation=True, num_eval_samples_per_task=2))
+    assert [Reference.parse(task.data.reference).split for task in tasks] == ["eval"] * 4
+    with Bridge(tasks="gcd,chain_sum", num_eval_samples_per_task=2) as bridge:
+        assert [task.key for task in tasks] == [problem.reference for problem in bridge.evaluation_problems()]
+
+
+def test_preset_is_finite() -> None:
+    assert len(list(taskset(seed=None, preset="rg-easy"))) == 50
+
+
+@pytest.mark.parametrize(("message", "system"), [("Be brief.", "Be brief."), ("", None)])
+def test_system_message(message: str, system: str | None) -> None:
+    [task] = islice(taskset(system_message=message), 1)
+    assert task.data.system_prompt == system
+
+
+async def test_wrong_right_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Harsh:
+        def remake(self, reference: str) -> Problem:
+            return make_problem(answer="2")
+
+        async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict]:
+            return [Verdict(0.5, Reason.SCORED, text) for text in completions]
+
+    monkeypatch.setattr(adapter, "_judge", lambda *_: Harsh())
+    [task] = islice(taskset(), 1)
+    assert await task.validate(None) is False
+
+
+async def test_completion_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[list[str]] = []
+
+    class Judge:
+        async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict]:
+            judged.append(completions)
+            return [Verdict(0.4, Reason.SCORED)]
+
+    monkeypatch.setattr(adapter, "_judge", lambda *_: Judge())
+    [task] = islice(taskset(level=0.5), 1)
+    trace = vf.Trace(
+        task=vf.TraceTask(type="ReasoningGymTask", data=task.data), agent=vf.AgentInfo(config=vf.AgentConfig())
+    )
+    await task.score(trace)
+    assert trace.metrics == {"format": 1.0, "answer": 0.4, "length": 1.0, "level": 0.5}
+    assert trace.reward == 0.4
+    assert len(judged) == 1
+
+
 async def test_own_task() -> None:
     class Trace:
+        id = "1"
         last_reply = "<answer>none</answer>"
         info: ClassVar[dict[str, str]] = {}
 
@@ -90,6 +187,7 @@ async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
             return [None]
 
     class Trace:
+        id = "1"
         last_reply = "<answer>1</answer>"
 
     monkeypatch.setattr(adapter, "_judge", lambda *_: Down())

@@ -17,7 +17,6 @@ from reasoning_audit.probes import (
     hedges,
     make_probes,
     perturb,
-    reference_answer,
     role_of,
     wrong_answers,
 )
@@ -69,18 +68,6 @@ def test_perturb_changes_last_letter(answer: str, perturbed: str) -> None:
 def test_probes_of_the_oracle() -> None:
     probes = _probes(" 41")[0]
     assert (probes[Probe.ORACLE], probes[Probe.PERTURBED], probes[Probe.TRAILED]) == (" 41", " 42", " 41 qwxz")
-
-
-@pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
-@pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
-def test_example_replaces_the_oracle(key: str, example: object, answer: str) -> None:
-    assert reference_answer(_problem(None, metadata={"moves": 3, key: example})) == answer
-    assert reference_answer(_problem("7", metadata={key: example})) == "7"
-
-
-@pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
-def test_no_reference_answer(metadata: object) -> None:
-    assert reference_answer(_problem(None, metadata=metadata)) is None
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from reasoning_audit.probes import reference_answer
 from reasoning_env.records import Problem
 from reasoning_env.workers.protocol import encode_frame
 
@@ -289,7 +288,7 @@ EVALUATING = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_in
 
 def ordinary_answer(problem: Problem) -> str:
     """The right answer, if one is known."""
-    right = reference_answer(problem)
+    right = problem.known_answer
     return TYPICAL[problem.task] if right is None else right
 
 
