@@ -49,7 +49,8 @@ def reasoning_gym(
     bridge = _bridge(**chosen)
     samples = [
         Sample(
-            id=f"{problem.task}-{problem.spec.index}",
+            # Not its position: a retry reuses a sample by its id, also where the set of another run has other problems.
+            id=problem.reference,
             input=[MESSAGES[message["role"]](content=message["content"]) for message in bridge.messages(problem)],
             target=problem.answer or "",
             metadata={"task": problem.task, "reference": problem.reference},

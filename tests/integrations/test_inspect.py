@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -32,6 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 def bridges_end() -> Iterator[None]:
     yield
     adapter._bridge.cache_clear()
+    gc.collect()  # An evaluation that failed leaves streams open; they warn here, where warnings are ignored.
 
 
 def evaluate(folder: Path, skill: float, **arguments: Any) -> Any:
@@ -89,6 +91,74 @@ def test_own_tasks(tmp_path: Path) -> None:
 def test_preset_brings_its_problems(tmp_path: Path) -> None:
     task = adapter.reasoning_gym(tasks="gcd", preset="rg-hard", limit=2)
     assert [sample.metadata["task"] for sample in task.dataset] == ["gcd"] * 2
+
+
+class FailingMock:
+    """Inspect's mock model with right answers; the completions of these numbers fail instead."""
+
+    def __init__(self, task: Any, *failing: int) -> None:
+        self.asked = 0
+        self.model = inspect_ai.model.get_model("mockllm/model", custom_outputs=self._output)
+        self._failing = failing
+        self._answers = {sample.input[-1].text: sample.target for sample in task.dataset}
+
+    def _output(self, messages: Any, *_: Any) -> Any:
+        self.asked += 1
+        if self.asked in self._failing:
+            raise RuntimeError("the connection is lost")
+        answer = self._answers[messages[-1].text]
+        return inspect_ai.model.ModelOutput.from_content("mockllm/model", f"<answer>{answer}</answer>")
+
+
+@pytest.fixture
+def six(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A task of six problems, for a mock model that counts no tokens: the words for that come from a network."""
+
+    async def count(*_: Any) -> int:
+        return 1
+
+    monkeypatch.setattr(inspect_ai.model.ModelAPI, "count_tokens", count)
+    return adapter.reasoning_gym(tasks="gcd,chain_sum", limit=3)
+
+
+QUIET: Any = {"display": "none", "max_samples": 1}
+
+
+def values(log: Any) -> dict[str, float]:
+    return {sample.id: sample.scores["judged"].value for sample in log.samples}
+
+
+def test_retry_keeps_judged_samples(tmp_path: Path, six: Any) -> None:
+    """A retry makes the mock model again, whose own reply is no answer."""
+    [log] = inspect_ai.eval(six, model=FailingMock(six, 4).model, log_dir=str(tmp_path), **QUIET)
+    assert log.status == "error"
+    [retried] = inspect_ai.eval_retry(log.location, log_dir=str(tmp_path), display="none")
+    assert retried.status == "success"
+    references = [sample.metadata["reference"] for sample in six.dataset]
+    assert values(retried) == dict(zip(references, [1.0] * 3 + [0.0] * 3, strict=True))
+
+
+def test_set_asks_for_what_is_missing(tmp_path: Path, six: Any) -> None:
+    mock = FailingMock(six, 4)
+    done, [header] = inspect_ai.eval_set(
+        six, model=mock.model, log_dir=str(tmp_path), retry_attempts=2, retry_wait=0.1, **QUIET
+    )
+    assert done
+    log = inspect_ai.log.read_eval_log(header.location)
+    assert [*values(log).values()] == [1.0] * 6
+    assert mock.asked == 7
+
+
+def test_reducer_joins_epochs(tmp_path: Path, six: Any) -> None:
+    mock = FailingMock(six)
+    for question in [sample.input[-1].text for sample in six.dataset][:3]:
+        mock._answers[question] = "wrong"
+    epochs = inspect_ai.Epochs(2, "mean")
+    [log] = inspect_ai.eval(six, model=mock.model, epochs=epochs, log_dir=str(tmp_path), **QUIET)
+    [reduction] = log.reductions
+    assert {sample.sample_id: sample.value for sample in reduction.samples} == dict(
+        zip([sample.id for sample in six.dataset], [0.0] * 3 + [1.0] * 3, strict=True)
+    )
 
 
 async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
