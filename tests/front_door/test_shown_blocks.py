@@ -51,6 +51,7 @@ NOT_HERE = {
     "examples/trainer.py": "runs beside others: tests/e2e/test_shown_commands.py",
     "reasoning_gym_testing --policy": "runs until it is stopped: tests/e2e/test_shown_commands.py starts it",
     "vf-eval": "needs verifiers: tests/integrations/test_verifiers.py",
+    "vf-validate": "needs verifiers: tests/integrations/test_verifiers.py",
     "inspect eval": "needs Inspect: tests/integrations/test_inspect.py",
     "verl.trainer.main_ppo": "needs verl and GPUs: tests/integrations/test_verl.py",
     "reward.custom_reward_function": "needs verl: tests/integrations/test_verl.py",

@@ -186,9 +186,6 @@ def test_bad_rows(rows: list[Any], argv: list[str], message: str) -> None:
     ("argv", "message"),
     [
         (["--output", "my_rewards.py"], "--output: my_rewards.py is read by this audit"),
-        (["--html", "rows.jsonl"], "--html: rows.jsonl is read by this audit"),
-        (["--output", "a.html", "--html", "a.html"], "--output and --html name the same file"),
-        (["--html", "."], "--html: . is a folder"),
     ],
 )
 def test_bad_outputs(argv: list[str], message: str) -> None:
@@ -196,12 +193,6 @@ def test_bad_outputs(argv: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         _run("boxed", *argv)
     assert before == (Path("my_rewards.py").read_text(), Path("rows.jsonl").read_text())
-
-
-@pytest.mark.usefixtures("folder")
-def test_folder_of_the_page_is_made() -> None:
-    assert _run("boxed", "--html", "new/page.html") == 0
-    assert Path("new/page.html").is_file()
 
 
 @pytest.mark.usefixtures("folder")
