@@ -9,8 +9,10 @@ difference follow in one line.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 from reasoning_env.records import ProblemRequest
@@ -45,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if task == COMPOSITE:
             continue
         seeds = [hash_int("three rewards", options.seed, task, number) % (1 << 31) for number in range(options.count)]
-        cells = _cells(library, find_task(task), seeds)
+        with redirect_stdout(sys.stderr):  # the library prints warnings
+            cells = _cells(library, find_task(task), seeds)
         if any(cells):
             print(f"| `{task}` | {' | '.join(cells)} |", flush=True)
         else:
