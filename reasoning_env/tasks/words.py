@@ -249,7 +249,7 @@ SENTENCE_REORDERING = Task(
     levels=(
         FieldLevels(
             ("min_words_in_sentence", "max_words_in_sentence"),
-            ((5, 12), (8, 16), (10, 20), (11, 24)),
+            ((5, 12), (8, 16), (10, 20), (10, 24)),
             "hardly any longer sentence has no repeated word",
         ),
     ),
