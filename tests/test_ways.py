@@ -117,6 +117,8 @@ async def test_group(tmp_path: Path) -> None:
         await env.setup()
         await env.get_next_item()
         await until(lambda: env._run.session.stats.ready == config.prefetch_problems)
+        # A worker that is started meanwhile is no part of a way.
+        await until(lambda: len(env._run.session.pool.worker_pids) == config.num_generators + config.num_verifiers)
         with Trace() as trace:
             item = await env.get_next_item()
             right = f"<answer>{item.problem.answer}</answer>"
