@@ -11,7 +11,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from reasoning_env.commands.shared_options import score_function, score_words
 from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
+from reasoning_env.runtime.terminal import progress_bar
 from reasoning_env.runtime.text import visible
 from reasoning_env.settings import ReasoningSettings, make_settings
 from reasoning_env.sources.score_function import check_row
@@ -101,13 +102,15 @@ async def _audit(
     try:
         for problem in problems:
             check_row(json.loads(problem.entry), signature, setting="--score", name=problem.reference)
-        form = await choose_form(pool, problems)
-        target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
-        reporter = Reporter(target.task, target.level, _commands(options, form))
-        audit = await audit_task(RowWorkers(pool, problems, form), target, len(problems), rounds=())
-        async with watched_pools(settings, lambda watched: RowWorkers(watched, problems, form)) as pools:
-            check = ContractCheck(pools, replace(reporter, is_watched=True), makes_problems=False)
-            checked = await check.run(problems, audit.errors, attacks=True)
+        # How often a row is scored depends on what was found before.
+        with progress_bar("scored rows", None, interval_s=settings.user.progress_interval_s) as advance:
+            form = await choose_form(pool, problems, advance)
+            target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
+            reporter = Reporter(target.task, target.level, _commands(options, form))
+            audit = await audit_task(RowWorkers(pool, problems, form, advance), target, len(problems), rounds=())
+            async with watched_pools(settings, lambda watched: RowWorkers(watched, problems, form, advance)) as pools:
+                check = ContractCheck(pools, replace(reporter, is_watched=True), makes_problems=False)
+                checked = await check.run(problems, audit.errors, attacks=True)
         return audit, [*findings_of(audit, reporter), *checked], form
     finally:
         await pool.close()
@@ -125,12 +128,15 @@ def _commands(options: argparse.Namespace, form: CompletionForm) -> Reproduction
 
 
 class RowWorkers:
-    """Hands out rows as problems, in order, and scores answers in a form."""
+    """Hands out rows as problems, in order, and scores answers in a form; calls `advance` after each scored row."""
 
-    def __init__(self, pool: Workers, problems: Sequence[Problem], form: CompletionForm) -> None:
+    def __init__(
+        self, pool: Workers, problems: Sequence[Problem], form: CompletionForm, advance: Callable[[], None]
+    ) -> None:
         self._pool = pool
         self._problems = problems
         self._form = form
+        self._advance = advance
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Return the row of a position. Raises GenerationError behind the last row."""
@@ -141,6 +147,7 @@ class RowWorkers:
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         """Return a verdict on each answer, whose text is the answer without the form."""
         verdicts = await self._pool.score(problem, [self._form.completion(answer) for answer in answers])
+        self._advance()
         return [replace(verdict, answer=answer) for verdict, answer in zip(verdicts, answers, strict=True)]
 
 
@@ -200,8 +207,8 @@ def _question(row: Mapping[str, object]) -> str:
     return ""
 
 
-async def choose_form(pool: Workers, problems: Sequence[Problem]) -> CompletionForm:
-    """Return the form in which the right answers earn most."""
+async def choose_form(pool: Workers, problems: Sequence[Problem], advance: Callable[[], None]) -> CompletionForm:
+    """Return the form in which the right answers earn most; calls `advance` after each scored row."""
     earned = dict.fromkeys(FORMS, 0.0)
     for problem in problems:
         assert problem.answer is not None
@@ -209,4 +216,5 @@ async def choose_form(pool: Workers, problems: Sequence[Problem]) -> CompletionF
             FORMS, await pool.score(problem, [form.completion(problem.answer) for form in FORMS]), strict=True
         ):
             earned[form] += verdict.score
+        advance()
     return max(FORMS, key=earned.__getitem__)

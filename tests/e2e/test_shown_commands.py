@@ -72,6 +72,7 @@ RESCORE = "rescore data/first.jsonl --rewards plain"
 OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
 EVALUATE_SOME = f"evaluate gpt-4.1-mini --preset rg-easy --limit 5 {OPENAI}"
+EVALUATE_EASIEST = "evaluate MODEL --base-url http://localhost:9001/v1 --env.eval_level 0 --repeats 8 --limit 20"
 REPEATS = "evaluate --config configs/vllm.yaml --repeats 4"
 KEY = ("--openai.api_key", "x")
 JUDGE = "judge --port 8400"
@@ -210,6 +211,7 @@ def test_every_shown_command_is_tested() -> None:
         PROCESS,
         EVALUATE,
         EVALUATE_SOME,
+        EVALUATE_EASIEST,
         REPEATS,
         JUDGE,
         REPORT,
@@ -286,6 +288,11 @@ def test_evaluate_preset(evaluation: Path) -> None:
 def test_evaluate_with_limit(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
+
+
+def test_evaluate_at_level_0(newcomer: Newcomer) -> None:
+    replaced = {"http://localhost:9001/v1": newcomer.inference_url, "20": "2"}
+    assert "mean" in newcomer.run(EVALUATE_EASIEST, replaced, "--tasks", "gcd", *KEY)
 
 
 def test_evaluate_config_file(newcomer: Newcomer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from reasoning_audit import rows
 from reasoning_audit.command import audit_command
 from reasoning_audit.rows import FORMS, MAX_ROWS, CompletionForm, RowWorkers, choose_form, row_problems
 from reasoning_env.errors import ConfigError, GenerationError
 from reasoning_env.records import Problem, Reason, Verdict
+from reasoning_env.runtime.terminal import progress_bar
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec
 
@@ -22,6 +25,10 @@ BOX = CompletionForm("\\boxed{", "}")
 
 def _problems(*rows: Mapping[str, Any]) -> list[Problem]:
     return row_problems(rows, Path("rows.jsonl"), "mine:score", "answer")
+
+
+def _nothing() -> None:
+    """Show no progress."""
 
 
 @pytest.mark.parametrize(
@@ -52,20 +59,20 @@ async def test_form_is_found(form: CompletionForm) -> None:
     def verify(problem: Problem, completion: str) -> Verdict:
         return Verdict(float(completion == form.completion(problem.answer or "")), Reason.SCORED, completion)
 
-    assert await choose_form(FakeWorkers(verify=verify), _problems({"answer": "1"}, {"answer": "2"})) == form
+    assert await choose_form(FakeWorkers(verify=verify), _problems({"answer": "1"}, {"answer": "2"}), _nothing) == form
 
 
 @pytest.mark.asyncio
 async def test_answers_are_scored_in_the_form() -> None:
     problems = _problems({"answer": "1"})
     pool = FakeWorkers()
-    [verdict] = await RowWorkers(pool, problems, BOX).score(problems[0], ["5"])
+    [verdict] = await RowWorkers(pool, problems, BOX, _nothing).score(problems[0], ["5"])
     assert (pool.asked[0][1], verdict.answer) == (["\\boxed{5}"], "5")
 
 
 @pytest.mark.asyncio
 async def test_rows_end() -> None:
-    workers = RowWorkers(FakeWorkers(), _problems({"answer": "1"}), BOX)
+    workers = RowWorkers(FakeWorkers(), _problems({"answer": "1"}), BOX, _nothing)
     assert (await workers.generate(make_spec(index=0), 1.0)).answer == "1"
     with pytest.raises(GenerationError, match="no more rows"):
         await workers.generate(make_spec(index=1), 1.0)
@@ -129,6 +136,14 @@ def test_clean_function(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "of the form '\\\\boxed{ANSWER}'" in printed
     assert "no findings" in printed
+
+
+@pytest.mark.usefixtures("folder")
+def test_progress_is_told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "progress_bar", lambda title, total, **_: progress_bar(title, total, interval_s=0.01))
+    with caplog.at_level("INFO"):
+        _run("boxed")
+    assert re.search(r"scored rows: [1-9]", caplog.text)
 
 
 @pytest.mark.usefixtures("folder")
