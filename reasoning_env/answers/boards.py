@@ -60,7 +60,7 @@ def board(said: str, asked: Asked) -> str | None:
     return layout.write(cells)
 
 
-SHOWN_COUNT = re.compile(r"\d+ ((?:[a-z]+ )?(?P<name>[A-Z]|\[[A-Z]\]|\{[A-Z]\}|\([A-Z]\)))(?=[ ,.])")
+SHOWN_COUNT = re.compile(r"\d+ (?:(?P<kind>[a-z]+) )?(?P<name>[A-Z]|\[[A-Z]\]|\{[A-Z]\}|\([A-Z]\))(?=[ ,.])")
 """A count with its name, as the question explains its example: `1 machine A`, `3 [C]`."""
 
 
@@ -68,28 +68,32 @@ def counts(said: str, asked: Asked) -> str | None:
     """The type of counts in the order that the question gives, or each with its name as the question explains them."""
     explained = asked.question.partition(" means that you have ")[2].partition("\n")[0]
     shown = list(SHOWN_COUNT.finditer(explained))
-    found = _named_counts(said, {name: match["name"] for match in shown for name in (match["name"], match[1])})
+    # The plural before names: that of `different blocks [A] [B]`.
+    plural = re.search(rf"\b(?P<kind>[a-z]+)s {re.escape(shown[0]['name'])}", asked.question) if shown else None
+    names = {match["name"]: match["kind"] or (plural["kind"] if plural else "") for match in shown}
+    found = _named_counts(said, names)
     if found is None:
         return board(said, asked)
-    in_order = [found.get(match["name"]) for match in shown]
+    in_order = [found.get(name) for name in names]
     return None if None in in_order else " ".join(map(str, in_order))
 
 
 def _named_counts(said: str, names: Mapping[str, str]) -> dict[str, str] | None:
-    """Return counts by their names: of `1 [A], 0 [B]`, `A: 1, B: 0` or an object of JSON; None for other text."""
-    name = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    if not name:
+    """Return counts by their names: of `1 [A], 0 [B]`, `A: 1, B: 0` or an object of JSON; None for other text.
+
+    `names` has the kind of each name, which may stand before it, in singular or plural: `2 machines A`, `Machine A: 2`.
+    """
+    if not names:
         return None
+    name = "|".join(
+        rf"(?:(?i:{kind})s? )?{re.escape(name)}" if kind else re.escape(name) for name, kind in names.items()
+    )
     pair = rf"(?P<q>[\"']?)(?P<named>{name})(?P=q)\s?[:=]\s?(?P<value>\d+)|(?P<count>\d+) (?P<after>{name})"
+    joint = rf"\s*[,;\n]\s*(?:and\s)?|\sand\s|(?<=\d)\s(?=(?:{name})\s?[:=])|(?<=[A-Z\])}}])\s(?=\d+ (?:{name}))"
     inner = said[1:-1] if re.fullmatch(r"\{\s*[\"'].*\d\s*\}", said, re.DOTALL) else said
-    parts = re.split(r"\s*[,;\n]\s*(?:and\s)?|\sand\s", inner.strip())
-    if len(parts) == 1:
-        parts = (
-            re.findall(rf"\d+ (?:{name})(?=\s|\Z)", inner) if re.fullmatch(rf"(?:\d+ (?:{name})\s?)+", inner) else parts
-        )
-    matches = [re.fullmatch(pair, part) for part in parts if part]
+    matches = [re.fullmatch(pair, part) for part in re.split(joint, inner.strip()) if part]
     found = {
-        names[match["named"] or match["after"]]: match["value"] or match["count"]
+        (match["named"] or match["after"]).split()[-1]: match["value"] or match["count"]
         for match in matches
         if match is not None
     }

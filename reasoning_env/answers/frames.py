@@ -188,7 +188,7 @@ def _without_bullets(match: re.Match[str]) -> str | None:
     items = [item["item"] for item in found if item]
     if len(items) < len(lines) or len(lines) < 2 or len({item["bullet"] for item in found if item}) > 1:
         return None
-    if lines[0].lstrip()[0] == "-" and not any(re.match(r"[^\W\d]|[\"'`#*$]", item) for item in items):
+    if lines[0].lstrip()[0] == "-" and not any(re.match(r"[\[({]?[^\W\d]|[\"'`#*$]", item) for item in items):
         return None
     return "\n".join(items)
 

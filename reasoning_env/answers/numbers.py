@@ -154,7 +154,7 @@ def has_digits(said: str, right: Fraction, digits: int) -> bool:
 
 def probability(said: str, asked: Asked) -> str | None:
     """The type of probabilities: an exact fraction in any terms, or a number with three right digits or more."""
-    said = _without_rounding_sign(said)
+    said = _without_chance(_without_rounding_sign(said), asked.question)
     terms = asked.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
     *exact, last = _without_name(said, asked.question).split("=", MAX_SIDES)
@@ -258,13 +258,14 @@ def _singular(word: str) -> str:
 def _without_name(said: str, question: str) -> str:
     """Return the value after the question's variable, angle, expression or name for the value.
 
-    Any value may be called x, and by another letter where the question names no variable.
+    Any value may be called x, and by another letter where the question asks for no variable and does not give that one.
     """
     asked = ASKED_VARIABLE.search(question)
     named = NAMED.fullmatch(said)
     if named is not None:
         name = named["name"]
-        is_asked = name == asked["name"] if asked is not None else named["sign"] != ":"
+        is_given = re.search(rf"\b{name}\s?=", question) is not None
+        is_asked = name == asked["name"] if asked is not None else named["sign"] != ":" and not is_given
         return named["value"] if is_asked or (name == "x" and named["sign"] != ":") else said
     angle = ANGLE_NAME.match(said)
     if angle is not None and _asks_for_angle(angle["name"], question):
@@ -319,10 +320,21 @@ def fraction_parts(said: str) -> tuple[int, int] | None:
     return int(re.sub("[ ,]", "", match["up"])), int(re.sub("[ ,]", "", match["down"]))
 
 
-CHANCE = re.compile(
-    r"P(?:\([^()=<>\u2264\u2265\\\d]{0,40}(?:\u2265|>=|\\geq?(?![a-z]))\s?(?P<least>\d{1,9})\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
+THROWN = (
+    r"(?i:[a-z](?:_\{?[a-z]{1,5}\}?)?"
+    r"|(?:(?:the|of|all|these|sum|total|score|value|outcome|rolls?|rolling|dice|result|heads|tails|number) ?)+)"
 )
-r"""The name of a chance: `P = `, `P(X \geq 23) = `."""
+"""What is thrown, as a random variable or in words: `X`, `sum of dice`."""
+CHANCE = re.compile(
+    r"(?:\\?(?:Pr|P)|\\mathbb\{P\})"
+    rf"(?:\((?:{THROWN}\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{{1,9}})"
+    r"|(?P<words>(?:(?:at least|exactly) )?\d{1,9}(?: or higher| heads| tails)?))\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
+)
+r"""The name of a chance: `P = `, `P(X \geq 23) = `, `\Pr(at least 3 heads) = `."""
+ASKED_CHANCE = re.compile(
+    r"\b(?P<words>(?P<number>\d+) or higher|(?P<relation>at least|exactly) (?P<count>\d+) (?:heads|tails))\b"
+)
+"""The event whose chance a question asks for."""
 IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
 """A value with its rounding behind it in parentheses: `3/4 (\u2248 0.75)`."""
 
@@ -333,9 +345,7 @@ def fraction(said: str, asked: Asked) -> str | None:
     The name of the chance that a question asks for may stand before it. Questions ask for reduced fractions, so `6/8`
     is not `3/4`.
     """
-    chance = CHANCE.fullmatch(said)
-    if chance is not None and _is_asked(chance, asked.question):
-        said = chance["value"].strip()
+    said = _without_chance(said, asked.question)
     rounded = IN_PARENTHESES.fullmatch(said)
     if rounded is not None:
         said = rounded["exact"].strip() + rounded["rounded"]
@@ -353,10 +363,17 @@ def fraction(said: str, asked: Asked) -> str | None:
     return asked.right if last == right else f"{last[0]}/{last[1]}"
 
 
-def _is_asked(chance: re.Match[str], question: str) -> bool:
-    """Tell whether a chance is the one that a question asks for: of so much or more."""
-    least = re.search(r"\brolling (\d+) or higher\b", question)
-    return least is not None and chance["least"] in (None, least[1])
+def _without_chance(said: str, question: str) -> str:
+    """Return the value after the name of the chance that a question asks for; another text as it is."""
+    chance, asked = CHANCE.fullmatch(said), ASKED_CHANCE.search(question)
+    if chance is None or asked is None:
+        return said
+    if chance["number"] is not None:
+        is_asked = chance["number"] == (asked["number"] or asked["count"])
+        is_asked = is_asked and (chance["relation"] == "=") == (asked["relation"] == "exactly")
+    else:
+        is_asked = chance["words"] is None or chance["words"] == asked["words"]
+    return chance["value"].strip() if is_asked else said
 
 
 def _is_rounding(decimal: str, exact: Fraction) -> bool:

@@ -109,6 +109,15 @@ def knight_moves(said: str, asked: Asked) -> str | None:
     return json.dumps([re.sub(r"\s", "", move) for move in moves])
 
 
+def jug_moves(said: str, asked: Asked) -> str | None:
+    """The type of a list of moves: `fill A`, `pour A->B`, also with blanks around the arrow, or with another arrow."""
+    written = texts(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*")(said, asked)
+    moves = None if written is None else json_value(written)
+    if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
+        return None
+    return json.dumps([re.sub(r"\s?(?:->|\u2192)\s?", "->", move) for move in moves])
+
+
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
 
 

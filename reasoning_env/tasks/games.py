@@ -70,7 +70,7 @@ JUGS = Task(
     levels=(
         FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
     ),
-    answer=AnswerRules(values.texts(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w->\w)\s*"), many_right=True),
+    answer=AnswerRules(values.jug_moves, many_right=True),
 )
 
 KAKURASU = Task(
