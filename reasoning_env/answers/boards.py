@@ -12,9 +12,9 @@ from .literals import LiteralError, parse_literal
 from .numbers import rounds
 from .types import Asked
 
-CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
-"""A cell of a board: the three in `12 _ 0.5`."""
-SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
+CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
+"""A cell of a board: the three in `12 _ 0.5`. A minus sign before a nought, as of a negated board, is no cell's."""
+SHORT_CELL = r"(?:-(?!0))?\d|[Q_\u2705\u274c]"
 """A cell of a board whose cells have one character: the three in `12_`."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """Text between the cells of an expected board: ` < ` in `1 < 2`."""

@@ -387,6 +387,7 @@ CASES = [
         question="What is the probability of getting exactly 2 heads in 2 fair coin flips?",
         metadata={"rational": {"numerator": 1, "denominator": 4}},
     ),
+    Case("kakurasu", "0 1\n1 0", ["01\n10", "[[0, 1], [1, 0]]"], ["-0 1\n1 0", "0 1\n1 -0"]),
     Case(
         "jugs",
         '["fill A", "pour A->B"]',
