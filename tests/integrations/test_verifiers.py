@@ -54,14 +54,15 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
     return [trace for line in episodes.read_text().splitlines() for trace in json.loads(line)["traces"]]
 
 
-@pytest.mark.parametrize(("skill", "expected"), [(1.0, {1.0}), (0.0, {0.0})])
-def test_command_scores_rollouts(tmp_path: Path, skill: float, expected: set[float]) -> None:
+@pytest.mark.parametrize("skill", [1.0, 0.0])
+def test_command_scores_rollouts(tmp_path: Path, skill: float) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
     assert len(traces) == 32
-    assert {trace["rewards"]["judged"]["score"] for trace in traces} == expected
+    scores = [trace["rewards"]["judged"]["score"] for trace in traces]
+    assert all((score == 1.0) is (skill == 1.0) for score in scores)  # a wrong answer may earn partial credit
     assert all(trace["info"]["reason"] for trace in traces)
-    assert {prod(trace["metrics"][part] for part in ("format", "answer", "length")) for trace in traces} == expected
+    assert [prod(trace["metrics"][part] for part in ("format", "answer", "length")) for trace in traces] == scores
     assert {trace["metrics"]["level"] for trace in traces} == {5 / 16}  # the steps of both tasks next to 0.3
     assert all(trace["task"]["key"] == trace["task"]["data"]["reference"] for trace in traces)
 
