@@ -32,8 +32,11 @@ def server_flags(url: str, server_type: str = "openai") -> list[str]:
 
 
 def error_lines(process: Process) -> list[str]:
-    """Return the lines on stderr without those of the log, of warnings and of progress bars."""
-    return [line for line in process.stderr.splitlines() if line.startswith(f"python {SCRIPT} ")]
+    """Return the lines on stderr without those of the log, of warnings and of progress bars.
+
+    They begin with the command as it was called: the script, or the environment that is recorded.
+    """
+    return [line for line in process.stderr.splitlines() if line.startswith("python ")]
 
 
 def left_behind(process: Process) -> list[str]:
