@@ -37,7 +37,8 @@ def correct_word_ladder(answer: str, entry: Entry, dataset: Dataset, score: floa
     steps = [word.strip().upper() for word in answer.split(",")]
     ladder_words: set[str] = vars(dataset)["word_sets"][len(entry["metadata"]["end_word"])]
     known = ladder_words | _english_words(type(dataset).__module__)
-    return float(0.5 ** sum(word not in known for word in steps))
+    unknown = [word for word in steps if word not in known]
+    return float(0.5 ** len(unknown))
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 from .literals import LiteralError, parse_literal, reject_duplicate_keys
@@ -100,24 +101,26 @@ def texts(pattern: str) -> AnswerType:
     return read
 
 
-def knight_moves(said: str, asked: Asked) -> str | None:
-    """The type of a list of moves: `w,A1,B3`, also with blanks after the commas."""
-    written = texts(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}")(said, asked)
-    moves = None if written is None else json_value(written)
-    if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
-        return None
-    return json.dumps([re.sub(r"\s", "", move) for move in moves])
+def moves(pattern: str, tight: Mapping[str, str]) -> AnswerType:
+    """The type of a list of moves that match a pattern; each pattern of `tight` is then written as its text."""
+    read_texts = texts(pattern)
+
+    def read(said: str, asked: Asked) -> str | None:
+        written = read_texts(said, asked)
+        found = None if written is None else json_value(written)
+        if not isinstance(found, list) or not all(isinstance(move, str) for move in found):
+            return None
+        for spaced, text in tight.items():
+            found = [re.sub(spaced, text, move) for move in found]
+        return json.dumps(found)
+
+    return read
 
 
-def jug_moves(said: str, asked: Asked) -> str | None:
-    """The type of a list of moves: `fill A`, `pour A->B`, also with blanks around the arrow, or with another arrow."""
-    written = texts(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*")(said, asked)
-    moves = None if written is None else json_value(written)
-    if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
-        return None
-    return json.dumps([re.sub(r"\s?(?:->|\u2192)\s?", "->", move) for move in moves])
-
-
+knight_moves = moves(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}", {r"\s": ""})
+"""The type of `w,A1,B3`, also with blanks after the commas."""
+jug_moves = moves(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*", {r"\s?(?:->|\u2192)\s?": "->"})
+"""The type of `fill A` and `pour A->B`, also with blanks around the arrow, or with another arrow."""
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
 
 

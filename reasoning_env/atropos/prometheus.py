@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from .. import __version__
 from ..metrics.outcomes import OUTCOMES, GroupOutcome
-from ..metrics.prometheus import HostCollector, metrics_runner, new_registry
+from ..metrics.prometheus import DURATIONS_S, HostCollector, metrics_runner, new_registry
 from ..metrics.stats import DeliveryStats, DumpStats
 from ..records import DropReason, Rejection
 from ..runtime.listening import listen
@@ -21,9 +21,6 @@ from ..tasks.declaration import Cause
 from .environment import RolloutItem
 
 logger = logging.getLogger(__name__)
-
-STEPS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
-"""Bounds of the seconds that a step of a group takes: Prometheus' own, and more, since completions may take minutes."""
 
 
 class RunMetrics(Collector):
@@ -50,7 +47,7 @@ class RunMetrics(Collector):
             "reasoning_group_duration_seconds",
             "Seconds that a step of a group takes",
             ["step"],
-            buckets=STEPS_S,
+            buckets=DURATIONS_S,
             registry=self._registry,
         )
         self._durations = {step: durations.labels(step) for step in ("completions", "verdicts")}

@@ -11,14 +11,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ..metrics.outcomes import RECENT_ANSWERS, share_of_most_frequent
-from ..metrics.prometheus import new_registry
+from ..metrics.prometheus import DURATIONS_S, new_registry
 from ..records import Reason
 from .limits import Account
 
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503)
 """The statuses of replies: their counts begin at 0, so that a rate is known from the first one."""
-DURATIONS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
-"""Bounds of the histogram: those of Prometheus, and beyond them, since a group may take a budget of 20 s, and wait."""
 
 
 class JudgeMetrics:

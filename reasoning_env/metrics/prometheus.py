@@ -22,6 +22,8 @@ from ..records import LibraryInfo
 from ..runtime.turns import in_background
 from .stats import PoolStats
 
+DURATIONS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+"""Bounds of the histograms of seconds: Prometheus' own, and more, since completions may take minutes."""
 WORKER_COUNTS = {
     "scored": "Answers that were scored",
     "timeouts": "Answers over their deadline",
