@@ -28,10 +28,18 @@ from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
+from ..runtime.listening import check_address
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, meaning, range_text
 from ..storage.folders import FOLDER, find_checkout
-from .config import BASE_RANGES, SERVER_RANGES, Range, check_tokenizer_folders, put_event_loop_first
+from .config import (
+    BASE_RANGES,
+    SERVER_RANGES,
+    Range,
+    check_tokenizer_folders,
+    metrics_address,
+    put_event_loop_first,
+)
 from .environment import EnvironmentClass
 from .inference.servers import complete_servers, needs_tokenizer
 from .launch import Launch, build_launch, server_class
@@ -127,8 +135,10 @@ async def _is_finished(launch: Launch, mode: Mode) -> bool:
 
 
 async def check_settings(launch: Launch, mode: Mode) -> None:
-    """Raise ConfigError for names of tasks, files, folders, keys and tokenizers that cannot be used."""
+    """Raise ConfigError for names of tasks, files, folders, keys, tokenizers and ports that cannot be used."""
     config = launch.config
+    if (address := metrics_address(config)) is not None:
+        await check_address(address)
     complete_servers(launch.servers, config.tokenizer_name)  # only for its errors
     mode.check_files(config)
     if needs_tokenizer(launch.servers):

@@ -18,8 +18,10 @@ from ..errors import ConfigError
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
 from ..prompts.messages import Tokenizer
+from ..runtime.listening import ListenAddress
 from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions
+from ..storage.folders import default_dumps_folder
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,18 @@ def make_chat_format(tokenizer: Tokenizer, config: ReasoningGymEnvConfig) -> Cha
 def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
     """Tell whether generation ends with the first closing answer tag."""
     return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
+
+
+def metrics_address(config: ReasoningGymEnvConfig) -> ListenAddress | None:
+    """Return where the metrics are served; None without a port."""
+    if config.metrics_port is None:
+        return None
+    return ListenAddress(config.metrics_host, config.metrics_port, "env.metrics_host", "env.metrics_port")
+
+
+def dumps_folder(config: ReasoningGymEnvConfig, folder: Path) -> Path:
+    """Return the folder of the dumps; `folder` is the module's."""
+    return Path(config.data_dumps_dir) if config.data_dumps_dir else default_dumps_folder(folder)
 
 
 def check_batch_size(config: ReasoningGymEnvConfig) -> None:

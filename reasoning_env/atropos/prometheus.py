@@ -15,7 +15,7 @@ from ..metrics.outcomes import OUTCOMES, GroupOutcome
 from ..metrics.prometheus import DURATIONS_S, HostCollector, metrics_runner, new_registry
 from ..metrics.stats import DeliveryStats, DumpStats
 from ..records import DropReason, Rejection
-from ..runtime.listening import listen
+from ..runtime.listening import ListenAddress, listen
 from ..session import Session
 from ..tasks.declaration import Cause
 from .environment import RolloutItem
@@ -57,13 +57,13 @@ class RunMetrics(Collector):
         return self._durations[step].time()
 
     @asynccontextmanager
-    async def serve(self, host: str, port: int) -> AsyncIterator[None]:
+    async def serve(self, address: ListenAddress) -> AsyncIterator[None]:
         """Serve the metrics meanwhile. Raises ConfigError where the port is in use."""
         disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each one
         runner = metrics_runner(self._registry)
         try:
-            found = await listen(runner, host, port, setting="env.metrics_port")
-            logger.info("metrics are at http://%s:%d/metrics", host, found)
+            port = await listen(runner, address)
+            logger.info("metrics are at http://%s:%d/metrics", address.host, port)
             yield
         finally:
             await runner.cleanup()

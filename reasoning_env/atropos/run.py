@@ -31,13 +31,15 @@ from ..runtime.terminal import can_show_panel, live_panel
 from ..runtime.turns import in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
-from ..storage.folders import default_dumps_folder, find_checkout
+from ..storage.folders import find_checkout
 from ..workers.pool import WorkerPool
 from .config import (
     ReasoningGymEnvConfig,
     calm_garbage_collector,
     does_stop_after_answer,
+    dumps_folder,
     make_chat_format,
+    metrics_address,
     run_api_entry,
 )
 from .delivery import DeliveryQueue
@@ -369,7 +371,8 @@ class Run:
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Serve `/metrics` meanwhile, if the settings name a port. Raises ConfigError where the port is in use."""
-        if self.config.metrics_port is None:
+        address = metrics_address(self.config)
+        if address is None:
             return contextlib.nullcontext()
         from .prometheus import RunMetrics  # nobody else needs the package
 
@@ -381,7 +384,7 @@ class Run:
             outage_s=lambda: self.inference.outage_s,
         )
         self._time = metrics.time
-        return metrics.serve(self.config.metrics_host, self.config.metrics_port)
+        return metrics.serve(address)
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report; none before `start`."""
@@ -461,7 +464,7 @@ def _make_dumper(
     if not config.dump_rollouts and not config.dump_failed_rollouts:
         return None
     return RolloutDumper(
-        Path(config.data_dumps_dir) if config.data_dumps_dir else default_dumps_folder(folder),
+        dumps_folder(config, folder),
         run_uuid,
         dump_passed=config.dump_rollouts,
         dump_failed=config.dump_failed_rollouts,

@@ -24,7 +24,7 @@ from ..judging.server import Judge, JudgeServer
 from ..metrics.prometheus import HostCollector
 from ..records import Problem
 from ..runtime.concurrency import Interrupted, run_until_signal
-from ..runtime.listening import listen
+from ..runtime.listening import ListenAddress, check_address, listen
 from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
@@ -50,7 +50,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
 
     `folder` may hold a checkout of the library. Raises ConfigError:
 
-    - a port out of range
+    - a port out of range, or in use
     - an address beyond this machine without a token, or a token that HTTP does not carry
     - a limit out of range
     - --ray without Ray, or without a cluster
@@ -72,6 +72,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
     start_log(usable_as_secrets([token]), as_json=options.log_json)
+    asyncio.run(check_address(ListenAddress(options.host, options.port)))
     session = Session(settings, checkout=find_checkout(folder), score=function)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.
     cluster = None if options.ray is None else _join_cluster(options.ray, settings, function)
@@ -160,7 +161,7 @@ async def _serve(
         if cluster is None:
             await session.start()
             server.metrics.registry.register(HostCollector(session, __version__))
-        port = await listen(runner, options.host, options.port, setting="--port")
+        port = await listen(runner, ListenAddress(options.host, options.port))
         while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
             await asyncio.sleep(0.05)
         print(f"judging on http://{options.host}:{port}", flush=True)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -14,25 +19,56 @@ BACKLOG = 1024
 come again in one second, then in two, and so on."""
 
 
-async def listen(runner: web.AppRunner, host: str, port: int, *, setting: str) -> int:
-    """Start an application and return its port; 0 takes a free port. The caller cleans up, after an error too.
+@dataclass(frozen=True)
+class ListenAddress:
+    """Where to listen, and the settings that say so. Port 0 takes a free port."""
 
-    Raises ConfigError about `setting`, the setting of the port, where the address is in use or is not this machine's.
+    host: str
+    port: int
+    host_setting: str = "--host"
+    port_setting: str = "--port"
+
+
+async def check_address(address: ListenAddress) -> None:
+    """Raise ConfigError as `listen` would, before the slow steps of a start."""
+    with _errors_for_user(address):
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, address.host, address.port, start_serving=False)
+        server.close()
+
+
+async def listen(runner: web.AppRunner, address: ListenAddress) -> int:
+    """Start an application and return its port. The caller cleans up, after an error too.
+
+    Raises ConfigError where the port is in use, or the address is not this machine's.
     """
     await runner.setup()
+    with _errors_for_user(address):
+        await web.TCPSite(runner, address.host, address.port, backlog=BACKLOG).start()
+    [(_, found, *_), *_] = runner.addresses
+    return int(found)
+
+
+@contextmanager
+def _errors_for_user(address: ListenAddress) -> Iterator[None]:
     try:
-        await web.TCPSite(runner, host, port, backlog=BACKLOG).start()
+        yield
     except OSError as error:
         # An unknown name of a host has a number of its own; asyncio puts the address into the words of the others.
         if error.errno is None or isinstance(error, socket.gaierror):
             reason = error.strerror or str(error)
         else:
             reason = os.strerror(error.errno)
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise ConfigError(
+                f"cannot listen on {address.host}: {reason}",
+                setting=address.port_setting,
+                got=address.port,
+                remedy="choose another port, or 0 for a free port",
+            ) from error
         raise ConfigError(
-            f"cannot listen on {host}: {reason}",
-            setting=setting,
-            got=port,
-            remedy="choose another port, or 0 for a free port",
+            f"cannot listen there: {reason}",
+            setting=address.host_setting,
+            got=address.host,
+            remedy="name an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all",
         ) from error
-    [(_, found, *_), *_] = runner.addresses
-    return int(found)

@@ -144,6 +144,12 @@ def test_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "Address already in use" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_port_in_use_before_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "_join_cluster", lambda *_: pytest.fail("joined a cluster first"))
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="Address already in use"):
+        judge.judge_command(["--ray", "auto", "--port", str(taken.getsockname()[1])], ROOT)
+
+
 @pytest.mark.parametrize("options", [[], ["--verifiers", "2"]])
 def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     config = tmp_path / "run.yaml"

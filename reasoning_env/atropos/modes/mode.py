@@ -16,8 +16,8 @@ from ...metrics.recorder import MetricsRecorder, TaskTotals
 from ...metrics.stats import DeliveryStats
 from ...records import Group
 from ...runtime.terminal import Table
-from ...storage.folders import check_writable
-from ..config import ReasoningGymEnvConfig
+from ...storage.folders import FOLDER, check_writable
+from ..config import ReasoningGymEnvConfig, dumps_folder
 from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
@@ -46,8 +46,8 @@ class Mode:
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
         """Raise ConfigError for files and folders that cannot be written."""
-        if config.data_dumps_dir and (config.dump_rollouts or config.dump_failed_rollouts):
-            check_writable(Path(config.data_dumps_dir), "env.data_dumps_dir")
+        if config.dump_rollouts or config.dump_failed_rollouts:
+            check_writable(dumps_folder(config, FOLDER), "env.data_dumps_dir")
 
     async def is_finished(self, config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> bool:
         """Tell whether an earlier run has done the work, so that no server is needed.

@@ -11,11 +11,13 @@ import asyncio
 import logging
 import math
 import time
+from pathlib import Path
 
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ConfigError
 from ...metrics.stats import DeliveryStats
+from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
 from ..delivery import DeliveryQueue
 from ..environment import Environment
@@ -41,6 +43,11 @@ class Serve(Mode):
     def __init__(self) -> None:
         self._env: Environment | None = None
         """Set when the environment is registered."""
+
+    def check_files(self, config: ReasoningGymEnvConfig) -> None:
+        if config.data_dir_to_save_evals and config.steps_per_eval > 0:
+            check_writable(Path(config.data_dir_to_save_evals), "env.data_dir_to_save_evals")
+        super().check_files(config)
 
     def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
         return config.startup_timeout_s or math.inf
