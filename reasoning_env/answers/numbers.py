@@ -162,6 +162,8 @@ def probability(said: str, asked: Asked) -> str | None:
         return None
     parts = fraction_parts(last)
     if parts is not None:
+        if parts[1] == 0:
+            return None
         return asked.right if parts[1] > 0 and Fraction(*parts) == right else f"{parts[0]}/{parts[1]}"
     value = _plain_value(last.strip(), asked.question)
     if value is None:
@@ -468,6 +470,8 @@ def complex_number(said: str, asked: Asked) -> str | None:
         if (parts["real"] and parts["imaginary"]) or parts["last"] or not (parts["real"] or parts["imaginary"]):
             return None
         real, imaginary = parts["real"] or parts["imaginary"], "0"
+    if real in ("+", "-"):
+        return None
     values = [Fraction(real or "0"), Fraction(imaginary)]
     if values == [Fraction(part) for part in asked.metadata["result"]]:
         return asked.right

@@ -62,7 +62,8 @@ class Scorer:
     def judge(self, answer: str) -> Judged:
         """Return the highest score of an answer's forms. A form earns nothing if the verifier raises.
 
-        If every form fails in this way, raises the last form's error.
+        If every form fails in this way, the verifier cannot read the answer, which earns nothing. A verifier that fails
+        at the right answer too is at fault: raises the last form's error.
         Raises MemoryError at once.
         """
         best: Judged | None = None
@@ -81,7 +82,9 @@ class Scorer:
                     break
         if best is None:
             assert failure is not None
-            raise failure
+            if not self._scores_right_answer():
+                raise failure
+            best = Judged(0.0)
         return best
 
     def _forms(self, answer: str) -> Iterator[_Form]:
@@ -109,6 +112,18 @@ class Scorer:
             yield step, self._read(step.text)
             if self.rules.is_json and PLAIN_SIGNS not in step.frames and is_value(step.text):
                 return  # what looks like a frame is the value's own
+
+    def _scores_right_answer(self) -> bool:
+        """Tell whether the verifier of a declared task returns a score for the right answer."""
+        if self.rules.type is None or not self._asked.right:
+            return False
+        try:
+            self._verified(self._asked.right)
+        except MemoryError:
+            raise
+        except BaseException:
+            return False
+        return True
 
     def reads_expected_answer(self) -> bool:
         """Tell whether the expected answer is a value of the task's type."""

@@ -55,8 +55,21 @@ def test_failure_at_text_that_is_no_value() -> None:
     rules = AnswerRules(numbers.factors)
     entry = pickle.dumps({**ENTRY, "answer": "3 \N{MULTIPLICATION SIGN} 3"})
     assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
-    with pytest.raises(ValueError, match="invalid literal"):
-        Scorer(rules, dataset, entry, strict=True, with_tags=False).score("2 x 3")
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_failure_at_wrong_value(strict: bool) -> None:
+    dataset: Any = FakeDataset(lambda answer: float(float(answer) == 4.0))
+    entry = pickle.dumps({**ENTRY, "answer": "4"})
+    assert Scorer(AnswerRules(numbers.number), dataset, entry, strict=strict, with_tags=False).score("9/2") == 0.0
+
+
+def test_failure_at_right_answer_too() -> None:
+    def fail(answer: str) -> float:
+        raise ZeroDivisionError(answer)
+
+    with pytest.raises(ZeroDivisionError, match="6"):
+        judged("6", "5", fail, type=numbers.number)
 
 
 def test_failure_on_guess() -> None:

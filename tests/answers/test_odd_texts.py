@@ -1,0 +1,35 @@
+"""Texts that a model may write and a verifier may not expect: each is scored, for every task."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from reasoning_env.tasks import COMPOSITE, TASKS
+from reasoning_env.workers.library import Library
+
+from .frozen_answers import frozen_problem, open_library
+
+TEXTS = (
+    *("9/2", "1/0", "\\frac{1}{0}", "3^2 \N{MULTIPLICATION SIGN} 59", "1e400", "9" * 401, "10**30", "nan", "-", "i"),
+    *("\N{ARABIC-INDIC DIGIT THREE}", "\N{SUPERSCRIPT TWO}", '["\N{SUPERSCRIPT TWO}"]', "\N{VULGAR FRACTION ONE HALF}"),
+    *("None", "null", '""', "[]", "{}", "[[]]", "[{}]", "[null]", "[1, [2]]", "[[1, 2], 3]", "[" * 40 + "]" * 40),
+    *('{"a": 1}', '{"0": [1]}', '{"1": null}', '{"answer": [1]}', '["pour A->Q"]', '["w,Z99,Z98"]'),
+    *("99:99", "A=1,A=2", "R99", "Move disk 99 from Peg 1 to Peg 2", "x**x", "log(0)", "() + 1", "P \N{LOGICAL AND}"),
+)
+library: Callable[[], Library] = cache(open_library)
+
+
+@pytest.mark.parametrize("task", sorted(TASKS.keys() - {COMPOSITE}))
+def test_odd_text_is_scored(task: str) -> None:
+    corrected = frozen_problem(library(), task, None, 0).scorer
+    plain = replace(corrected, strict=False, lenient=False)
+    with contextlib.redirect_stdout(io.StringIO()):  # some verifiers print
+        for text in TEXTS:
+            assert 0.0 <= corrected.score(text) <= 1.0
+            assert 0.0 <= plain.score(text) <= 1.0
