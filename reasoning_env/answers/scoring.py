@@ -62,8 +62,8 @@ class Scorer:
     def judge(self, answer: str) -> Judged:
         """Return the highest score of an answer's forms. A form earns nothing if the verifier raises.
 
-        If every form fails in this way, the verifier cannot read the answer, which earns nothing. A verifier that fails
-        at the right answer too is at fault: raises the last form's error.
+        If every form fails in this way, a strict answer earns nothing: the verifier cannot read it. A verifier that
+        fails at the right answer too is at fault, and so is one that is to be scored as it is: raises the last error.
         Raises MemoryError at once.
         """
         best: Judged | None = None
@@ -82,7 +82,7 @@ class Scorer:
                     break
         if best is None:
             assert failure is not None
-            if not self._scores_right_answer():
+            if not (self.strict and self._scores_right_answer()):
                 raise failure
             best = Judged(0.0)
         return best

@@ -57,11 +57,15 @@ def test_failure_at_text_that_is_no_value() -> None:
     assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
 
 
-@pytest.mark.parametrize("strict", [True, False])
-def test_failure_at_wrong_value(strict: bool) -> None:
-    dataset: Any = FakeDataset(lambda answer: float(float(answer) == 4.0))
+def test_failure_at_wrong_value() -> None:
+    assert judged("9/2", "4", float, type=numbers.number).value == 0.0
+
+
+def test_failure_of_plain_verifier() -> None:
+    dataset: Any = FakeDataset(float)
     entry = pickle.dumps({**ENTRY, "answer": "4"})
-    assert Scorer(AnswerRules(numbers.number), dataset, entry, strict=strict, with_tags=False).score("9/2") == 0.0
+    with pytest.raises(ValueError, match="9/2"):
+        Scorer(AnswerRules(numbers.number), dataset, entry, strict=False, with_tags=False).score("9/2")
 
 
 def test_failure_at_right_answer_too() -> None:
