@@ -11,9 +11,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from reasoning_env.commands.options import CommandParser, add_config_option, program
-from reasoning_env.commands.shared_options import add_score_options, check_score_options, split_names
-from reasoning_env.commands.values import share
+from reasoning_env.commands.parser import Command, CommandParser, names, share
+from reasoning_env.commands.shared_options import add_config_option, add_score_options, check_score_options
 from reasoning_env.errors import ConfigError
 from reasoning_env.storage.files import replace_file
 from reasoning_env.storage.folders import check_writable
@@ -28,32 +27,27 @@ from .tasks import audit_tasks, level_names
 
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
 """Audited levels; None stands for the library's defaults."""
+DEFAULT_ITEMS = 5
 DEFAULT_OUTPUT = "audit.json"
 NEVER = "never"
 
 
-def audit_command(argv: Sequence[str], folder: Path) -> int:
+def _audit(options: argparse.Namespace, folder: Path) -> int:
     """Audit, save the report and print it; returns 1 for a finding as severe as --fail-on, else 0.
 
-    `folder` may hold a checkout of the library. Raises:
+    Raises:
 
     - ConfigError: an option or a file cannot be used
     - WorkerError: no problem could be probed
     """
-    parser = _parser()
-    options = parser.parse_args(argv)
-    _check(parser, options)
+    _check(options)
     _check_output(options)
     report = audit_tasks(options, folder) if options.score is None else audit_rows(options)
     return _finish(report, options)
 
 
-def _parser() -> CommandParser:
-    parser = CommandParser(
-        prog=f"{program()} audit",
-        description="Probe every task's rewards with right, nearly right and unreasoned answers.",
-    )
-    parser.add_argument("--tasks", type=_names, default=[], metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
+def _add_options(parser: CommandParser) -> None:
+    parser.add_argument("--tasks", type=names, default=[], metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
     parser.add_argument(
         "--levels",
         type=_levels,
@@ -63,7 +57,7 @@ def _parser() -> CommandParser:
     )
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
-    parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
+    parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, help="decides which problems are drawn (default: %(default)s)")
     parser.add_argument(
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
@@ -87,25 +81,22 @@ def _parser() -> CommandParser:
         help="exit with status 1 at a finding of this severity or above (default: %(default)s)",
     )
     add_config_option(parser)
-    return parser
 
 
-def _check(parser: CommandParser, options: argparse.Namespace) -> None:
-    """End the program with an error if options contradict each other or are out of their ranges."""
-    check_score_options(parser, options)
+def _check(options: argparse.Namespace) -> None:
+    """Raise ConfigError if options contradict each other or are out of their ranges."""
+    check_score_options(options)
     of_tasks = ("tasks", "task_modules", "checkout", "rewards", "config", "items", "levels")
-    given = [f"--{name.replace('_', '-')}" for name in of_tasks if getattr(options, name) != parser.get_default(name)]
+    defaults = {"items": DEFAULT_ITEMS, "levels": DEFAULT_LEVELS}
+    given = [
+        f"--{name.replace('_', '-')}" for name in of_tasks if (getattr(options, name) or None) != defaults.get(name)
+    ]
     if options.score is not None and given:
-        parser.error(f"--score does not go with {', '.join(given)}: it audits no task")
+        raise ConfigError(f"--score does not go with {', '.join(given)}: it audits no task")
     if not 1 <= options.items <= 10_000 or options.seed < 0:
-        parser.error("--items must be between 1 and 10000 and --seed at least 0")
+        raise ConfigError("--items must be between 1 and 10000 and --seed at least 0")
     if (options.score is None) != (options.rows is None) or (options.gold and options.score is None):
-        parser.error("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
-
-
-def _names(text: str) -> list[str]:
-    """Read names joined by commas."""
-    return split_names([text])
+        raise ConfigError("--score MODULE:FUNCTION and --rows FILE go together, with or without --gold COLUMN")
 
 
 def _levels(text: str) -> Sequence[float | None]:
@@ -168,3 +159,11 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
     if not options.json:
         print(f"all numbers are in {output}")
     return int(fails)
+
+
+audit_command = Command(
+    "audit",
+    "Probe every task's rewards with right, nearly right and unreasoned answers.",
+    _add_options,
+    _audit,
+)

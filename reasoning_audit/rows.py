@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reasoning_env.commands.options import program
+from reasoning_env.commands.parser import program
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.commands.shared_options import score_function, score_words
 from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
@@ -82,7 +82,7 @@ def audit_rows(options: argparse.Namespace) -> Report:
         raise ConfigError(f"{options.rows} cannot be read: {describe(error)}", setting="--rows") from error
     if not any(problem.question for problem in problems):
         print(f"no column holds questions ({', '.join(QUESTION_COLUMNS)}), so none is checked", file=sys.stderr)
-    limits = {"scoring_deadline_s": options.deadline_s, "worker_memory_mb": options.memory_mb}
+    limits = {"scoring_deadline_s": options.scoring_deadline_s, "worker_memory_mb": options.worker_memory_mb}
     given = {name: value for name, value in limits.items() if value is not None}
     settings = PoolSettings.of_function(score_function(options), make_settings(ReasoningSettings, given))
     audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reasoning_env.commands.options import file_settings, program
+from reasoning_env.commands.parser import program
 from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.commands.shared_options import file_settings
 from reasoning_env.errors import WorkerError
 from reasoning_env.problems.selection import select_tasks
 from reasoning_env.records import Problem

@@ -20,15 +20,18 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import HostedSettings, evaluate_command
-from ..commands.options import OptionParser, option_parser, program, read_selection
-from ..commands.running import redact, start_log, usable_as_secrets
+from ..commands.options import OptionParser, option_parser
+from ..commands.parser import program
+from ..commands.running import start_log, usable_as_secrets
 from ..commands.settings import SettingRow, SettingsPage, settings_command
+from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
 from ..errors import ReasoningEnvError, ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
 from ..runtime.listening import check_address
+from ..runtime.text import redact
 from ..session import check_selection
 from ..settings import ReasoningSettings, default_text, meaning, range_text
 from ..storage.folders import FOLDER, find_checkout
@@ -75,7 +78,7 @@ def evaluate_with_defaults(env_cls: EnvironmentClass, argv: Sequence[str]) -> in
     defaults, _ = env_cls.config_init()
     own = defaults.model_dump(exclude_unset=True)
     known = {name: value for name, value in own.items() if name in HostedSettings.model_fields}
-    return evaluate_command(argv, FOLDER, program(), known)
+    return evaluate_command(argv, FOLDER, known)
 
 
 # ------------------------------------------------------------------ serve and process
@@ -89,7 +92,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     parser = environment_options(env_cls, mode_cls.name)
     options = parser.read(argv)
     names = setting_names(env_cls, parser.typed(argv))
-    selection = read_selection(parser, options)
+    selection = read_selection(options)
     if selection.pass_rates is not None and selection.keep is None:
         parser.error("--pass-rate goes with --keep")
     mode = mode_cls()
@@ -210,7 +213,7 @@ def describe_settings(env_cls: EnvironmentClass) -> SettingsPage:
 
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
     """Print all settings of an environment class, or those with the words `argv`. Raises ConfigError for no match."""
-    return settings_command(argv, program(), describe_settings(env_cls))
+    return settings_command(argv, page=describe_settings(env_cls))
 
 
 def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 
+from ..errors import ConfigError
 from ..evaluations.comparison import Comparison, compare, rank, read_scores
 from ..evaluations.table import MOST
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
-from .options import CommandParser, program
+from .parser import Command, CommandParser
 
 LEGEND = """\
 ASKED: preset and tasks; rows are ranked only among rows over the same tasks.
@@ -22,7 +22,7 @@ RIGHT: share of right completions."""
 """What stands below the ranking: a table that is pasted elsewhere explains itself."""
 
 
-def compare_command(argv: Sequence[str]) -> int:
+def _compare(options: argparse.Namespace, folder: Path) -> int:
     """Compare every further folder with the first; returns 0.
 
     Raises ConfigError:
@@ -31,7 +31,8 @@ def compare_command(argv: Sequence[str]) -> int:
     - a line of an evaluation has no reference
     - two evaluations have no problem in common
     """
-    options = _parse(argv)
+    if len(options.folders) < 2 and not options.markdown:
+        raise ConfigError("name two folders or more")
     evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
     if options.markdown:
         rank(evaluations).print_markdown()
@@ -94,12 +95,7 @@ def p_value(p: float) -> str:
     return "< .001" if p < 0.001 else f"{p:.3f}"
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(
-        prog=f"{program()} compare",
-        description="Compare evaluations over the problems that they have in common, the largest change first. "
-        "Every further folder is compared with the first.",
-    )
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="two or more folders of `evaluate`")
     parser.add_argument("--accuracy", action="store_true", help="compare shares of right answers, not mean scores")
     parser.add_argument("--all", action="store_true", help=f"show all tasks, not the {MOST} that changed most")
@@ -110,10 +106,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="rank the evaluations and the models published beside them, among those over the same tasks",
     )
-    options = parser.parse_args(argv)
-    if len(options.folders) < 2 and not options.markdown:
-        parser.error("name two folders or more")
-    return options
 
 
 def _document(comparison: Comparison) -> dict[str, object]:
@@ -124,3 +116,12 @@ def _document(comparison: Comparison) -> dict[str, object]:
         "overall": asdict(comparison.overall),
         "tasks": [asdict(task) for task in comparison.tasks],
     }
+
+
+compare_command = Command(
+    "compare",
+    "Compare evaluations over the problems that they have in common, the largest change first. Every further folder is "
+    "compared with the first.",
+    _add_options,
+    _compare,
+)

@@ -34,8 +34,9 @@ from ..session import Session
 from ..settings import ReasoningSettings, TemplateOptions, make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
-from .options import OptionParser, UnknownOptionError, option_parser
-from .running import redact, run_on_thread, run_to_end, start_log, usable_as_secrets
+from .options import OptionParser, option_parser, short_names
+from .parser import UnknownOptionError, errors_for_user, program
+from .running import run_on_thread, run_to_end, start_log, usable_as_secrets
 from .settings import read_page
 
 logger = logging.getLogger(__name__)
@@ -101,20 +102,18 @@ class Request:
         return TEXT_TYPE if self.settings.chat_template == PLAIN else None
 
 
-def evaluate_command(
-    argv: Sequence[str], folder: Path, program: str, defaults: Mapping[str, object] | None = None
-) -> int:
+def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, object] | None = None) -> int:
     """Evaluate a model and return 0.
 
     `folder` may hold a checkout of the library. `defaults` are an environment's own, by the names of settings. Raises
     ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
     score below --fail-under, or more failed completions than --max-failed.
     """
-    parser = option_parser(program, "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
+    parser = option_parser(program(), "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
     options = _read(parser, argv)
     typed = parser.typed(argv)
     names = {**{name: typed.get(f"env.{name}", f"env.{name}") for name in HostedSettings.model_fields}, **typed}
-    try:
+    with errors_for_user(names):
         request = _read_request(options, names, defaults or {})
         if "print-config" in options:
             print(write_config(request.settings, [request.server]), end="")
@@ -130,34 +129,10 @@ def evaluate_command(
             logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
         show = _show_json if "json" in options else _show_table
         model = request.server.model_name
-        try:
-            results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
-        except ReasoningEnvError as error:
-            error.text = redact(error.describe(names), secrets)
-            raise
-        check_score(results, options.get("fail-under"), options.get("max-failed"))
-    except ConfigError as error:
-        error.text = error.describe(names)
-        raise
+    with errors_for_user(names, secrets):
+        results = run_to_end(lambda: _evaluate(request, model, key, find_checkout(folder), show)).results
+    check_score(results, options.get("fail-under"), options.get("max-failed"))
     return 0
-
-
-ARGUMENTS = {
-    "model": "openai.model_name",
-    "base_url": "openai.base_url",
-    "api_key": "openai.api_key",
-    "server_type": "openai.server_type",
-    "tasks": "env.eval_tasks",
-    "preset": "env.eval_preset",
-    "limit": "env.num_eval_samples_per_task",
-    "repeats": "env.eval_repeats",
-    "temperature": "env.eval_temperature",
-    "max_tokens": "env.eval_max_completion_tokens",
-    "seed": "env.eval_seed",
-    "concurrency": "env.max_eval_workers",
-    "folder": "env.data_dir_to_save_evals",
-}
-"""The settings of the arguments of `evaluate`; any other argument is a setting `env.NAME`."""
 
 
 def evaluate(
@@ -221,20 +196,22 @@ def evaluate(
     }
     values, names = _name_settings(given)
     names = {**names, **{name.removeprefix("env."): typed for name, typed in names.items()}}
-    secrets: list[str] = []
-    try:
+    with errors_for_user(names):
         request = _read_request(values, names, {})
         key = read_key(request.server.api_key, for_chat=True)
-        secrets = _secrets(key, request.server.base_url)
+    with errors_for_user(names, _secrets(key, request.server.base_url)):
         return run_on_thread(_evaluate(request, model, key, None, _show_nothing))
-    except ReasoningEnvError as error:
-        error.text = redact(error.describe(names), secrets)
-        raise
 
 
 def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-    """Return the settings of the arguments of `evaluate` that are not None, and the argument of each setting."""
-    names = {ARGUMENTS.get(argument, f"env.{argument}"): argument for argument in given}
+    """Return the settings of the arguments of `evaluate` that are not None, and the argument of each setting.
+
+    An argument has the name of a short option, or of a setting of the environment.
+    """
+    short = {option[2:].replace("-", "_"): setting for option, setting in short_names("evaluate").items()}
+    of_server = {"api_key": "openai.api_key", "server_type": "openai.server_type"}
+    settings = {**short, **of_server, "folder": "env.data_dir_to_save_evals"}
+    names = {settings.get(argument, f"env.{argument}"): argument for argument in given}
     values = {name: given[argument] for name, argument in names.items() if given[argument] is not None}
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}, names
 

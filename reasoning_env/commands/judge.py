@@ -10,7 +10,6 @@ import math
 import socket
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from prometheus_client import disable_created_metrics
@@ -29,26 +28,24 @@ from ..session import Session
 from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
-from .options import CommandParser, add_config_option, file_settings, program
+from .parser import Command, CommandParser
 from .running import start_log, usable_as_secrets
-from .shared_options import add_score_options, check_score_options, score_function
+from .shared_options import (
+    add_config_option,
+    add_score_options,
+    check_score_options,
+    file_settings,
+    given_settings,
+    score_function,
+)
 
 logger = logging.getLogger(__name__)
 
-OPTION_NAMES = {
-    "num_generators": "--generators",
-    "num_verifiers": "--verifiers",
-    "reference_deadline_s": "--reference-deadline-s",
-    "scoring_deadline_s": "--deadline-s",
-    "worker_memory_mb": "--memory-mb",
-}
-"""Settings of the core that are options of the command. The limits of requests are options by their own names."""
 
-
-def judge_command(argv: Sequence[str], folder: Path) -> int:
+def _judge(options: argparse.Namespace, folder: Path) -> int:
     """Serve verdicts until Ctrl-C or SIGTERM; returns 0.
 
-    `folder` may hold a checkout of the library. Raises ConfigError:
+    Raises ConfigError:
 
     - a port out of range, or in use
     - an address beyond this machine without a token, or a token that HTTP does not carry
@@ -56,7 +53,9 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     - --ray without Ray, or without a cluster
     - a score function that cannot be used
     """
-    options = _parse(argv)
+    check_score_options(options)
+    if options.score is not None:
+        _refuse_options_of_tasks(options)
     if not 0 <= options.port <= MAX_PORT:
         raise ConfigError(f"must be from 0 to {MAX_PORT}", setting="--port", got=options.port)
     token = judge_token()
@@ -66,9 +65,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
             setting="--host",
             remedy=f"set the variable {TOKEN_VARIABLE}",
         )
-    values = {name: getattr(options, option[2:].replace("-", "_")) for name, option in OPTION_NAMES.items()}
-    given = {name: value for name, value in values.items() if value is not None}
-    settings = file_settings(options, {}, given)
+    settings = file_settings(options, {}, given_settings(options))
     limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
     start_log(usable_as_secrets([token]), as_json=options.log_json)
@@ -85,11 +82,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(
-        prog=f"{program()} judge",
-        description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF).",
-    )
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -101,8 +94,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
     add_config_option(parser)
-    parser.add_argument("--generators", type=int, help="processes that make problems")
-    parser.add_argument("--verifiers", type=int, help="processes that judge, on a node")
+    parser.add_argument("--generators", dest="num_generators", type=int, help="processes that make problems")
+    parser.add_argument("--verifiers", dest="num_verifiers", type=int, help="processes that judge, on a node")
     parser.add_argument(
         "--reference-deadline-s",
         type=float,
@@ -121,25 +114,25 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     for name, field in JudgeLimits.model_fields.items():
         facts = f"{range_text(field)}; default: {default_text(field)}"
         limits.add_argument(
-            _option(name), type=type(field.default), default=field.default, help=f"{meaning(field)} ({facts})"
+            f"--{name.replace('_', '-')}",
+            type=type(field.default),
+            default=field.default,
+            help=f"{meaning(field)} ({facts})",
         )
-    options = parser.parse_args(argv)
-    check_score_options(parser, options)
-    if options.score is not None:
-        _refuse_options_of_tasks(parser, options)
-    return options
 
 
-def _refuse_options_of_tasks(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """End with an error for options that a score function has no use for."""
-    unused = ("config", "generators", "reference_deadline_s", "task_modules", "checkout")
-    given = [_option(name) for name in unused if getattr(options, name)]
+def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
+    """Raise ConfigError for options that a score function has no use for."""
+    unused = {
+        "--config": options.config,
+        "--generators": options.num_generators,
+        "--reference-deadline-s": options.reference_deadline_s,
+        "--task-modules": options.task_modules,
+        "--checkout": options.checkout,
+    }
+    given = [option for option, value in unused.items() if value]
     if given:
-        parser.error(f"--score does not go with {', '.join(given)}")
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        raise ConfigError(f"--score does not go with {', '.join(given)}")
 
 
 MAX_PORT = 65_535
@@ -222,3 +215,11 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=5.0).close()
     except (OSError, OverflowError) as error:
         raise ConfigError(f"no Ray cluster can be reached at {address} ({error})", setting="--ray") from error
+
+
+judge_command = Command(
+    "judge",
+    "Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF).",
+    _add_options,
+    _judge,
+)

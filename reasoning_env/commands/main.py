@@ -18,12 +18,12 @@ from typing import Any
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..runtime.text import visible
-from ..storage.folders import CHECKOUT, DISTRIBUTION, default_dumps_folder, find_checkout
+from ..storage.folders import CHECKOUT, DISTRIBUTION, find_checkout
 from ..storage.folders import install_command as install_command
-from .options import CommandParser, help_text
-from .options import program as program
+from .parser import CommandParser, errors_for_user
+from .parser import program as program
 
-Command = Callable[[Sequence[str]], int]
+RunCommand = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
 
 HELP = {
@@ -46,50 +46,6 @@ HELP = {
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """The commands whose options are the settings."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
-COMMON_NAMES: Mapping[str, str] = {"task_modules": "--task-modules", "checkout": "--checkout", "rewards": "--rewards"}
-"""The options of `add_config_option` that are settings."""
-SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
-    "audit": {
-        "tasks": "--tasks",
-        "score": "--score",
-        "read": "--read",
-        "scoring_deadline_s": "--deadline-s",
-        "worker_memory_mb": "--memory-mb",
-    },
-    "demo": {"tasks": "--tasks"},
-    "judge": {
-        "num_generators": "--generators",
-        "num_verifiers": "--verifiers",
-        "reference_deadline_s": "--reference-deadline-s",
-        "scoring_deadline_s": "--deadline-s",
-        "worker_memory_mb": "--memory-mb",
-        "score": "--score",
-        "read": "--read",
-        "head_timeout_s": "--head-timeout-s",
-        "transfer_timeout_s": "--transfer-timeout-s",
-        "max_texts": "--max-texts",
-        "max_body_mb": "--max-body-mb",
-        "max_held_mb": "--max-held-mb",
-    },
-    "problems": {
-        "tasks": "--tasks",
-        "exclude_tasks": "--exclude",
-        "task_params": "--params",
-        "seed": "--seed",
-        "complexity_mode": "--levels",
-    },
-    "score": {"tasks": ""},
-    "tasks": {
-        "tasks": "",
-        "tokenizer_name": "--tokenizer_name",
-        "chat_template": "--chat_template",
-        "chat_template_kwargs": "--chat_template_kwargs",
-    },
-}
-"""The options that are settings, by command; the name is empty where tasks are arguments without an option.
-
-`ENVIRONMENT_COMMANDS` name settings themselves.
-"""
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
@@ -114,7 +70,7 @@ def run_installed() -> None:
     runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)
 
 
-def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, environment_file: Path) -> int:
+def main(argv: Sequence[str], environment_commands: Mapping[str, RunCommand], *, environment_file: Path) -> int:
     """Run a command line and return the exit status.
 
     Args:
@@ -131,6 +87,8 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
             print(_versions())
             return 0
         if name in ENVIRONMENT_COMMANDS and not HELP_OPTIONS.isdisjoint(arguments):
+            from .options import help_text
+
             print(help_text(program(), name))
             return 0
         return _find_command(name, environment_commands, environment_file)(arguments)
@@ -140,8 +98,6 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes stdout when it ends
         return 1
     except ReasoningEnvError as error:
-        if name not in ENVIRONMENT_COMMANDS:
-            error.text = error.describe({**COMMON_NAMES, **SETTING_NAMES.get(name, {})})
         _complain(name, str(error))
         return error.exit_code
     except OSError as error:
@@ -149,55 +105,19 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         return 1
 
 
-def _find_command(name: str, environment_commands: Mapping[str, Command], environment_file: Path) -> Command:
+def _find_command(name: str, environment_commands: Mapping[str, RunCommand], environment_file: Path) -> RunCommand:
     """Return a command. Imports the modules of this command alone."""
-    folder = environment_file.parent
     if name in environment_commands:
         return environment_commands[name]
-    match name:
-        case "tasks":
-            from .tasks import tasks_command
-
-            return functools.partial(tasks_command, folder=folder)
-        case "score":
-            from .score import score_command
-
-            return functools.partial(score_command, folder=folder)
-        case "problems":
-            from .problems import problems_command
-
-            return functools.partial(problems_command, folder=folder)
-        case "judge":
-            from .judge import judge_command
-
-            return functools.partial(judge_command, folder=folder)
-        case "settings":
-            from .settings import settings_command
-
-            return functools.partial(settings_command, program=program())
-        case "evaluate":
-            from .evaluate import evaluate_command
-
-            return functools.partial(evaluate_command, folder=folder, program=program())
-        case "compare":
-            from .compare import compare_command
-
-            return compare_command
-        case "rescore":
-            from .rescore import rescore_command
-
-            return functools.partial(rescore_command, folder=folder)
-        case "audit":
-            return functools.partial(_import_audit(folder), folder=folder)
-        case "report":
-            from .report import report_command
-
-            demo_folder = Path("data_dumps")
-            default = demo_folder if demo_folder.is_dir() else default_dumps_folder(folder)
-            return functools.partial(report_command, default_folder=default, program=program())
-        case "demo":
-            return functools.partial(_run_demo, environment_file=environment_file)
-    raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
+    if name == "demo":
+        return functools.partial(_run_demo, environment_file=environment_file)
+    folder = environment_file.parent
+    if name == "audit":
+        return functools.partial(_import_audit(folder), folder=folder)
+    if name not in HELP:
+        raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
+    module = importlib.import_module(f"..commands.{name}", __package__)
+    return functools.partial(getattr(module, f"{name}_command"), folder=folder)
 
 
 def _import_audit(folder: Path) -> Callable[..., int]:
@@ -231,7 +151,8 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
         raise ConfigError(f"the package {error.name} is missing", remedy=install_command("atropos")) from error
     check_names = functools.partial(_check_names, folder=environment_file.parent)
     parser = CommandParser(prog=f"{program()} demo")
-    return int(demo.main(list(argv), parser=parser, environment_file=environment_file, check_names=check_names))
+    with errors_for_user({"tasks": "--tasks"}):
+        return int(demo.main(list(argv), parser=parser, environment_file=environment_file, check_names=check_names))
 
 
 def _check_names(tasks: str, folder: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import platform
-import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,36 +33,26 @@ from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.files import KeyedFile
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings, program
+from .parser import Command, CommandParser, at_least_one, mapping, names, seed, shard, share
 from .running import run_to_end
-from .shared_options import split_names
-from .values import at_least_one, mapping, seed, shard, share
+from .shared_options import add_config_option, file_settings, given_settings
 
 
-def problems_command(argv: Sequence[str], folder: Path) -> int:
-    """Write a file of problems and its card, or go on with the file; print a row for each task; returns 0.
+def _problems(options: argparse.Namespace, folder: Path) -> int:
+    """Write a file of problems and its card, or go on with the file; print a row for each task.
 
-    `folder` may hold a checkout of the library. Raises ConfigError for a wrong option, and for a file of other
+    Returns 1 for a whole file without a row, else 0. Raises ConfigError for a wrong option, and for a file of other
     settings.
     """
-    options = _parse(argv)
+    if options.evaluation and options.levels is not None:
+        raise ConfigError("--evaluation does not go with --levels")
     check_output(options.out, "--out")
-    given: dict[str, object] = {}
-    if options.seed is not None:
-        given["seed"] = options.seed
-    if options.tasks:
-        given["tasks"] = split_names(options.tasks)
-    if options.exclude:
-        given["exclude_tasks"] = split_names(options.exclude)
-    if options.params is not None:
-        given["task_params"] = options.params
-    settings = file_settings(options, {"worker_niceness": 0}, given)
+    settings = file_settings(options, {"worker_niceness": 0}, given_settings(options))
     levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
     wanted = Wanted(options.count or 1, levels, settings.seed, *options.shard)
     session = Session(settings, checkout=find_checkout(folder))
-    how = _FileOptions(options.form, options.evaluation, options.levels is not None)
-    command = "problems " + shlex.join(argv)
-    card = run_to_end(lambda: write_problems(session, wanted, options.out, how, command))
+    how = _FileOptions(ProblemForm(options.form), options.evaluation, options.levels is not None)
+    card = run_to_end(lambda: write_problems(session, wanted, options.out, how, options.command_line))
     if card["tasks"]:
         _table(card).print()
     for task, facts in card["tasks"].items():
@@ -76,19 +65,28 @@ def problems_command(argv: Sequence[str], folder: Path) -> int:
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(
-        prog=f"{program()} problems",
-        description="Write problems to train on: no question twice, none of the evaluation set.",
-    )
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .jsonl or .parquet")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--count", type=at_least_one, metavar="N", help="rows of all tasks together")
     what.add_argument("--evaluation", action="store_true", help="write the evaluation set instead of rows to train on")
-    parser.add_argument("--tasks", action="append", metavar="NAMES", help="names, globs and categories: gcd,algebra/*")
-    parser.add_argument("--exclude", action="append", metavar="NAMES", help="tasks to leave out of --tasks")
     parser.add_argument(
-        "--params", type=mapping, metavar="MAPPING", help="parameters by task: '{chain_sum: {min_terms: 4}}'"
+        "--tasks", action="extend", type=names, metavar="NAMES", help="names, globs and categories: gcd,algebra/*"
+    )
+    parser.add_argument(
+        "--exclude",
+        dest="exclude_tasks",
+        action="extend",
+        type=names,
+        metavar="NAMES",
+        help="tasks to leave out of --tasks",
+    )
+    parser.add_argument(
+        "--params",
+        dest="task_params",
+        type=mapping,
+        metavar="MAPPING",
+        help="parameters by task: '{chain_sum: {min_terms: 4}}'",
     )
     parser.add_argument(
         "--levels",
@@ -108,11 +106,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--shard", type=shard, default=(1, 1), metavar="K/N", help="part K of N parts, which share no question"
     )
     add_config_option(parser)
-    options = parser.parse_args(argv)
-    options.form = ProblemForm(options.form)
-    if options.evaluation and options.levels is not None:
-        parser.error("--evaluation does not go with --levels")
-    return options
 
 
 def _levels_of(settings: ReasoningSettings) -> tuple[Level, ...]:
@@ -296,3 +289,12 @@ def _table(card: Mapping[str, Any]) -> Table:
     columns = {"TASK": "", "ROWS": "d", "WANTED": "d", "DRAWS": "d", "REPEATED": "d", "HELD OUT": "d", "TOO LONG": "d"}
     names = ("rows", "wanted", "draws", "duplicates", "held_out", "too_long")
     return Table(columns, [(task, *(facts[name] for name in names)) for task, facts in card["tasks"].items()])
+
+
+problems_command = Command(
+    "problems",
+    "Write problems to train on: no question twice, none of the evaluation set.",
+    _add_options,
+    _problems,
+    names={"complexity_mode": "--levels"},
+)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import math
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -21,15 +21,9 @@ from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import (
-    CommandParser,
-    add_config_option,
-    add_selection_options,
-    file_settings,
-    program,
-    read_selection,
-)
+from .parser import Command, CommandParser
 from .running import run_to_end
+from .shared_options import add_config_option, add_selection_options, file_settings, read_selection
 
 
 @dataclass(frozen=True)
@@ -77,18 +71,7 @@ class Rescored:
         }
 
 
-def rescore_command(argv: Sequence[str], folder: Path) -> int:
-    """Print each completion whose score changed, and a row for each task; or write rows with scores.
-
-    Returns 1 if every row is left out, else 0.
-
-    `folder` may hold a checkout of the library. Raises ConfigError where there is no group, and WorkerError where the
-    workers cannot be started.
-    """
-    parser = CommandParser(
-        prog=f"{program()} rescore",
-        description="Judge stored completions again, and show the changes.",
-    )
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
@@ -99,16 +82,23 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     )
     add_selection_options(parser)
     add_config_option(parser)
-    options = parser.parse_args(argv)
-    selection = read_selection(parser, vars(options))
+
+
+def _rescore(options: argparse.Namespace, folder: Path) -> int:
+    """Print each completion whose score changed, and a row for each task; or write rows with scores.
+
+    Returns 1 if every row is left out, else 0.
+
+    Raises ConfigError where there is no group, and WorkerError where the workers cannot be started.
+    """
+    selection = read_selection(vars(options))
     for name in ("keep", "pass_rate"):
         if getattr(options, name) is not None and options.out is None:
-            parser.error(f"--{name.replace('_', '-')} goes with --out")
+            raise ConfigError(f"--{name.replace('_', '-')} goes with --out")
     runs = find_runs(options.paths) if options.out is None else []
     settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, {})
     if options.out is not None:
         session = Session(settings, checkout=find_checkout(folder))
-        command = "rescore " + shlex.join(argv)
         with progress_bar("rescore", None) as advance:
             card = run_to_end(
                 lambda: judge_rows(
@@ -116,7 +106,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
                     options.paths,
                     options.out,
                     selection=selection,
-                    command=command,
+                    command=options.command_line,
                     on_row=advance,
                 )
             )
@@ -183,3 +173,11 @@ async def judge_again(session: Session[Problem], group: DumpedGroup) -> Sequence
     texts = [rollout.conversation[-1]["content"] for rollout in group.rollouts]
     thinking = TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)
     return await session.judge(group.reference, texts, thinking=thinking)
+
+
+rescore_command = Command(
+    "rescore",
+    "Judge stored completions again, and show the changes.",
+    _add_options,
+    _rescore,
+)

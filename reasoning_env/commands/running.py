@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ..runtime.concurrency import map_concurrently, run_until_signal
 from ..runtime.terminal import StderrHandler, progress_bar
+from ..runtime.text import redact
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -93,13 +94,6 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
 def usable_as_secrets(texts: Iterable[str | None]) -> list[str]:
     """Return the texts that may be keys. Shorter texts are no keys: `x` means no key, and is part of too many words."""
     return sorted({text for text in texts if text and len(text) >= 4})
-
-
-def redact(text: str, secrets: Sequence[str]) -> str:
-    """Return the text without the secrets: a server may repeat a key in its error."""
-    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
-        text = text.replace(secret, "<key>")
-    return text
 
 
 class RedactingFormatter(logging.Formatter):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
@@ -16,11 +15,13 @@ from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .options import CommandParser, add_config_option, file_settings, program
+from .parser import Command, CommandParser
 from .running import run_to_end
 from .shared_options import (
+    add_config_option,
     add_problem_options,
     check_params,
+    file_settings,
     problem_as_json,
     show_answer,
     show_messages,
@@ -28,13 +29,12 @@ from .shared_options import (
 )
 
 
-def score_command(argv: Sequence[str], folder: Path) -> int:
+def _score(options: argparse.Namespace, folder: Path) -> int:
     """Score a text as a completion of one problem, and print prompt, answer, score and reason; returns 0.
 
-    `folder` may hold a checkout of the library. Raises ConfigError when the task does not exist, and GenerationError
+    Raises ConfigError when the task does not exist, and GenerationError
     when the task has no problem of this seed.
     """
-    options = _parse(argv)
     text = sys.stdin.read() if options.text == "-" else options.text
     given: dict[str, object] = {}
     if not options.config:
@@ -43,7 +43,7 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
         given["thinking"] = options.thinking
     settings = file_settings(options, {"num_generators": 1, "num_verifiers": 1}, given)
     session = Session(settings, checkout=find_checkout(folder))
-    problem, verdict = run_to_end(lambda: _score(session, options, text))
+    problem, verdict = run_to_end(lambda: _judge(session, options, text))
     messages = session.messages(problem)
     reason = outcome(verdict.score, verdict.reason.value, finish_reason=None)
     if options.json:
@@ -58,11 +58,7 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(
-        prog=f"{program()} score",
-        description="Score a text as the completion of one problem: see its prompt, reward and reason.",
-    )
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument("task", metavar="TASK")
     parser.add_argument(
         "text",
@@ -75,10 +71,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_config_option(parser)
-    return parser.parse_args(argv)
 
 
-async def _score(session: Session[Problem], options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
+async def _judge(session: Session[Problem], options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
     async with session:
         matched = select_tasks(session.library.tasks, [options.task])
         task, *others = matched
@@ -86,6 +81,15 @@ async def _score(session: Session[Problem], options: argparse.Namespace, text: s
             raise ConfigError(f"{options.task!r} matches {', '.join(matched)}", remedy="name one task")
         await check_params(session, [task], options.params, options.level)
         warn_without_levels(session, [task], options.level)
-        problem = await session.make(task, options.seed, params=options.params, level=options.level)
+        problem = await session.make(task, options.problem_seed, params=options.params, level=options.level)
         [verdict] = await session.judge(problem, [text])
         return problem, verdict
+
+
+score_command = Command(
+    "score",
+    "Score a text as the completion of one problem: see its prompt, reward and reason.",
+    _add_options,
+    _score,
+    names={"tasks": ""},
+)

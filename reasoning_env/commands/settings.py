@@ -16,7 +16,8 @@ from typing_extensions import TypedDict
 
 from ..errors import ConfigError, did_you_mean
 from ..runtime.terminal import Table, print_json
-from .options import SHORT, SHORT_IN, settings_parser
+from .options import ABOUT, settings_parser, short_names
+from .parser import program
 
 SETTINGS_FILE = Path(__file__).with_name("settings.json")
 
@@ -33,17 +34,18 @@ class SettingsPage(TypedDict):
     """The JSON Schema of a file for `--config`."""
 
 
-def settings_command(argv: Sequence[str], program: str, page: SettingsPage | None = None) -> int:
+def settings_command(argv: Sequence[str], folder: Path | None = None, page: SettingsPage | None = None) -> int:
     """Print all settings, or the settings with some words, and return 0.
 
     Without a page, the settings are those of `ReasoningGymEnv`. Raises ConfigError if no setting has the words.
     """
-    options = settings_parser(program).read(argv)
+    options = settings_parser(program()).read(argv)
     shown = read_page() if page is None else page
     words = options["words"]
     all_rows = shown["rows"]
     if not options["markdown"] and not options["json"]:
-        all_rows = {title: [_with_short_names(row) for row in rows] for title, rows in all_rows.items()}
+        short = {command: short_names(command) for command in ABOUT}
+        all_rows = {title: [_with_short_names(row, short) for row in rows] for title, rows in all_rows.items()}
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in all_rows.items()}
     matching = {title: rows for title, rows in matching.items() if rows}
     if not matching:
@@ -88,15 +90,20 @@ def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
     return all(word.lower() in f"{name} {choices} {meaning}".lower() for word in words)
 
 
-def _with_short_names(row: SettingRow) -> SettingRow:
-    """Return the row with the short options of the setting behind its meaning: `Written short: evaluate --limit.`"""
+def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -> SettingRow:
+    """Return the row with the `short` options of the setting, by command, behind its meaning.
+
+    `Written short: evaluate --limit.` An option of all commands stands without a command.
+    """
     name, default, choices, meaning = row
-    texts = [
-        f"{command} {option}".strip()
-        for command, short in (("", SHORT), *SHORT_IN.items())
-        for option, setting in short.items()
-        if setting.partition(".")[2] == name
-    ]
+    commands_of: dict[str, list[str]] = {}
+    for command, options in short.items():
+        for option, setting in options.items():
+            if setting.partition(".")[2] == name:
+                commands_of.setdefault(option, []).append(command)
+    texts = []
+    for option, commands in commands_of.items():
+        texts += [option] if len(commands) == len(short) else [f"{command} {option}" for command in commands]
     return name, default, choices, f"{meaning.rstrip('.')}. Written short: {', '.join(texts)}." if texts else meaning
 
 

@@ -1,21 +1,100 @@
-"""Options that several commands share: those of a problem, which is shown here too, and those of a score function."""
+"""Options that several commands share: settings, completions to train on, a problem, and a score function."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
+from ..data.training import Selection
+from ..dumps.format import Keep
 from ..errors import ConfigError
 from ..records import Problem
+from ..runtime.text import visible
 from ..session import Session
+from ..settings import ReasoningSettings, Rewards
 from ..sources.score_function import ScoreFunction
-from .values import mapping, seed, share
+from ..storage.config_files import read_core_settings
+from .parser import at_least_one, mapping, pass_rates, seed, share
+
+
+def add_selection_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options that choose completions to train on."""
+    parser.add_argument(
+        "--keep",
+        choices=[keep.value for keep in Keep],
+        metavar="WHICH",
+        help="write rows to train on: best, correct, all or pairs",
+    )
+    parser.add_argument(
+        "--pass-rate", type=pass_rates, metavar="LOW..HIGH", help="only what has such a pass rate: 0.2..0.8"
+    )
+    parser.add_argument(
+        "--max-per-problem", type=at_least_one, metavar="N", help="with --keep: rows of one question at most"
+    )
+
+
+def read_selection(options: Mapping[str, Any]) -> Selection:
+    """Return what the options choose. Raises ConfigError for a limit without --keep."""
+    keep = options.get("keep")
+    limit = options.get("max_per_problem")
+    if limit is not None and keep is None:
+        raise ConfigError("--max-per-problem goes with --keep")
+    return Selection(None if keep is None else Keep(keep), options.get("pass_rate"), limit)
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --rewards and where tasks come from to a command whose options are not the settings themselves."""
+    help_text_of_config = "a YAML file with settings, as `serve` takes it; of several files the later ones win"
+    parser.add_argument("--config", metavar="FILE", action="append", default=[], help=help_text_of_config)
+    parser.add_argument(
+        "--task-modules",
+        "--task_modules",
+        metavar="NAME,NAME",
+        help="modules that add your own tasks: names that Python can import, or paths of .py files",
+    )
+    parser.add_argument("--checkout", metavar="FOLDER", help="a folder with another reasoning_gym package")
+    parser.add_argument(
+        "--rewards",
+        choices=get_args(Rewards),
+        help="corrected; scored by the library's verifiers; or the library as it is (default: of --config, or strict)",
+    )
+
+
+def given_settings(options: argparse.Namespace) -> dict[str, object]:
+    """Return the options that are settings, by the names of the settings, without those that were not given."""
+    names = vars(options).keys() & ReasoningSettings.model_fields.keys()
+    return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+
+
+def file_settings(
+    options: argparse.Namespace, defaults: Mapping[str, object], given: Mapping[str, object]
+) -> ReasoningSettings:
+    """Return the settings of the files of --config, under the settings `given` and over the `defaults`.
+
+    `options` are those of a command with `add_config_option`; its other options are given too.
+
+    Names on stderr what the files hold for other commands. Raises the errors of `read_core_settings`.
+    """
+    more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
+    given = {**given, **{name: value for name, value in more.items() if value is not None}}
+    settings, others = read_core_settings(options.config, defaults, given)
+    if others:
+        print(f"not used by this command: {visible(', '.join(others))}", file=sys.stderr)
+    return settings
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a problem of a task."""
-    parser.add_argument("--seed", type=seed, default=42, metavar="N", help="the library's seed (default: %(default)s)")
+    parser.add_argument(
+        "--seed",
+        dest="problem_seed",
+        type=seed,
+        default=42,
+        metavar="N",
+        help="the library's seed (default: %(default)s)",
+    )
     parser.add_argument("--level", type=share, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
     parser.add_argument(
         "--params",
@@ -24,11 +103,6 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         metavar="MAPPING",
         help="parameters of the library's config of the task, as in a dump: '{min_terms: 4}'",
     )
-
-
-def split_names(arguments: Sequence[str]) -> list[str]:
-    """Return the names in the arguments. An argument may hold several names, joined by commas."""
-    return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
 
 
 def warn_without_levels(session: Session[object], tasks: Sequence[str], level: float | None) -> None:
@@ -79,9 +153,15 @@ def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
 
 def add_score_options(parser: argparse._ActionsContainer) -> None:
     """Add the options to a parser, or to a group of one, that has --score."""
-    parser.add_argument("--deadline-s", type=float, help="processor time, in seconds, for a completion (default: 5)")
+    parser.add_argument(
+        "--deadline-s",
+        dest="scoring_deadline_s",
+        type=float,
+        help="processor time, in seconds, for a completion (default: 5)",
+    )
     parser.add_argument(
         "--memory-mb",
+        dest="worker_memory_mb",
         type=int,
         help="megabytes that a process may take besides what the module takes at import (default: 1024)",
     )
@@ -90,10 +170,10 @@ def add_score_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--threads", action="store_true", help="let the function start threads")
 
 
-def check_score_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """End with an error for options without --score."""
+def check_score_options(options: argparse.Namespace) -> None:
+    """Raise ConfigError for options without --score."""
     if options.score is None and score_words(options):
-        parser.error("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
+        raise ConfigError("--read, --env-var, --threads, --deadline-s and --memory-mb go with --score")
 
 
 def score_function(options: argparse.Namespace) -> ScoreFunction:
@@ -106,6 +186,6 @@ def score_words(options: argparse.Namespace) -> list[str]:
     words = [word for path in options.read for word in ("--read", path)]
     words += [word for name in options.env_var for word in ("--env-var", name)]
     words += ["--threads"] if options.threads else []
-    words += [] if options.deadline_s is None else ["--deadline-s", f"{options.deadline_s:g}"]
-    words += [] if options.memory_mb is None else ["--memory-mb", str(options.memory_mb)]
+    words += [] if options.scoring_deadline_s is None else ["--deadline-s", f"{options.scoring_deadline_s:g}"]
+    words += [] if options.worker_memory_mb is None else ["--memory-mb", str(options.worker_memory_mb)]
     return words

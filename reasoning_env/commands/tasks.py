@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 import sys
@@ -23,18 +24,18 @@ from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
 from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task
-from .options import CommandParser, add_config_option, file_settings, program
+from .parser import NUMBER_OF_SEEDS, Command, CommandParser, at_least_one, mapping, names
 from .running import map_with_progress, run_to_end
 from .shared_options import (
+    add_config_option,
     add_problem_options,
     check_params,
+    file_settings,
     problem_as_json,
     show_answer,
     show_messages,
-    split_names,
     warn_without_levels,
 )
-from .values import NUMBER_OF_SEEDS, mapping
 
 QUESTION_CHARACTERS = 72
 VALUE_CHARACTERS = 40
@@ -57,12 +58,12 @@ class Sample:
         return outcome.question if isinstance(outcome, Problem) else f"cannot be generated: {outcome}"
 
 
-def tasks_command(argv: Sequence[str], folder: Path) -> int:
+def _show_tasks(options: argparse.Namespace, folder: Path) -> int:
     """Print a table of all tasks, or whole samples of the named tasks; returns 0.
 
-    `folder` may hold a checkout of the library. Raises ConfigError for a name that matches no task.
+    Raises ConfigError for a name that matches no task.
     """
-    options = _parse(argv)
+    _complete(options)
     given: dict[str, object] = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
     if options.thinking is not None:
         given["thinking"] = options.thinking
@@ -88,14 +89,11 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(
-        prog=f"{program()} tasks",
-        description="List reasoning-gym's tasks, or show samples of some.",
-    )
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "names",
         nargs="*",
+        type=names,
         metavar="NAME",
         help="tasks whose samples are shown whole (default: a table of all tasks): names, globs (`*_sorting`) or "
         "categories (`games`, `games/*`), joined by commas, in any case",
@@ -118,7 +116,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--thinking", choices=NAMES, help=f"as in training (default: {AUTO_FORMAT}, or the file's)")
     parser.add_argument(
         "--samples",
-        type=int,
+        type=at_least_one,
         metavar="N",
         help="samples of a named task at one level (default: one at the "
         "library's defaults and one at each of the levels 0, 0.5 and 1)",
@@ -126,22 +124,22 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_config_option(parser)
-    options = parser.parse_args(argv)
-    options.names = split_names(options.names)
+
+
+def _complete(options: argparse.Namespace) -> None:
+    """Fill in what follows from other options. Raises ConfigError for options that do not go together."""
+    options.names = list(itertools.chain.from_iterable(options.names))
     options.levels = [options.level]
     if options.samples is None:
         options.samples = 1
         if options.names and not options.prompt and options.level is None:
             options.levels = [None, *SHOWN_LEVELS]
-    if options.samples < 1:
-        parser.error("--samples must be at least 1")
     if not options.names and (options.prompt or options.params):
-        parser.error("name the tasks that --prompt and --params are for")
+        raise ConfigError("name the tasks that --prompt and --params are for")
     if options.tokenizer_name is not None and not options.prompt:
-        parser.error("--tokenizer_name goes with --prompt")
+        raise ConfigError("--tokenizer_name goes with --prompt")
     if options.tokenizer_name is None and (options.chat_template or options.chat_template_kwargs):
-        parser.error("--chat_template and --chat_template_kwargs go with --tokenizer_name")
-    return options
+        raise ConfigError("--chat_template and --chat_template_kwargs go with --tokenizer_name")
 
 
 def _read_chat_format(name: str, **chat_options: Any) -> ChatFormat:
@@ -193,7 +191,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
         async def sample(numbered: tuple[str, int, float | None]) -> Sample:
             task, number, level = numbered
             # Neighbouring seeds give related problems in some tasks.
-            seed = (options.seed + 1000 * number) % NUMBER_OF_SEEDS
+            seed = (options.problem_seed + 1000 * number) % NUMBER_OF_SEEDS
             try:
                 problem = await session.make(task, seed, params=options.params, level=level)
             except GenerationError as error:
@@ -349,3 +347,12 @@ def _as_sent(messages: Messages, chat: ChatFormat) -> str:
         f"{prompt.text}\n\n--- sent\n{len(prompt.tokens)} tokens\n"
         f"thinking     {', '.join(formats) or 'none'}\nend of turn  {chat.end_of_turn or 'none'}"
     )
+
+
+tasks_command = Command(
+    "tasks",
+    "List reasoning-gym's tasks, or show samples of some.",
+    _add_options,
+    _show_tasks,
+    names={"tasks": ""},
+)

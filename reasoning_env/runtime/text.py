@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def visible(text: str, limit: int | None = None) -> str:
     """Return text of a model or of a file in a form that is safe to show.
@@ -23,3 +25,10 @@ def counted(number: int, noun: str) -> str:
 def short(value: object) -> object:
     """Return the value or, if its `repr` is long, what it is."""
     return value if len(repr(value)) <= 80 else type(value)
+
+
+def redact(text: str, secrets: Sequence[str]) -> str:
+    """Return the text without the secrets: a server may repeat a key in its error."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
+        text = text.replace(secret, "<key>")
+    return text

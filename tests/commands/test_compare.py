@@ -36,7 +36,7 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture
 def compare(capsys: pytest.CaptureFixture[str]) -> Compare:
     def compare(*argv: object) -> list[dict[str, Any]]:
-        assert compare_command([*map(str, argv), "--json"]) == 0
+        assert compare_command([*map(str, argv), "--json"], Path()) == 0
         return list(json.loads(capsys.readouterr().out)["comparisons"])
 
     return compare
@@ -100,7 +100,7 @@ def test_different_problems_are_named(write: Write, compare: Compare, capsys: py
     change_problem(second, 1)
     (one,) = compare(first, second)
     assert (one["different"], one["overall"]["problems"], one["overall"]["change"]) == (["codeio 1"], 2, -0.5)
-    compare_command([str(first), str(second)])
+    compare_command([str(first), str(second)], Path())
     assert "since the two evaluations ask different questions: codeio 1\n" in capsys.readouterr().out
 
 
@@ -117,7 +117,7 @@ def test_no_common_problem_names_settings(write: Write, settings: dict[str, Any]
     first = write("a", {"task": [1.0]}, settings={"eval_seed": 4, "model": "x"})
     second = write("b", {"other": [1.0]}, settings=settings)
     with pytest.raises(ConfigError, match=words) as refusal:
-        compare_command([str(first), str(second)])
+        compare_command([str(first), str(second)], Path())
     assert len(str(refusal.value)) < 400
 
 
@@ -125,7 +125,7 @@ def test_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture
     names = [f"task{number}" for number in range(100)]
     first = write("a", {"task": [1.0]}, settings={"tasks": names, "task_params": {"gcd": 1}}, preset="rg-easy")
     second = write("b", {"task": [1.0]}, settings={"tasks": names[4:], "task_params": {"gcd": 2}}, preset="rg-hard")
-    compare_command([str(first), str(second)])
+    compare_command([str(first), str(second)], Path())
     assert capsys.readouterr().out.splitlines()[2:5] == [
         "preset: 'rg-easy' and 'rg-hard'",
         "task_params: 1 differ (gcd)",
@@ -134,7 +134,7 @@ def test_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture
 
 
 def ranked(*paths: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    assert compare_command([*map(str, paths), "--markdown"]) == 0
+    assert compare_command([*map(str, paths), "--markdown"], Path()) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -172,7 +172,7 @@ def test_unfinished_without_common_problem(write: Write, differs: str) -> None:
     if differs == "problem":
         change_problem(second, 0)
     with pytest.raises(ConfigError, match=r"no problem in common: .*\b1 and 1 problems$"):
-        compare_command([str(first), str(second)])
+        compare_command([str(first), str(second)], Path())
 
 
 @pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "foreign", "samples", "empty"])
@@ -189,12 +189,14 @@ def test_folder_without_evaluation(write: Write, damage: str) -> None:
         texts = {"results": "{", "list": "[]", "newer": newer, "foreign": '{"format": 1}'}
         (second / "results.json").write_text(texts[damage])
     with pytest.raises(ConfigError, match=str(second)):
-        compare_command([str(first), str(second)])
+        compare_command([str(first), str(second)], Path())
 
 
 def test_table_of_two_folders(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
-    compare_command([str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))])
+    compare_command(
+        [str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))], Path()
+    )
     lines = capsys.readouterr().out.splitlines()
     assert [lines[0][-2:], lines[1][-2:], lines[2]] == ["/a", "/b", "model: 'x' and 'y'"]
     assert [line.split()[0] for line in lines[5:8]] == ["mean", "gcd", "lcm"]
@@ -239,7 +241,7 @@ def without_references(folder: Path) -> Path:
 def test_lines_without_references(write: Write) -> None:
     first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
     with pytest.raises(ConfigError, match=rf"{second} have no references, .*; evaluate again with this version$"):
-        compare_command([str(first), str(second)])
+        compare_command([str(first), str(second)], Path())
 
 
 def test_ranking_without_references(write: Write, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def evaluate(folder: Path, *words: str) -> int:
-    return evaluate_command(words, folder=folder, program="program")
+    return evaluate_command(words, folder=folder)
 
 
 def test_one_model(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +127,7 @@ def test_chat_alone(folder: Path, url: str) -> None:
 
 def test_defaults_of_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     defaults = {"eval_tasks": ["exact"], "num_eval_samples_per_task": 7}
-    assert evaluate_command(["m", "--dry-run"], folder=folder, program="program", defaults=defaults) == 0
+    assert evaluate_command(["m", "--dry-run"], folder=folder, defaults=defaults) == 0
     assert capsys.readouterr().out.startswith("7 problems of 1 task")
 
 

@@ -20,7 +20,7 @@ import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.commands.main import main
-from reasoning_env.commands.options import program
+from reasoning_env.commands.parser import program
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing.process_table import descendants, survivors
@@ -184,8 +184,8 @@ def test_unused_settings_of_file_are_told(
         (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --generators"),
         (["--threads"], "go with --score"),
         (["--memory-mb", "99"], "go with --score"),
-        (["--score", "a:b", "--deadline-s", "-1"], "scoring_deadline_s: must be above 0"),
-        (["--score", "a:b", "--memory-mb", "-1"], "worker_memory_mb: must be"),
+        (["--score", "a:b", "--deadline-s", "-1"], "--deadline-s: must be above 0"),
+        (["--score", "a:b", "--memory-mb", "-1"], "--memory-mb: must be"),
     ],
 )
 def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:

@@ -7,7 +7,7 @@ from reasoning_gym.factory import DATASETS
 
 from demo.options import GUESSED_TASKS, describe_tasks, read_options
 from demo.rules import RULES
-from reasoning_env.commands.options import CommandParser
+from reasoning_env.commands.parser import CommandParser
 from reasoning_env.errors import ConfigError
 
 

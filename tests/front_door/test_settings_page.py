@@ -20,12 +20,12 @@ def test_file_agrees_with_class() -> None:
 
 @pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])
 def test_short_names_are_found(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert settings_command([word], "program") == 0
+    assert settings_command([word]) == 0
     assert f"Written short: {told}." in " ".join(capsys.readouterr().out.split())
 
 
 def test_schema_of_some_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    assert settings_command(["curriculum_target", "--json"], "program") == 0
+    assert settings_command(["curriculum_target", "--json"]) == 0
     schema: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert list(schema["properties"]["env"]["properties"]) == ["curriculum_target_accuracy"]
     assert schema["properties"]["openai"]["properties"] == {}

@@ -90,7 +90,7 @@ def test_evaluation_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
     with ConstantModel() as server:
         words = ["m", "--task-modules", MODULE, "--tasks", "rlve/*", "--limit", "1", "-n", "1"]
-        assert evaluate_command([*words, "--base-url", f"{server.url}/v1"], tmp_path, "program") == 0
+        assert evaluate_command([*words, "--base-url", f"{server.url}/v1"], tmp_path) == 0
     [samples] = tmp_path.glob("evals/m-*/samples.jsonl")
     lines = [json.loads(line) for line in samples.read_text().splitlines()]
     with Bridge(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0) as bridge:

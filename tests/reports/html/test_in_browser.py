@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from reasoning_env.commands.parser import program
 from reasoning_env.commands.report import report_command
 from reasoning_env.dumps.reader import stream_groups
 from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write, write_evaluation
@@ -88,7 +89,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     found = {"usual": folder / "usual.html", "hostile": folder / "hostile.html"}
     paths = [write(folder / "train.jsonl", *train), *evaluations]
-    report_command([*map(str, paths), "-o", str(found["usual"])], default_folder=folder, program="env")
+    report_command([*map(str, paths), "-o", str(found["usual"])], folder)
     bad = write(folder / "<img src=x onerror='window.ran = true'>.jsonl", *hostile)
     trained = [
         write_evaluation(
@@ -99,7 +100,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for step in (1, 2)
     ]
     sources = map(str, (bad, paths[0], *trained))
-    report_command([*sources, "-o", str(found["hostile"])], default_folder=folder, program="env")
+    report_command([*sources, "-o", str(found["hostile"])], folder)
     return found
 
 
@@ -227,7 +228,7 @@ def test_hostile_evaluations_are_inert(tab: Any, tmp_path: Path, width: int, sch
         results = {**RESULTS, "model": evil, "settings": settings, "versions": {evil: evil}}
         folders.append(str(write_evaluation(tmp_path / f"{number}{name}", *groups, extra, results=results)))
     page = tmp_path / "both.html"
-    report_command([*folders, "-o", str(page)], default_folder=tmp_path, program="env")
+    report_command([*folders, "-o", str(page)], tmp_path)
     view = View(tab, page, width, scheme)
     view.show("compare")
     view.page.click(".unlike summary")
@@ -278,7 +279,7 @@ def test_thinking_is_folded_answers_marked(view: View) -> None:
     view.page.keyboard.press("l")
     assert re.fullmatch(r"apart \d+", view.texts(".thought pre")[0])
     assert view.page.inner_text(".thought:first-of-type summary").lower().startswith("thinking,")
-    assert view.page.inner_text(".command code").startswith("env tasks gcd --prompt --seed ")
+    assert view.page.inner_text(".command code").startswith(f"{program()} tasks gcd --prompt --seed ")
 
 
 def test_keys_move_between_groups(view: View) -> None:
@@ -418,7 +419,7 @@ def test_evaluations_by_step(tab: Any, tmp_path: Path) -> None:
         results = {**RESULTS, "step": step, "started": f"2026-01-01T0{number}:00:00+0000"}
         write_evaluation(tmp_path / "evals" / f"m-{step}", *lines, results=results)
     page = tmp_path / "page.html"
-    report_command([str(tmp_path / "evals"), "-o", str(page)], default_folder=tmp_path, program="env")
+    report_command([str(tmp_path / "evals"), "-o", str(page)], tmp_path)
     view = View(tab, page)
     assert view.page.locator("#run optgroup option").all_text_contents() == ["m, step 10", "m, step 20", "m, step 30"]
     view.show("curves")
@@ -443,7 +444,7 @@ def test_runs_over_different_tasks_are_not_ranked(tab: Any, tmp_path: Path) -> N
     few = write_evaluation(tmp_path / "few", group(rollout(1.0), task="gcd"))
     many = write_evaluation(tmp_path / "many", *(group(rollout(0.0), task=task) for task in ("gcd", "lcm")))
     page = tmp_path / "page.html"
-    report_command([str(few), str(many), "-o", str(page)], default_folder=tmp_path, program="env")
+    report_command([str(few), str(many), "-o", str(page)], tmp_path)
     view = View(tab, page)
     view.show("compare")
     card = view.page.locator("#compare .stack > .card:first-child")
@@ -459,7 +460,7 @@ def test_two_means_of_a_published_model_are_told_apart(tab: Any, tmp_path: Path)
     groups = [group(rollout(), rollout(), task=task) for task in ("gcd", "lcm")]
     page = tmp_path / "page.html"
     folder = write_evaluation(tmp_path / "one", *groups, results=results)
-    report_command([str(folder), "-o", str(page)], default_folder=tmp_path, program="env")
+    report_command([str(folder), "-o", str(page)], tmp_path)
     view = View(tab, page)
     card = view.page.locator("#overview .card", has=view.page.locator("h2", has_text="pass@k"))
     assert "of published models over all 2 tasks; the bars above are over 1 of these" in card.inner_text()

@@ -1,0 +1,239 @@
+"""The commands, their parsers and the values of their options. Errors name settings as the user typed them."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..data.training import PassRates
+from ..errors import ConfigError, ReasoningEnvError, did_you_mean
+from ..runtime.text import redact
+from ..settings import parse_mapping
+from ..storage.folders import DISTRIBUTION
+
+
+def program() -> str:
+    """Return the command that called this program, as it was typed: the console script, a module, or a file."""
+    words = sys.orig_argv[1:]
+    if words and Path(words[0]).name == DISTRIBUTION:
+        return DISTRIBUTION
+    if "-m" in itertools.takewhile(lambda word: word.startswith("-"), words):
+        return f"python -m {words[words.index('-m') + 1]}"
+    return f"python {shlex.quote(sys.argv[0])}"
+
+
+class UnknownOptionError(ConfigError):
+    """There is no option with the name `name`."""
+
+    def __init__(self, name: str, *, remedy: str | None = None) -> None:
+        self.name = name
+        super().__init__(f"there is no option {name}", remedy=remedy)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Raises ConfigError for a mistake; argparse itself would print the usage and end the process."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(exit_on_error=False, allow_abbrev=False, **options)
+        self.register("type", int, whole_number)
+        self.register("type", float, number)
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Return the values of the options. Raises ConfigError for a mistake."""
+        values, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            raise self.unknown_option(unknown[0])
+        return values
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Return the values of the options, and the words that are no options. Raises ConfigError for a mistake."""
+        self._check_written(args or ())
+        try:
+            return super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            if error.argument_name is None:
+                self.error(error.message)
+            raise ConfigError(error.message, setting=_as_typed(error.argument_name, args or ())) from error
+
+    def _check_written(self, argv: Sequence[str]) -> None:
+        """Raise ConfigError for a switch with a value, and for a setting that is given twice.
+
+        If a setting is given twice, argparse silently takes the last value. Options whose values add up, such as
+        `--config`, and switches may be repeated.
+        """
+        written: dict[str, str] = {}
+        for word in itertools.takewhile(lambda word: word != "--", argv):
+            if not word.startswith("-"):
+                continue
+            name = word.partition("=")[0]
+            if not word.startswith("--"):
+                name = name[:2]  # `-n3` is `-n 3`
+            action = self._option_string_actions.get(name)
+            if action is None:
+                continue
+            if action.nargs == 0 and word.startswith("--") and "=" in word:
+                raise ConfigError("takes no value", setting=name)
+            before = written.get(action.dest)
+            written[action.dest] = name
+            if before not in (None, name):
+                raise ConfigError(f"{before} and {name} set the same setting", remedy="give only one of them")
+            if before == name and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
+                raise ConfigError("is given twice", setting=name, remedy="give it once")
+
+    def names(self) -> dict[str, str]:
+        """Return the options by their `dest`, which is a setting's name for an option that is a setting."""
+        return {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError for a mistake that is about no single option, such as a missing argument or two options."""
+        raise ConfigError(message)
+
+    def unknown_option(self, word: str) -> ConfigError:
+        """Return the error for a word that is no option and no value."""
+        name = word.partition("=")[0]
+        if not name.startswith("--"):
+            return ConfigError(
+                f"{word!r} is not an option",
+                remedy="options begin with --, as in --NAME VALUE; put a value with spaces in quotes",
+            )
+        return UnknownOptionError(name, remedy=did_you_mean(name, self._option_string_actions))
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError as error:
+            example = "as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
+            raise argparse.ArgumentError(action, f"{error.message}, {example}") from error
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = ", ".join(map(repr, action.choices))
+            raise argparse.ArgumentError(action, f"must be one of {choices}; got {value!r}")
+
+
+def _as_typed(names: str, argv: Sequence[str]) -> str:
+    """Return the name of an option (`-n/--repeats`) that a command line uses; all its names if it uses none."""
+    words = {word.partition("=")[0] for word in argv}
+    return next((name for name in names.split("/") if name in words), names)
+
+
+@contextmanager
+def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
+    """Raise errors of ours with the user's `names` of settings, and without secrets."""
+    try:
+        yield
+    except ReasoningEnvError as error:
+        error.text = redact(error.describe(names), secrets)
+        raise
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that has options of its own; `serve`, `process` and `evaluate` have the settings as options.
+
+    - `add_options` declares the options. An option that is a setting has the setting's name as its `dest`.
+    - `work` does what the options ask for and returns the exit status. Its folder may hold a checkout of the library.
+    - `names` has what the user calls settings that are no `dest`; an empty name leaves a setting unnamed in errors.
+    """
+
+    name: str
+    description: str
+    add_options: Callable[[CommandParser], None]
+    work: Callable[[argparse.Namespace, Path], int]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, argv: Sequence[str], folder: Path) -> int:
+        """Run the command. Raises ConfigError for a mistake of the user, and the errors of `work`."""
+        parser = CommandParser(prog=f"{program()} {self.name}", description=self.description)
+        self.add_options(parser)
+        options = parser.parse_args(argv)
+        options.command_line = shlex.join([self.name, *argv])
+        with errors_for_user({**parser.names(), **self.names}):
+            return self.work(options, folder)
+
+
+# ------------------------------------------------------------------ values of options
+# Each raises ArgumentTypeError with what would have been right.
+
+
+def whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}") from None
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}") from None
+
+
+def share(text: str) -> float:
+    """Read a number from 0 to 1."""
+    with suppress(ValueError):
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
+
+
+def at_least_one(text: str) -> int:
+    """Read a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}")
+    return int(text)
+
+
+def names(text: str) -> list[str]:
+    """Read names joined by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def pass_rates(text: str) -> PassRates:
+    """Read a range of pass rates."""
+    low, _, high = text.partition("..")
+    with suppress(ValueError):
+        if 0.0 <= float(low) <= float(high) <= 1.0:
+            return PassRates(float(low), float(high))
+    raise argparse.ArgumentTypeError(f"must be LOW..HIGH with numbers from 0 to 1, such as 0.2..0.8; got {text!r}")
+
+
+def shard(text: str) -> tuple[int, int]:
+    """Read a part and the number of parts."""
+    part, _, parts = text.partition("/")
+    if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
+        return int(part), int(parts)
+    raise argparse.ArgumentTypeError(f"must be K/N with K from 1 to N, such as 3/16; got {text!r}")
+
+
+NUMBER_OF_SEEDS = 2**32
+"""Number of seeds of the library, which start at 0."""
+
+
+def seed(text: str) -> int:
+    """Parse --seed. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) >= NUMBER_OF_SEEDS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {NUMBER_OF_SEEDS - 1}; got {text!r}")
+    return int(text)
+
+
+def mapping(text: str) -> Mapping[str, object]:
+    """Parse an option that is a mapping in YAML. Raises ArgumentTypeError."""
+    try:
+        params = parse_mapping(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; got {text!r}") from error
+    assert isinstance(params, dict)
+    return params
