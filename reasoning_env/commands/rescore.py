@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.verdict_files import judge_rows
-from ..dumps.reader import DumpedGroup
-from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
+from ..data.verdict_files import NumberedRow, count_left_out, judge_files, judge_rows, row_files
+from ..data.verdicts import RowVerdicts
+from ..errors import ConfigError
 from ..metrics.outcomes import Tally
-from ..prompts.thinking import TAGS, named_thinking
-from ..records import Problem, Verdict
-from ..reports.runs import StoredRun, find_runs
+from ..records import Problem
 from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
@@ -28,8 +26,9 @@ from .shared_options import add_config_option, add_selection_options, file_setti
 
 @dataclass(frozen=True)
 class Change:
-    """A completion whose score changed."""
+    """A completion whose score changed. `place` is the number of its row, and its own in the group."""
 
+    place: tuple[int, int]
     task: str
     seed: int | None
     before: float
@@ -40,22 +39,37 @@ class Change:
 
 @dataclass
 class Rescored:
-    """Scores by task before and after, the completions whose score changed, and the groups left out, by reason."""
+    """Scores by task before and after, the completions whose score changed, and the rows without scores."""
 
+    groups: int = 0
     before: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     after: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     changes: list[Change] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: dict[int, RowVerdicts] = field(default_factory=dict)
+    """Rows that are left out, by their numbers."""
+    without_score: int = 0
+    """Groups that could not be judged."""
 
-    def add(self, group: DumpedGroup, verdicts: Sequence[Verdict]) -> None:
+    def add(self, numbered: NumberedRow, added: RowVerdicts) -> None:
+        """Add the new verdicts on a row, or why it is left out."""
+        group = numbered.group
+        self.groups += group is not None
+        if group is None or "left_out" in added:
+            self.left_out[numbered.number] = added
+            return
+        scores, reasons = added["scores"], added["reasons"]
+        if scores is None or reasons is None:
+            self.without_score += 1
+            return
         task = group.item_id
-        for rollout, verdict in zip(group.rollouts, verdicts, strict=True):
+        judged = zip(group.rollouts, scores, reasons, added["answers"], strict=True)
+        for number, (rollout, score, reason, answer) in enumerate(judged):
             before = rollout.judged_score
             self.before[task].add(before)
-            self.after[task].add(verdict.score)
-            if not math.isclose(verdict.score, before, abs_tol=1e-6):
-                answer = verdict.answer or rollout.answer
-                self.changes.append(Change(task, group.seed, before, verdict.score, verdict.reason.value, answer))
+            self.after[task].add(score)
+            if not math.isclose(score, before, abs_tol=1e-6):
+                place = (numbered.number, number)
+                self.changes.append(Change(place, task, group.seed, before, score, reason, answer or rollout.answer))
 
     def tables(self) -> dict[str, Table]:
         changed = Counter(change.task for change in self.changes)
@@ -64,7 +78,7 @@ class Rescored:
             for task, before in sorted(self.before.items())
         ]
         scores = {"BEFORE": ".3f", "AFTER": ".3f"}
-        changes = [astuple(change) for change in self.changes]
+        changes = [astuple(change)[1:] for change in sorted(self.changes, key=lambda change: change.place)]
         return {
             "changes": Table({"TASK": "", "SEED": "d", **scores, "REASON": "", "ANSWER": ""}, changes),
             "tasks": Table({"TASK": "", "ROLLOUTS": "d", **scores, "CHANGED": "d"}, rows),
@@ -95,84 +109,70 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     for name in ("keep", "pass_rate"):
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} goes with --out")
-    runs = find_runs(options.paths) if options.out is None else []
     settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, {})
-    if options.out is not None:
-        session = Session(settings, checkout=find_checkout(folder))
-        with progress_bar("rescore", None) as advance:
-            card = run_to_end(
-                lambda: judge_rows(
-                    session,
-                    options.paths,
-                    options.out,
-                    selection=selection,
-                    command=options.command_line,
-                    on_row=advance,
-                )
+    session = Session(settings, checkout=find_checkout(folder))
+    if options.out is None:
+        return _show_changes(session, options)
+    with progress_bar("rescore", None) as advance:
+        card = run_to_end(
+            lambda: judge_rows(
+                session,
+                options.paths,
+                options.out,
+                selection=selection,
+                command=options.command_line,
+                on_row=advance,
             )
-        _print_card(card, options.out)
-        return 0 if card["rows"] or not card["left_out"] else 1
-    rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
-    faults = [fault for run in runs for fault in run.faults]
-    if not rescored.before and not rescored.left_out:
+        )
+    _print_without_score(card["left_out"], card["without_score"])
+    if card["outside"]:
+        print(f"{card['outside']} rows have another pass rate than --pass-rate asks for")
+    print(f"{options.out}: {card['rows']} rows")
+    return 0 if card["rows"] or not card["left_out"] else 1
+
+
+def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int:
+    """Print the completions whose score changed. Raises ConfigError where there is no group."""
+    files = row_files(options.paths)
+    rescored = Rescored()
+
+    async def judge() -> None:
+        with progress_bar("rescore", None) as advance:
+
+            def add(numbered: NumberedRow, added: RowVerdicts) -> None:
+                rescored.add(numbered, added)
+                advance()
+
+            async with session:
+                await judge_files(session, files, add, groups_alone=True)
+
+    run_to_end(judge)
+    left_out = count_left_out(rescored.left_out[number] for number in sorted(rescored.left_out))
+    if not rescored.groups:
+        first = [f"{reason} ({facts['first']})" for reason, facts in left_out.items()]
         raise ConfigError(
-            "; ".join([f"{options.paths[0]} holds no group", *faults[:3]]),
+            "; ".join([f"{options.paths[0]} holds no group", *first]),
             remedy="rows of completions need --out FILE, and a file of problems has no completions",
         )
-    rescored.left_out.update(faults)
     tables = rescored.tables()
     if options.json:
-        print_json({name: table.records() for name, table in tables.items()} | {"left_out": dict(rescored.left_out)})
+        print_json({**{name: table.records() for name, table in tables.items()}, "left_out": left_out})
         return 0
     for table in tables.values():
         table.print()
-    for reason, count in rescored.left_out.items():
-        print(f"left out: {count} x {visible(reason)}")
+    _print_without_score(left_out, rescored.without_score)
     rollouts = sum(tally.count for tally in rescored.before.values())
     print(f"{len(rescored.changes)} of {rollouts} answers are judged differently")
     return 0
 
 
-def _print_card(card: Mapping[str, Any], out: Path) -> None:
-    for reason, facts in card["left_out"].items():
+def _print_without_score(left_out: Mapping[str, Mapping[str, Any]], without_score: int) -> None:
+    """Print how many rows were left out, by reason, and how many could not be judged."""
+    for reason, facts in left_out.items():
         first = f"first in {visible(facts['first_file'])}, row {facts['first_row']}"
         print(f"left out: {facts['rows']} x {visible(reason)} ({first}: {visible(facts['first'])})")
-    if card["without_score"]:
-        print(f"{card['without_score']} rows could not be judged, and have no score")
-    if card["outside"]:
-        print(f"{card['outside']} rows have another pass rate than --pass-rate asks for")
-    print(f"{out}: {card['rows']} rows")
-
-
-async def rescore(runs: Sequence[StoredRun], session: Session[Problem]) -> Rescored:
-    """Judge the completions of every group again, and close the session. A group that cannot be judged is left out."""
-    rescored = Rescored()
-    async with session:
-        with progress_bar("rescore", None) as advance:
-            for run in runs:
-                for group in run.groups():
-                    advance()
-                    try:
-                        rescored.add(group, await judge_again(session, group))
-                    except InvalidReferenceError as error:
-                        rescored.left_out[f"{group.item_id}: {error.problem}"] += 1
-                    except (ConfigError, GenerationError, ScoringError) as error:
-                        rescored.left_out[str(error)] += 1
-    return rescored
-
-
-async def judge_again(session: Session[Problem], group: DumpedGroup) -> Sequence[Verdict]:
-    """Judge a line's completions.
-
-    Raises the errors of `Session.judge`, and ConfigError for a line without a reference or without completions.
-    """
-    if not group.rollouts:
-        raise ConfigError(f"{group.item_id}: the line has no completion")
-    if group.reference is None:
-        raise ConfigError(f"{group.item_id}: the line has no reference, from which its problem is made")
-    texts = [rollout.conversation[-1]["content"] for rollout in group.rollouts]
-    thinking = TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)
-    return await session.judge(group.reference, texts, thinking=thinking)
+    if without_score:
+        print(f"{without_score} rows could not be judged, and have no score")
 
 
 rescore_command = Command(

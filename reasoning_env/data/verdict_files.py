@@ -7,9 +7,8 @@ The rows stay in their order; whatever the size of the files, memory holds twice
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -51,7 +50,7 @@ from .verdicts import (
     read_row,
 )
 
-logger = logging.getLogger(__name__)
+NO_GROUP = "the row is no group of a dump, of `process` or of an evaluation"
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ async def judge_rows(
     selection: Selection = EVERYTHING,
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
-) -> Mapping[str, object]:
+) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
     With `selection.keep`, rows to train on are written instead, made of the groups among the rows with their new
@@ -100,11 +99,12 @@ async def judge_rows(
         schema = training_columns(selection.keep) if selection.keep is not None else _schema(out, files)
         with rows_under_way(out, decided_by) as judged:
 
-            async def judge(numbered: NumberedRow) -> None:
-                judged.append_row(str(numbered.number), await _judge(session, numbered, selection))
+            def keep(numbered: NumberedRow, added: RowVerdicts) -> None:
+                stored = {name: value for name, value in added.items() if name != "answers"}
+                judged.append_row(str(numbered.number), stored)
                 on_row()
 
-            await do_as_they_come(judge, _missing_rows(files, judged), at_once=at_once(session))
+            await judge_files(session, files, keep, done=judged.keys, groups_alone=selection.keep is not None)
 
             def rows() -> Iterator[Row]:
                 return _output(_joined(files, judged), selection)
@@ -116,7 +116,26 @@ async def judge_rows(
     return card
 
 
-def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
+async def judge_files(
+    session: Session[object],
+    files: Sequence[Path],
+    keep: Callable[[NumberedRow, RowVerdicts], object],
+    *,
+    done: Container[str] = (),
+    groups_alone: bool = False,
+) -> None:
+    """Judge the rows of files, and have `keep` take each row with what is added to it, in any order.
+
+    `done` are the numbers of rows that are passed over. With `groups_alone`, rows that are no groups are left out.
+    """
+
+    async def judge(numbered: NumberedRow) -> None:
+        keep(numbered, await _judge(session, numbered, groups_alone))
+
+    await do_as_they_come(judge, _missing_rows(files, done), at_once=at_once(session))
+
+
+def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     """Return the files of rows that paths stand for, each once.
 
     A folder stands for its files of rows, in the order of their names, and a folder without any for those of its
@@ -126,6 +145,7 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
     Raises ConfigError for a path that cannot be read, and for a folder without files of rows.
     """
     files: dict[str, Path] = {}
+    output = None if out is None else os.path.realpath(out)
     for path in paths:
         try:
             folders = folders_of_files(path, READABLE, besides=out) if path.is_dir() else []
@@ -134,7 +154,7 @@ def row_files(paths: Sequence[Path], out: Path) -> list[Path]:
                 require_regular(file)
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {describe(error)}", setting="PATH") from error
-        others = {os.path.realpath(file): file for file in found if os.path.realpath(file) != os.path.realpath(out)}
+        others = {real: file for file in found if (real := os.path.realpath(file)) != output}
         if not others and found:
             raise ConfigError(f"{path} is the output too", setting="--out", remedy="name another file")
         if not others:
@@ -232,21 +252,20 @@ def _row_of_group(group: DumpedGroup) -> Row:
     }
 
 
-async def _missing_rows(files: Sequence[Path], judged: KeyedFile) -> AsyncIterator[NumberedRow]:
-    """Yield the rows that an earlier call has not judged."""
+async def _missing_rows(files: Sequence[Path], done: Container[str]) -> AsyncIterator[NumberedRow]:
     for numbered in read_judgeable_rows(files):
-        if str(numbered.number) not in judged.keys:
+        if str(numbered.number) not in done:
             yield numbered
 
 
-async def _judge(session: Session[object], numbered: NumberedRow, selection: Selection) -> RowVerdicts:
+async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: bool) -> RowVerdicts:
     """Return what is added to a row: `scores`, `reasons` and `pass_rate`, or `left_out`."""
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
         added = left_out_row("the line stood in the file already")
-    elif selection.keep is not None and numbered.group is None:
-        added = left_out_row("the row is no group, of which --keep makes rows")
+    elif groups_alone and numbered.group is None:
+        added = left_out_row(NO_GROUP)
     else:
         added = await judge_row(session, numbered.row)
     if "left_out" in added:
@@ -257,12 +276,8 @@ async def _judge(session: Session[object], numbered: NumberedRow, selection: Sel
 def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
     """Return the counts of rows that the card holds."""
     rows = scored = without_score = outside = 0
-    left_out: dict[str, dict[str, Any]] = {}
     for added in in_order(judged):
         if "left_out" in added:
-            reason = added["left_out"]
-            first = {"first_file": added["file"], "first_row": added["row"], "first": added.get("why", reason)}
-            left_out.setdefault(reason, {"rows": 0, **first})["rows"] += 1
             continue
         if added["scores"] is None:
             without_score += 1
@@ -273,7 +288,18 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
         else:
             outside += 1
     counts = {"rows": rows, "judged": scored, "without_score": without_score, "outside": outside}
-    return {**counts, "left_out": left_out}
+    return {**counts, "left_out": count_left_out(in_order(judged))}
+
+
+def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return by reason how many rows are left out, and the first of them."""
+    left_out: dict[str, dict[str, Any]] = {}
+    for added in rows:
+        if "left_out" in added:
+            reason = added["left_out"]
+            first = {"first_file": added["file"], "first_row": added["row"], "first": added["why"]}
+            left_out.setdefault(reason, {"rows": 0, **first})["rows"] += 1
+    return left_out
 
 
 Scored = tuple[NumberedRow, Row]

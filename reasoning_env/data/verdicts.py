@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
-from ..problems.references import Reference, maker
+from ..problems.references import Reference
 from ..prompts.messages import read_completions
 from ..prompts.thinking import TAGS, Thinking, named_thinking
 from ..records import Row, Verdict
@@ -89,6 +89,8 @@ class RowVerdicts(TypedDict, total=False):
 
     scores: list[float] | None
     reasons: list[str] | None
+    answers: list[str | None]
+    """What was read of the completions; not stored."""
     pass_rate: float | None
     left_out: str
     why: str
@@ -99,7 +101,7 @@ class RowVerdicts(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """What a row asks for: verdicts on texts."""
+    """What a row asks for: verdicts on texts, which answer the problem of a reference."""
 
     reference: Reference
     texts: Sequence[str]
@@ -123,13 +125,11 @@ def read_row(row: Row) -> JudgeRequest | RowVerdicts:
         return left_out_row("the row has no completion")
     try:
         texts = read_completions(row[kind] if kind == SEVERAL else [row[kind]])
-        thinking = _thinking(row)
-    except (ConfigError, KeyError, TypeError):
-        return left_out_row("the row's completions are no texts or conversations")
-    try:
-        return JudgeRequest(Reference.parse(reference), texts, thinking)
+        return JudgeRequest(Reference.parse(reference), texts, _thinking(row))
     except InvalidReferenceError as error:
         return left_out_row("the reference cannot be read", error.problem)
+    except (ConfigError, KeyError, TypeError):
+        return left_out_row("the row's completions are no texts or conversations")
 
 
 async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
@@ -140,12 +140,8 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
     task = asked.reference.task
     if task not in {task.name for task in session.library.tasks}:
         return left_out_row("the reference's task is not known here", task)
-    release = session.library.release(task)
-    if asked.reference.library != release:
-        made_by = maker(asked.reference.library)
-        return left_out_row("the reference is of another release", f"{made_by}, and this is {release}")
     try:
-        found = await _verdicts(session, row["reference"], asked.texts, asked.thinking)
+        found = await _verdicts(session, asked)
     except InvalidReferenceError as error:
         return left_out_row("the question comes out differently here", error.problem)
     except GenerationError as error:
@@ -155,6 +151,7 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
     return {
         "scores": [verdict.score for verdict in found],
         "reasons": [verdict.reason.value for verdict in found],
+        "answers": [verdict.answer for verdict in found],
         "pass_rate": sum(verdict.correct for verdict in found) / len(found) if found else None,
     }
 
@@ -164,13 +161,11 @@ def left_out_row(reason: str, why: str = "") -> RowVerdicts:
     return {"left_out": reason, "why": (why or reason)[:200]}
 
 
-async def _verdicts(
-    session: Session[object], reference: str, texts: Sequence[str], thinking: Thinking | None
-) -> list[Verdict] | None:
+async def _verdicts(session: Session[object], asked: JudgeRequest) -> list[Verdict] | None:
     """Return the verdicts; None after faults of ours that persist."""
     for pause_s in (*RETRY_PAUSES_S, None):
         try:
-            return await session.judge(reference, texts, thinking=thinking)
+            return await session.judge(str(asked.reference), asked.texts, thinking=asked.thinking)
         except ClosedError:
             raise
         except (ScoringError, WorkerError):
@@ -190,6 +185,6 @@ def _thinking(row: Row) -> Thinking | None:
 def added_columns(row: Row, added: Mapping[str, Any]) -> dict[str, object]:
     """Return the columns that a row gets: lists for `completions`, single values for `completion`."""
     if completions_column(row) == SEVERAL:
-        return dict(added)
+        return {name: added[name] for name in ADDED[SEVERAL]}
     scores, reasons = added["scores"] or [None], added["reasons"] or [None]
     return {"score": scores[0], "reason": reasons[0], "pass_rate": added["pass_rate"]}

@@ -94,9 +94,13 @@ def test_unmade_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
     ]
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
-    altered, unnamed, broken = result["left_out"]
-    assert altered == "exact: its question comes out differently here; it was made by reasoning-gym 1, and this is 9.9"
-    assert unnamed.startswith("exact: the line has no reference")
+    assert {reason: facts["first_row"] for reason, facts in result["left_out"].items()} == {
+        "the question comes out differently here": 1,
+        "the row has no reference": 2,
+        "the problem of the reference cannot be generated": 3,
+    }
+    altered, _, broken = (facts["first"] for facts in result["left_out"].values())
+    assert altered == "its question comes out differently here; it was made by reasoning-gym 1, and this is 9.9"
     assert "no such puzzle" in broken
 
 

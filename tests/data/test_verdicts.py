@@ -20,7 +20,7 @@ from reasoning_env.data import verdicts
 from reasoning_env.data.output import card_path, unfinished_path
 from reasoning_env.data.tables import Malformed, read_rows, write_rows
 from reasoning_env.data.training import PassRates, Selection
-from reasoning_env.data.verdict_files import judge_rows, row_files
+from reasoning_env.data.verdict_files import NO_GROUP, judge_rows, row_files
 from reasoning_env.dumps.format import Keep
 from reasoning_env.errors import ScoringError
 from reasoning_env.storage.files import KeyedFile
@@ -120,8 +120,7 @@ async def test_rows_left_out_are_told(rescore: Rescore, problem: Problem, tmp_pa
 @on_module_loop
 async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     rows = [{"reference": f"task{number}:train:1:-:x:0123456789abcdef:{{}}", "completion": ""} for number in range(3)]
-    other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
-    path = write(tmp_path / "a.jsonl", *rows, {"reference": other, "completion": ""})
+    path = write(tmp_path / "a.jsonl", *rows)
     card = await rescore(path, tmp_path / "b.jsonl")
     assert card["left_out"] == {
         "the reference's task is not known here": {
@@ -130,13 +129,15 @@ async def test_reasons_are_few(rescore: Rescore, problem: Problem, tmp_path: Pat
             "first_row": 1,
             "first": "task0",
         },
-        "the reference is of another release": {
-            "rows": 1,
-            "first_file": str(path),
-            "first_row": 4,
-            "first": "reasoning-gym 0.1.24, and this is 0.1.25",
-        },
     }
+
+
+@on_module_loop
+async def test_other_release_with_the_same_question(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    other = problem.reference.replace(":0.1.25:", ":0.1.24:", 1)
+    rows = write(tmp_path / "a.jsonl", {"reference": other, "completion": right(problem)})
+    await rescore(rows, tmp_path / "b.jsonl")
+    assert [row["score"] for row in read(tmp_path / "b.jsonl")] == [1.0]
 
 
 @on_module_loop
@@ -204,7 +205,10 @@ async def test_rows_to_train_on_have_new_scores(rescore: Rescore, problem: Probl
 async def test_rows_to_train_on_are_of_groups(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
     card = await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
-    assert (card["rows"], list(card["left_out"])) == (0, ["the row is no group, of which --keep makes rows"])
+    assert (card["rows"], list(card["left_out"])) == (
+        0,
+        ["the row is no group of a dump, of `process` or of an evaluation"],
+    )
 
 
 @on_module_loop
