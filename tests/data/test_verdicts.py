@@ -207,7 +207,7 @@ async def test_rows_to_train_on_are_of_groups(rescore: Rescore, problem: Problem
     card = await rescore(path, tmp_path / "b.jsonl", selection=Selection(Keep.ALL))
     assert (card["rows"], list(card["left_out"])) == (
         0,
-        ["the row is no group of a dump, of `process` or of an evaluation"],
+        [NO_GROUP],
     )
 
 
