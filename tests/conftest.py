@@ -14,9 +14,10 @@ from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
-# Each HTTP client reads all certificates of the system, in 40 ms; here is a folder without any.
-os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
-os.environ.pop("SSL_CERT_FILE", None)
+
+from tests import certificates
+
+certificates.hide()
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -23,6 +23,7 @@ from reasoning_env.integrations import verifiers as adapter
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_gym_testing import InferenceServer
+from tests.certificates import environment_with_certificates
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S
 
@@ -43,7 +44,8 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "OPENAI_API_KEY": "x", "PYTHONPATH": str(ROOT)},
+        # The `null` harness has uv fetch its packages.
+        env={**environment_with_certificates(), "OPENAI_API_KEY": "x", "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -58,6 +60,7 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
 def test_command_scores_rollouts(tmp_path: Path, skill: float) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
+    assert [error["message"] for trace in traces for error in trace["errors"]] == []
     assert len(traces) == 32
     scores = [trace["rewards"]["judged"]["score"] for trace in traces]
     assert all((score == 1.0) is (skill == 1.0) for score in scores)  # a wrong answer may earn partial credit
