@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dumps.format import DumpedGroup, model_of, read_group
-from ..dumps.reader import files_in, folders_of_files
+from ..dumps.reader import SeenGroups, files_in, folders_of_files
 from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..records import Row
@@ -57,7 +57,7 @@ NO_GROUP = "the row is no group of a dump, of `process` or of an evaluation"
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
-    `group` is the group that a line of dumps holds. The key of a `repeated` line stood in the file before.
+    `group` is the group that a line of dumps holds. The group of a `repeated` line was read before.
     """
 
     number: int
@@ -218,10 +218,10 @@ def _made_with(session: Session[object], files: Sequence[Path], selection: Selec
 
 
 def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
-    """Yield the rows; a line of dumps becomes a row, marked where its `key` stood in the file before."""
+    """Yield the rows; a line of dumps becomes a row, marked where its group was read before."""
     numbers = count(1)
+    seen = SeenGroups()
     for file in files:
-        seen: set[str] = set()
         for number_in_file, row in enumerate(read_rows(file, "PATH"), 1):
             number = next(numbers)
             group = None
@@ -232,10 +232,7 @@ def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
                     row = Malformed(f"the line is no group: {describe(error)}")
                 else:
                     row = _row_of_group(group)
-            key = None if group is None else group.key
-            repeated = key in seen
-            if key is not None:
-                seen.add(key)
+            repeated = group is not None and not seen.add(group, file)
             yield NumberedRow(number, file, number_in_file, row, group, repeated)
 
 
@@ -263,7 +260,7 @@ async def _judge(session: Session[object], numbered: NumberedRow, groups_alone: 
     if isinstance(numbered.row, Malformed):
         added = left_out_row("the line cannot be read", numbered.row.problem)
     elif numbered.repeated:
-        added = left_out_row("the line stood in the file already")
+        added = left_out_row("the group stood in an earlier line or file")
     elif groups_alone and numbered.group is None:
         added = left_out_row(NO_GROUP)
     else:

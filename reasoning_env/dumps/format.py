@@ -18,6 +18,7 @@ the file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -297,6 +298,17 @@ class DumpedGroup:
     @property
     def scores(self) -> tuple[float, ...]:
         return tuple(rollout.score for rollout in self.rollouts)
+
+    def digest(self) -> bytes | None:
+        """Return a hash of the group, the same for each copy of its line; None where nothing tells a copy.
+
+        A dump's line has the `time` to a millisecond. Equal lines without a time may be two groups of one problem.
+        """
+        if self.time is None:
+            return None
+        facts = (self.item_id, self.reference, self.seed, self.index, self.level, self.time, self.step)
+        texts = [(each.score, [tuple(message.values()) for message in each.conversation]) for each in self.rollouts]
+        return hashlib.blake2b(repr((facts, texts)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     @property
     def pass_rate(self) -> float | None:

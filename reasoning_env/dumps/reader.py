@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
-from ..runtime.text import counted, visible
+from ..runtime.text import visible
 from ..storage.reading import MAX_BYTES, describe, open_lines, read_lines, require_regular
 from .format import (
     DumpedGroup,
@@ -27,7 +27,17 @@ from .format import (
     read_groups_of_line,
 )
 
-__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "model_of", "read_group", "stream_groups"]
+__all__ = [
+    "DumpFormatError",
+    "DumpedGroup",
+    "DumpedRollout",
+    "RepeatedGroupsError",
+    "SeenGroups",
+    "list_files",
+    "model_of",
+    "read_group",
+    "stream_groups",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -46,25 +56,55 @@ class DumpFormatError(ReasoningEnvError):
         self.line = line
 
 
+class RepeatedGroupsError(DumpFormatError):
+    """Groups of a file were read before, and count once."""
+
+    def __init__(self, path: Path, line: int, repeated: int) -> None:
+        super().__init__(path, line, f"groups that stood in an earlier line or file, and count once: {repeated}")
+
+
 OnDamage = Callable[[DumpFormatError], None]
+
+
+class SeenGroups:
+    """The groups that were read, so that one that stands twice counts once.
+
+    A group with a `key` is known in its file, a group of a dump in every file: a copy of the file has the same groups.
+    """
+
+    def __init__(self) -> None:
+        self._identities: set[object] = set()
+
+    def add(self, group: DumpedGroup, file: Path) -> bool:
+        """Add a group of a file; False where it was there already."""
+        identity = group.digest() if group.key is None else (str(file), group.key)
+        if identity is None:
+            return True
+        number = len(self._identities)
+        self._identities.add(identity)
+        return len(self._identities) > number
 
 
 def _warn(error: DumpFormatError) -> None:
     logger.warning("skipped: %s", error)
 
 
-def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
+def stream_groups(
+    path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn, seen: SeenGroups | None = None
+) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
-    Blank lines are passed over. A torn last line and lines with the `key` of an earlier one are skipped. With
-    `strict=False`, other malformed lines are skipped too, as are files that cannot be read and the rest of a damaged
-    `.gz` file. `on_damage` is called for each line or file that is skipped, and once for all repeated lines.
+    Blank lines are passed over. A torn last line is skipped, and so are groups that were `seen`, in an earlier call
+    too. With `strict=False`, other malformed lines are skipped too, as are files that cannot be read and the rest of a
+    damaged `.gz` file. `on_damage` is called for each line or file that is skipped, and once for all groups of a file
+    that were seen.
 
     Raises OSError when the path cannot be read, or is no regular file.
     Raises DumpFormatError at a malformed line, a file that cannot be read, or a damaged `.gz` file, unless
     `strict=False`.
     """
-    return chain.from_iterable(_read_file(file, strict, on_damage) for file in list_files(Path(path)))
+    known = SeenGroups() if seen is None else seen
+    return chain.from_iterable(_read_file(file, strict, on_damage, known) for file in list_files(Path(path)))
 
 
 def list_files(path: Path) -> list[Path]:
@@ -102,7 +142,7 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
     return [file for file in files if file not in beside]
 
 
-def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[DumpedGroup]:
+def _read_file(path: Path, strict: bool, on_damage: OnDamage, known: SeenGroups) -> Iterator[DumpedGroup]:
     def skip(line: int | None, problem: str) -> None:
         error = DumpFormatError(path, line, problem, strict=strict)
         if strict:
@@ -110,7 +150,6 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
         on_damage(error)
 
     number = 0
-    seen: set[str] = set()
     repeated = 0
     with ExitStack() as stack:
         try:
@@ -130,17 +169,13 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
                         skip(number, describe(error))
                     continue
                 for group in groups:
-                    if group.key in seen:
+                    if known.add(group, path):
+                        yield group
+                    else:
                         repeated += 1
-                        continue
-                    if group.key is not None:
-                        seen.add(group.key)
-                    yield group
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             skip(number + 1, f"damaged gzip data ({error})")
         except OSError as error:
             skip(None, f"cannot be read ({describe(error)})")
     if repeated:
-        on_damage(
-            DumpFormatError(path, number, f"{counted(repeated, 'group')} of the file stood in an earlier line already")
-        )
+        on_damage(RepeatedGroupsError(path, number, repeated))

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from ..dumps.reader import DumpedGroup, DumpFormatError, stream_groups
+from ..dumps.reader import DumpedGroup, DumpFormatError, RepeatedGroupsError, stream_groups
 from ..errors import ConfigError
 from ..metrics.outcomes import paired_test
 from ..problems.references import without_release
@@ -168,8 +168,12 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
                 problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
     except OSError as error:
         raise ConfigError(f"{samples} cannot be read: {describe(error)}") from error
-    for first in damage[:1]:
-        logger.warning("%s; lines left out: %d", first, len(damage))
+    lost = [each for each in damage if not isinstance(each, RepeatedGroupsError)]
+    for each in damage:
+        if each not in lost:
+            logger.warning("%s", each)
+    for first in lost[:1]:
+        logger.warning("%s; lines left out: %d", first, len(lost))
     if not problems and not lacks_references:
         raise ConfigError("; ".join([f"{samples} holds no scored completion", *map(str, damage[:1])]))
     return RunScores(path, results, problems, lacks_references)

@@ -18,7 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..dumps.reader import DumpedGroup, list_files, model_of, stream_groups
+from ..dumps.reader import DumpedGroup, SeenGroups, list_files, model_of, stream_groups
 from ..errors import ConfigError
 from ..runtime.text import counted, visible
 from ..storage.reading import describe
@@ -112,9 +112,10 @@ class Groups:
 
         `rollout` is the number in the group, from 0. `level` is None at the library's defaults, `model` None in dumps.
         """
+        seen = SeenGroups()
         for file in list_files(self.path):
             model = model_of(file)
-            for group in stream_groups(file, strict=self._strict):
+            for group in stream_groups(file, strict=self._strict, seen=seen):
                 yield from _rollouts(group, model)
 
     def to_pandas(self) -> Any:

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..dumps.format import is_dump
-from ..dumps.reader import DumpedGroup, DumpFormatError, files_in, folders_of_files, list_files, stream_groups
+from ..dumps.reader import (
+    DumpedGroup,
+    DumpFormatError,
+    RepeatedGroupsError,
+    SeenGroups,
+    files_in,
+    folders_of_files,
+    list_files,
+    stream_groups,
+)
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..runtime.text import visible
@@ -36,19 +45,23 @@ class StoredRun:
         """The trainer's step of an evaluation during a training; None for any other run."""
         return None if self.results is None else self.results["step"]
 
-    def groups(self) -> Iterator[DumpedGroup]:
-        """Yield the readable groups; after the last group `faults` is complete."""
+    def groups(self, seen: SeenGroups) -> Iterator[DumpedGroup]:
+        """Yield the readable groups that were not `seen`; after the last group `faults` is complete."""
         for file in self.files:
             damage: list[DumpFormatError] = []
             read = 0
             try:
-                for group in stream_groups(file, strict=False, on_damage=damage.append):
+                for group in stream_groups(file, strict=False, on_damage=damage.append, seen=seen):
                     read += 1
                     yield group
             except OSError as error:
                 self.add_fault(file, f"cannot be read ({describe(error)})")
-            if damage:
-                self.add_fault(file, _describe_damage(damage, read))
+            lost = [each for each in damage if not isinstance(each, RepeatedGroupsError)]
+            if lost:
+                self.add_fault(file, _describe_damage(lost, read))
+            for each in damage:
+                if each not in lost:
+                    self.add_fault(file, each.problem)
 
     def add_fault(self, file: Path, what: str) -> None:
         """Add a sentence on a file."""

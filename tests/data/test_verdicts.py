@@ -346,9 +346,10 @@ async def test_numbers_that_are_not_finite(rescore: Rescore, problem: Problem, t
 
 @on_module_loop
 async def test_line_that_stands_twice(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    line = {"key": "0", **group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)}
-    card = await rescore(write(tmp_path / "a.jsonl", line, line), tmp_path / "b.jsonl")
-    assert (card["rows"], list(card["left_out"])) == (1, ["the line stood in the file already"])
+    dumped = group(rollout(text="none"), task="gcd", seed=7, reference=problem.reference)
+    for number, line in enumerate(({"key": "0", **dumped}, {"time": 1.5, **dumped})):
+        card = await rescore(write(tmp_path / f"a{number}.jsonl", line, line), tmp_path / f"b{number}.jsonl")
+        assert (card["rows"], list(card["left_out"])) == (1, ["the group stood in an earlier line or file"])
 
 
 @on_module_loop

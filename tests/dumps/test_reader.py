@@ -77,8 +77,29 @@ def test_line_that_stands_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture
     (tmp_path / "b.jsonl").write_bytes(lines[0])  # of another run
     assert indices(stream_groups(tmp_path)) == [1, 2, 1]
     assert [record.getMessage().partition("a.jsonl, ")[2] for record in caplog.records] == [
-        "line 4: 2 groups of the file stood in an earlier line already"
+        "line 4: groups that stood in an earlier line or file, and count once: 2"
     ]
+
+
+def test_copied_dump_counts_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lines = encode_group(passed(1), more={"time": 1.5}) + encode_group(passed(2), more={"time": 1.75})
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    (tmp_path / "copy.jsonl").write_bytes(lines.replace(b"\n", b"\r\n"))
+    assert indices(stream_groups(tmp_path)) == [1, 2]
+    assert [record.getMessage().partition("copy.jsonl, ")[2] for record in caplog.records] == [
+        "line 2: groups that stood in an earlier line or file, and count once: 2"
+    ]
+
+
+def test_problem_sampled_again_counts(tmp_path: Path) -> None:
+    lines = [encode_group(passed(1), more={"time": time}) for time in (1.5, 2.5)]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    assert indices(stream_groups(tmp_path)) == [1, 1]
+
+
+def test_equal_lines_without_time_count(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(2 * encode_group(passed(1)))
+    assert indices(stream_groups(tmp_path)) == [1, 1]
 
 
 def test_blank_lines(tmp_path: Path) -> None:

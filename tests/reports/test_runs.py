@@ -79,6 +79,16 @@ def test_resumed_training_repeats_a_step(tmp_path: Path) -> None:
     assert [run["name"] for run in data["runs"]][1] == "1"
 
 
+def test_copied_dump_counts_once(tmp_path: Path) -> None:
+    lines = [group(rollout(), index=number, time=1.5) for number in range(3)]
+    dump, copy = (write(tmp_path / folder / "a.jsonl", *lines) for folder in ("run", "copy"))
+    write(dump, *lines, lines[0])
+    data = report(dump, dump.parent, copy)
+    assert [(run["name"], run["groups"]) for run in data["runs"]] == [("run/a.jsonl", 3)]
+    words = "groups that stood in an earlier line or file, and count once:"
+    assert data["notes"] == [f"{dump}: {words} 1", f"{copy}: {words} 3"]
+
+
 def test_equal_names_get_folders(tmp_path: Path) -> None:
     paths = [write(tmp_path / folder / "dumps" / "a.jsonl", group(rollout())) for folder in ("x", "y")]
     assert [run["name"] for run in report(*(path.parent for path in paths))["runs"]] == ["x/dumps", "y/dumps"]

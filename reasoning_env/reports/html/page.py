@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
 
-from ...dumps.reader import DumpedGroup
+from ...dumps.reader import DumpedGroup, SeenGroups
 from ...errors import ConfigError
 from ...evaluations.comparison import NO_REFERENCES, RunScores, compare
 from ...evaluations.folder import Results
@@ -126,11 +126,12 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
     """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
+    seen = SeenGroups()
     for run in runs:
         number = len(read)
         figures = Figures(keep_problems=run.evaluation)
         with progress_bar(run.name, None) as advance:
-            for group in run.groups():
+            for group in run.groups(seen):
                 figures.add(group)
                 if group.rollouts:
                     sample.offer(number, group, functools.partial(_encode_group, number, program=program))
