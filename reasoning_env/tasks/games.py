@@ -66,6 +66,7 @@ JUGS = Task(
     "jugs",
     "algorithmic",
     few_questions=True,
+    faster=Replacement("algorithmic.jugs", "9a14c33afbb2fcf0", "shortest.install_jugs"),
     questions=(780, 200, 520, 1100, 2100, 3100),
     levels=(
         FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
@@ -317,6 +318,7 @@ SOKOBAN = Task(
 SUDOKU = Task(
     "sudoku",
     "games",
+    faster=Replacement("games.sudoku", "dcb9e0c968d33b0f", "sudoku.install"),
     questions=(None, None, None),
     levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 blanks take up to 1 s"),),
     answer=A_BOARD,

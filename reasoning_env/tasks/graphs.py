@@ -7,7 +7,17 @@ from typing import Any
 
 from ..answers import types, values
 from ..answers.rules import AnswerRules, Entry
-from .declaration import A_TEXT, BOTH_OPTIONS, Clarification, FieldLevels, Task, easy, frequent, replacing
+from .declaration import (
+    A_TEXT,
+    BOTH_OPTIONS,
+    Clarification,
+    FieldLevels,
+    Replacement,
+    Task,
+    easy,
+    frequent,
+    replacing,
+)
 
 FEW_PREREQUISITES = (
     "of one or two prerequisites, those that close a cycle are so many that their number tells the answer"
@@ -89,6 +99,7 @@ QUANTUM_LOCK = Task(
     "quantum_lock",
     "graphs",
     few_questions=True,
+    faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "shortest.install_quantum_lock"),
     questions=(None, 720, 3300, None, None, None),
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
     rejected=(easy("one button alone is the best way", _takes_one_button),),

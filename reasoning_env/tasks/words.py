@@ -356,7 +356,7 @@ WORD_LADDER = Task(
     "algorithmic",
     few_questions=True,
     built_from=("min_word_length", "max_word_length"),
-    faster=Replacement("algorithmic.word_ladder", "8a82e0dee96401a0", "small.install_word_ladder"),
+    faster=Replacement("algorithmic.word_ladder", "8a82e0dee96401a0", "shortest.install_word_ladder"),
     levels=(
         FieldLevels(
             ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"

@@ -1,4 +1,4 @@
-"""countdown, figlet_font, game_of_life, polynomial_multiplication and word_ladder: a change of a few lines each."""
+"""countdown, figlet_font, game_of_life and polynomial_multiplication: a change of a few lines each."""
 
 from __future__ import annotations
 
@@ -154,33 +154,3 @@ def install_polynomial_multiplication(module: ModuleType) -> None:
             "return polynomial_expr": "return sp.Add(*terms)",
         },
     )
-
-
-def find_path(self: Any, start: str, end: str, word_set: set[str]) -> list[str] | None:
-    neighbors = self.word_graphs[len(start)]
-    if end in neighbors[start]:
-        return [start, end]
-    came_from = {start: ""}
-    words = [start]
-    for word in words:
-        for neighbor in neighbors[word]:
-            if neighbor not in came_from:
-                came_from[neighbor] = word
-                words.append(neighbor)
-        if end in came_from:
-            path = [end]
-            while word:
-                path.append(word)
-                word = came_from[word]
-            return path[::-1] if self.config.is_valid_path_length(len(path)) else None
-    return None
-
-
-def install_word_ladder(module: Any) -> None:
-    """Remember from where each word was reached, and stop when the last word is; the library keeps all paths to words,
-    and goes on until it comes to the last word in the queue.
-
-    The same ladders: words are reached in the same order, so a word is reached first from the same word. The graphs
-    hold all words of the task.
-    """
-    module.WordLadderDataset._find_path = find_path

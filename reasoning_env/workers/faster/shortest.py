@@ -1,0 +1,174 @@
+"""jugs, quantum_lock and word_ladder: search breadth-first without a path for each state.
+
+The same problems: of the shortest ways to a goal, breadth-first search finds the one whose steps come first. States are
+reached in the library's order. A search ends when the goal is first reached; the library's when it leaves the queue.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from string import ascii_uppercase
+from typing import Any
+
+from . import edited
+
+Jugs = tuple[int, int, int]
+EMPTY: Jugs = (0, 0, 0)
+MOVES = (
+    *("fill A", "empty A", "pour A->B", "pour A->C"),
+    *("fill B", "empty B", "pour B->A", "pour B->C"),
+    *("fill C", "empty C", "pour C->A", "pour C->B"),
+)
+
+
+def after_moves(state: Jugs, capacities: Jugs) -> tuple[Jugs, ...]:
+    """Return the amounts in three jugs after each of MOVES."""
+    a, b, c = state
+    most_a, most_b, most_c = capacities
+    ab, ba = min(a, most_b - b), min(b, most_a - a)
+    ac, ca = min(a, most_c - c), min(c, most_a - a)
+    bc, cb = min(b, most_c - c), min(c, most_b - b)
+    return (
+        *((most_a, b, c), (0, b, c), (a - ab, b + ab, c), (a - ac, b, c + ac)),
+        *((a, most_b, c), (a, 0, c), (a + ba, b - ba, c), (a, b - bc, c + bc)),
+        *((a, b, most_c), (a, b, 0), (a + ca, b, c - ca), (a, b + cb, c - cb)),
+    )
+
+
+class Pours:
+    """The fewest moves after which an amount is first in one of three jugs, found as far as was asked for."""
+
+    def __init__(self, capacities: Jugs) -> None:
+        self._capacities = capacities
+        self._seen = self._layer = {EMPTY}
+        self._moves = {0: 0}
+        self._count = 0
+
+    def count(self, amount: int) -> int | None:
+        while amount not in self._moves and self._layer:
+            after = {after for state in self._layer for after in after_moves(state, self._capacities)}
+            self._layer = after - self._seen
+            self._seen = self._seen | self._layer
+            self._count += 1
+            self._moves = dict.fromkeys(set().union(*self._layer), self._count) | self._moves
+        return self._moves.get(amount)
+
+
+pours_of = lru_cache(4096)(Pours)  # most puzzles are too easy; some 3,000 sets of capacities are possible at level 1
+
+
+def find_moves(capacities: Sequence[int], target: int) -> list[str]:
+    """Solve a puzzle; the library uses the first three jugs only."""
+    a, b, c, *_ = capacities
+    paths: dict[Jugs, list[str]] = {EMPTY: []}
+    states = [EMPTY]
+    for state in states:
+        for move, after in zip(MOVES, after_moves(state, (a, b, c)), strict=True):
+            if target in after:
+                return [*paths[state], move]
+            if after not in paths:
+                paths[after] = [*paths[state], move]
+                states.append(after)
+    return ["No solution"]
+
+
+def install_jugs(module: Any) -> None:
+    count_moves = module.min_moves_n
+
+    def min_moves_n(capacities: Sequence[int], target: int) -> int | None:
+        if len(capacities) != 3:
+            moves: int | None = count_moves(capacities, target)
+            return moves
+        a, b, c = sorted(capacities)
+        return pours_of((a, b, c)).count(target)
+
+    module.min_moves_n = min_moves_n
+    module.generate_jug_solution = find_moves
+
+
+def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
+    """Return the buttons of a lock's shortest solution; None where there is none.
+
+    A number that cannot be brought down to the target any more is left out.
+    """
+    operations = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
+    buttons = [
+        (button["name"], operations[button["type"]], button["value"], button["active_state"])
+        for button in puzzle["buttons"]
+    ]
+    lowering = max((button["value"] for button in puzzle["buttons"] if button["type"] == "subtract"), default=0)
+    usable = {light: [button for button in buttons if button[3] in (light, "any")] for light in ("red", "green")}
+    target = puzzle["target_value"]
+    layer: dict[int, list[str]] = {puzzle["initial_value"]: []}
+    seen: dict[str, set[int]] = {"red": set(layer), "green": set()}
+    light, other = "red", "green"
+    for left in reversed(range(puzzle["max_steps"])):
+        following: dict[int, list[str]] = {}
+        for number, path in layer.items():
+            for name, operate, value, _ in usable[light]:
+                after = operate(number, value)
+                if after == target:
+                    return [*path, name]
+                if after not in seen[other] and after - lowering * left <= target:
+                    seen[other].add(after)
+                    following[after] = [*path, name]
+        layer = following
+        light, other = other, light
+    return None
+
+
+def install_quantum_lock(module: Any) -> None:
+    dataset = module.QuantumLockDataset
+    dataset.generate_quantum_puzzle = edited(
+        dataset.generate_quantum_puzzle,
+        {
+            'queue = deque([(0, "red", [])])': 'queue, puzzle["solution"] = (), find_buttons(puzzle)',
+            "visited = set()": 'if puzzle["solution"] is not None: return puzzle',
+        },
+        find_buttons=find_buttons,
+    )
+
+
+def find_ladder(self: Any, start: str, end: str, word_set: set[str]) -> list[str] | None:
+    """Search from both ends; then go through the words that lie on a shortest way. The graphs hold all words."""
+    neighbors: Mapping[str, set[str]] = self.word_graphs[len(start)]
+    most = self.config.max_chain_length
+    front, back = [{start}], [{end}]
+    while front[-1].isdisjoint(back[-1]):
+        side = front if len(front[-1]) <= len(back[-1]) else back
+        layer = set().union(*(neighbors[word] for word in side[-1])).difference(*side[-2:])
+        if not layer or -1 < most < len(front) + len(back):
+            return None
+        side.append(layer)
+    length = len(front) + len(back) - 1
+    if length > 2 and not self.config.is_valid_path_length(length):
+        return None
+    layers = [front[-1] & back[-1]]
+    for layer in reversed(front[1:-1]):
+        layers.append({word for word in layer if not neighbors[word].isdisjoint(layers[-1])})
+    path = [start]
+    for layer in (*layers[: len(front) - 1][::-1], *back[-2::-1]):
+        path.append(next(word for word in neighbors[path[-1]] if word in layer))
+    return path
+
+
+def build_graph(self: Any, word_length: int) -> dict[str, set[str]]:
+    """Return the neighbours of each word, added to their set in the library's order, which the set's order depends on.
+
+    The library looks for each word with another letter; here, words are put together that differ in one place.
+    """
+    words: set[str] = self.word_sets[word_length]
+    alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for word in sorted(words):
+        for place, letter in enumerate(word):
+            if letter in ascii_uppercase:
+                alike[word[:place], word[place + 1 :]].append(word)
+    rests = {word: [(word[:place], word[place + 1 :]) for place in range(word_length)] for word in words}
+    return {word: {other for rest in rests[word] for other in alike[rest] if other != word} for word in words}
+
+
+def install_word_ladder(module: Any) -> None:
+    module.WordLadderDataset._find_path = find_ladder
+    module.WordLadderDataset._build_word_graph = build_graph
