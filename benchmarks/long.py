@@ -181,7 +181,7 @@ class Managed:
     @property
     def done(self) -> int:
         run = self._env._run
-        return run.queue.stats.delivered if self._load.way == "serve" else run.session.metrics.total.groups
+        return run.queue.stats.delivered if self._load.way == "serve" else run.session.metrics.total.groups.total()
 
     @property
     def waiting(self) -> int:

@@ -210,7 +210,7 @@ class Bridge(LoopThread):
 
     async def _begin(self) -> None:
         await self._start()
-        if self.session.stats is None:
+        if not self.session.has_begun:
             self._warn_of_other_settings()
         self.session.begin(self._instance, self._state)
 
@@ -227,7 +227,7 @@ class Bridge(LoopThread):
         return await self.session.remake(reference)
 
     async def _resume(self, state: Mapping[str, object]) -> None:
-        if self.session.stats is not None:
+        if self.session.has_begun:
             raise RuntimeError("problems were drawn already; call resume() before the first problem is drawn")
         self._state = state
 

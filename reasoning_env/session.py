@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,10 @@ from typing import Generic, Self, TypeVar, cast, overload
 from .errors import ConfigError, GenerationError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
-from .metrics.own_verifiers import OwnVerdicts
-from .metrics.recorder import MetricsRecorder
-from .metrics.stats import DeliveryStats, DumpStats, StreamStats, service_metrics, task_metrics
+from .metrics.metric import Reading, for_wandb, read
+from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
+from .metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums
+from .metrics.stats import POOL, SAMPLER, STREAM, StreamStats
 from .problems import giving_up
 from .problems.plan import SelectedTasks, TaskPlan, check_own_tasks, make_sampler, plan_tasks
 from .problems.references import Remaker
@@ -55,7 +56,6 @@ from .records import (
     Problem,
     ProblemRequest,
     ProblemSpec,
-    Reason,
     Rejection,
     Rollout,
     Row,
@@ -364,8 +364,8 @@ class Session(Generic[T]):
                 for verdict in judged
             ]
         group = Group(problem, (), tuple(rollouts))
-        outcome = self.metrics.record_group(group)
-        logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
+        self.metrics.record_group(group)
+        logger.debug("%s at level %s: scores %s", problem.spec, problem.level, group.scores)
         if self._sampler is not None:
             # Not the rewards: a penalty for length says nothing about the problem's difficulty.
             level = problem.spec.level if problem.level is None else problem.level
@@ -395,19 +395,27 @@ class Session(Generic[T]):
             raise RuntimeError("call begin() first")
         return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
-    def report(self, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, float]:
+    def report(self) -> dict[str, float]:
         """Return the metrics of the interval since the last call. Empty before `start`.
 
         With a score function, these are the counts of verdicts by reason since the start, and those of the workers.
         """
-        if self._scores_rows and self._own_verdicts is not None:
-            counts = {f"verdicts/{reason.value}": self._own_verdicts.reasons[reason] for reason in Reason}
-            return service_metrics(None, self.pool.stats, self.pool.queued_jobs) | counts
-        if self._plan is None:
-            return {}
-        service = service_metrics(self.stats, self.pool.stats, self.pool.queued_jobs, dumps, delivery)
-        sampler = {} if self._sampler is None else self._sampler.report()
-        return self.metrics.report() | service | task_metrics(sampler)
+        return for_wandb(self.readings(self.metrics.take_interval())) if self.has_started else {}
+
+    def readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
+        """Yield the values of all metrics; `groups` has the sums of groups by task."""
+        yield from read(POOL, self.pool)
+        if self._own_verdicts is not None:
+            yield from read(OWN_VERDICTS, self._own_verdicts)
+        if self._scores_rows:
+            return
+        yield from read(TRAIN, Sums.merged(groups.values()))
+        yield from read(TRAIN_TASKS, groups)
+        yield from read(DROPPED, self.metrics)
+        yield from read(ANSWERS, self.metrics.answers)
+        yield from read(STREAM, self.stats)
+        if self._sampler is not None:
+            yield from read(SAMPLER, self._sampler.report())
 
     async def remake(self, reference: str) -> Problem:
         """Generate the problem of a reference, or return the problem kept from an earlier call.
@@ -496,9 +504,19 @@ class Session(Generic[T]):
         return value
 
     @property
-    def stats(self) -> StreamStats | None:
-        """Counts of the stream; None before `begin`."""
-        return None if self._stream is None else self._stream.stats
+    def stats(self) -> StreamStats:
+        """What the stream knows of itself; nothing before `begin`."""
+        return StreamStats() if self._stream is None else self._stream.stats
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the workers have told of the library."""
+        return self._library is not None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether problems are drawn."""
+        return self._stream is not None
 
     @property
     def fault(self) -> str | None:

@@ -83,7 +83,7 @@ class Panel:
             parts.append(Text(f"evaluation under way: {status.evaluation}"))
         most = 1 if options.max_height < 30 else 2  # the scores by category take lines from the tasks
         parts += [Text(visible(line)) for line in status.scores[:most]]
-        shown = {name: totals for name, totals in status.tasks.items() if totals.groups}
+        shown = {name: totals for name, totals in status.tasks.items() if totals.sums.groups}
         if shown:
             parts += [Text(), _table(shown, options)]
         return Group(*parts)
@@ -119,14 +119,14 @@ def _number(value: float | None, digits: int = 3) -> str:
 
 
 PANEL_COLUMNS: Mapping[str, Callable[[TaskTotals], str]] = {
-    "GROUPS": lambda totals: str(totals.groups),
-    "LAST 20": lambda totals: _number(totals.recent_score),
-    "MEAN": lambda totals: _number(totals.score.mean),
-    "LEVEL": lambda totals: _number(totals.recent_level, 2),
+    "GROUPS": lambda totals: str(totals.sums.groups.total()),
+    "LAST 20": lambda totals: _number(totals.recent(lambda sums: sums.score)),
+    "MEAN": lambda totals: _number(totals.sums.score.mean),
+    "LEVEL": lambda totals: _number(totals.recent(lambda sums: sums.level), 2),
     "SIGNAL": lambda totals: _number(totals.recent_signal, 2),
-    "RIGHT": lambda totals: _number(totals.recent_correct),
-    "TOKENS": lambda totals: _number(totals.recent_tokens, 0),
-    "NO ANSWER": lambda totals: _number(totals.recent_unanswered),
+    "RIGHT": lambda totals: _number(totals.recent(lambda sums: sums.correct)),
+    "TOKENS": lambda totals: _number(totals.recent(lambda sums: sums.completion_tokens), 0),
+    "NO ANSWER": lambda totals: _number(totals.recent(lambda sums: sums.unanswered)),
 }
 """The figures of a task, the most important first; all but GROUPS and MEAN are means over its last 20 groups.
 
@@ -136,7 +136,9 @@ A figure is empty where it is unknown.
 
 def _table(tasks: Mapping[str, TaskTotals], options: ConsoleOptions) -> Table:
     """Return a row for each task that may fit, with the first columns that fit and of which a figure is known."""
-    names = sorted(tasks, key=lambda name: (tasks[name].recent_score or 0.0, name))[: options.max_height]
+    names = sorted(tasks, key=lambda name: (tasks[name].recent(lambda sums: sums.score) or 0.0, name))[
+        : options.max_height
+    ]
     columns = {"TASK": [visible(name, 32) for name in names]}  # the library's longest name has 25 characters
     columns |= {heading: [figure(tasks[name]) for name in names] for heading, figure in PANEL_COLUMNS.items()}
     table = Table(

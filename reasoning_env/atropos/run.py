@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,9 @@ from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.chat import PlainChat
 from ..inference.failures import describe_failure
 from ..inference.requests import MAX_REQUEST_FAILURES
-from ..metrics.recorder import progress_line
+from ..metrics.metric import Kind, Metric, Reading, for_wandb, read
+from ..metrics.recorder import Sums, progress_line
+from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
 from ..problems.plan import made_with
 from ..problems.state import read_state
 from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
@@ -111,7 +113,7 @@ class Run:
             stop_after_answer=does_stop_after_answer(config),
             chat_template_kwargs=config.chat_template_kwargs,
         )
-        self._step = step
+        self.step = step
         self.dumper = _make_dumper(config, self.uuid, folder, step)
         self.session = Session(
             config,
@@ -207,7 +209,7 @@ class Run:
         await self.queue.close()
         waiting = self.queue.stats.waiting
         if waiting and self.checkpoints is not None and self.checkpoints.folder is not None:
-            logger.info("%d scored groups could not be delivered; a resumed run samples their problems again", waiting)
+            logger.info("%d scored groups could not be delivered; a resumed run readings their problems again", waiting)
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
 
@@ -358,7 +360,7 @@ class Run:
         while True:
             await asyncio.sleep(self.save_interval_s)
             # In an outage nothing changes, although many groups wait.
-            step = self._step()
+            step = self.step()
             now = (step, self.progress_line(), self.queue.stats)
             if step is not None and now != saved and self.checkpoints is not None and not self.checkpoints.busy:
                 try:
@@ -374,22 +376,28 @@ class Run:
         address = metrics_address(self.config)
         if address is None:
             return contextlib.nullcontext()
-        from .prometheus import RunMetrics  # nobody else needs the package
+        from .prometheus import MetricsServer  # nobody else needs the package
 
-        metrics = RunMetrics(
-            self.session,
-            dumps=lambda: None if self.dumper is None else self.dumper.stats(),
-            delivery=lambda: self.mode.delivery_stats(self.queue),
-            step=self._step,
-            outage_s=lambda: self.inference.outage_s,
+        session = self.session
+        metrics = MetricsServer(
+            lambda: self._readings(session.metrics.by_task), lambda: session.library if session.has_started else None
         )
         self._time = metrics.time
         return metrics.serve(address)
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report; none before `start`."""
-        ended = {f"inference/ended/{word}": float(groups) for word, groups in self.inference.ended.items()}
-        return self.session.report(**self._stats()) | ended
+        session = self.session
+        return for_wandb(self._readings(session.metrics.take_interval())) if session.has_started else {}
+
+    def _readings(self, groups: Mapping[str, Sums]) -> Iterator[Reading]:
+        """Yield the values of all metrics; `groups` has the sums of groups by task."""
+        yield from self.session.readings(groups)
+        yield from read(RUN, self)
+        if self.delivery is not None:
+            yield from read(DELIVERY, self.delivery)
+        if self.dumper is not None:
+            yield from read(DUMPS, self.dumper.stats())
 
     def progress_line(self) -> str:
         """Return the log line with the progress of the run."""
@@ -397,18 +405,13 @@ class Run:
 
     def progress(self) -> dict[str, object]:
         """Return totals and recent rates of the groups, by name."""
-        return self.session.metrics.progress(
-            self.session.stats,
-            **self._stats(),
-            in_flight=self.session.in_flight,
-            step=self._step(),
-        )
+        dumps = None if self.dumper is None else self.dumper.stats()
+        return self.session.metrics.progress(self.session.stats, dumps, self.delivery, step=self.step())
 
-    def _stats(self) -> dict[str, Any]:
-        return {
-            "dumps": None if self.dumper is None else self.dumper.stats(),
-            "delivery": self.mode.delivery_stats(self.queue),
-        }
+    @property
+    def delivery(self) -> DeliveryStats | None:
+        """Groups on their way to a trainer; None without a trainer."""
+        return self.queue.stats if self.mode.has_trainer else None
 
     async def _show_progress(self) -> None:
         """Show a panel on a terminal while the terminal is there, else log lines."""
@@ -452,6 +455,23 @@ class Run:
         outage_s = self.inference.outage_s
         why = f"; requests for completions have failed for {outage_s:.0f} s" if outage_s else ""
         return f"no group was scored or dropped for {lasted_s:.0f} s; {self.session.in_flight} are in flight{why}"
+
+
+RUN: Sequence[Metric[Run]] = (
+    Metric("trainer/step", Kind.NOW, "step of the trainer; missing until it has registered", lambda run: run.step()),
+    Metric(
+        "inference/outage_s",
+        Kind.NOW,
+        "for how long all requests for completions have failed; 0 while they succeed",
+        lambda run: run.inference.outage_s,
+    ),
+    Metric(
+        "inference/ended/WORD",
+        Kind.COUNT,
+        "groups dropped since the server broke completions off, by its word; after 32 words, `other`",
+        lambda run: run.inference.ended,
+    ),
+)
 
 
 def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:

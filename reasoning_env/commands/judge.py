@@ -12,15 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-from prometheus_client import disable_created_metrics
-
 from .. import __version__
 from ..errors import ConfigError
 from ..inference.addresses import is_loopback
 from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
-from ..metrics.prometheus import HostCollector
+from ..metrics.prometheus import build_info
 from ..records import Problem
 from ..runtime.concurrency import Interrupted, run_until_signal
 from ..runtime.listening import ListenAddress, check_address, listen
@@ -145,7 +143,6 @@ async def _serve(
     limits: JudgeLimits,
     token: str | None,
 ) -> None:
-    disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each one
     server = JudgeServer(cluster or session, token=token, limits=limits)
     runner = server.runner()
 
@@ -153,7 +150,8 @@ async def _serve(
         _calm_accept_errors(asyncio.get_running_loop())
         if cluster is None:
             await session.start()
-            server.metrics.registry.register(HostCollector(session, __version__))
+            server.metrics.pool = session.pool
+            server.metrics.build = build_info(__version__, session.library)
         port = await listen(runner, ListenAddress(options.host, options.port))
         while cluster is None and session.fault is not None:  # noqa: ASYNC110 - `/health` tells the reason meanwhile
             await asyncio.sleep(0.05)

@@ -178,7 +178,7 @@ class JudgeServer:
         return web.json_response({"status": "ok"})
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        return await reply_to_scrape(self.metrics.registry)
+        return await reply_to_scrape(self.metrics.registry, self.metrics.readings(), self.metrics.build)
 
     # ---- reading
 
@@ -218,31 +218,28 @@ class JudgeServer:
             try:
                 verdicts = await self._judge.judge(subject, texts)
             except RaisingFunctionError as error:
-                self.metrics.faults.inc()
+                self.metrics.faults += 1
                 raise Refused(503, str(error), retry_after_s=5, kind=RAISES_KIND) from error
             except ConfigError as error:
                 raise Refused(400, str(error)) from error
             except InvalidReferenceError as error:
                 raise Refused(422, str(error)) from error
             except GeneratorFaultError as error:
-                self.metrics.faults.inc()
+                self.metrics.faults += 1
                 raise Refused(500, str(error), retry_after_s=5) from error
             except GenerationError as error:
                 raise Refused(422, str(error), kind=NOT_GENERATED_KIND) from error
             except (ScoringError, WorkerError) as error:
-                self.metrics.faults.inc()
+                self.metrics.faults += 1
                 pause_s = next(retry_pauses, None)
                 if pause_s is None:
                     logger.warning("a request gets no verdict, and the client is told to retry: %s", error)
                     raise Refused(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:
-                for verdict in verdicts:
-                    self.metrics.verdicts.labels(verdict.reason.value).inc()
+                self.metrics.verdicts.update(verdict.reason.value for verdict in verdicts)
                 if isinstance(subject, str):
-                    self.metrics.answers[subject.partition(":")[0]].extend(
-                        hash(verdict.answer) for verdict in verdicts if verdict.answer is not None
-                    )
+                    self.metrics.answers.add(subject.partition(":")[0], [verdict.answer for verdict in verdicts])
                 return verdicts
 
     @web.middleware
@@ -254,7 +251,7 @@ class JudgeServer:
         started = time.monotonic()
         try:
             reply = await self._reply(request, handler)
-            self.metrics.replies.labels(reply.status).inc()
+            self.metrics.replies[reply.status] += 1
             if request.path in self._judging:
                 self.metrics.durations[request.path].observe(time.monotonic() - started)
             async with self._account.transfer(holding):
@@ -266,7 +263,7 @@ class JudgeServer:
         except ConnectionError:  # the client is gone, as aiohttp notices too
             pass
         except TimeoutError:
-            self.metrics.unread_replies.inc()
+            self.metrics.unread_replies += 1
             if request.transport is not None:
                 request.transport.abort()
         finally:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist, fmean, stdev
@@ -57,18 +56,6 @@ class Tally:
     def mean(self) -> float | None:
         """Mean of the values; None without values."""
         return self.total / self.count if self.count else None
-
-
-RECENT_ANSWERS = 1_000
-"""How many of a task's last answers tell whether a policy collapses: a share of them is known to 3 %."""
-
-
-def share_of_most_frequent(hashes: Collection[int]) -> float | None:
-    """Return the share of the most frequent of some answers, given their hashes; None without an answer.
-
-    A policy that collapses gives one answer to all problems of a task.
-    """
-    return max(Counter(hashes).values()) / len(hashes) if hashes else None
 
 
 def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:

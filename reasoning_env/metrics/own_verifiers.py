@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import RaisingFunctionError
 from ..records import Reason, Verdict
+from .metric import Kind, Metric
 
 logger = logging.getLogger(__name__)
 
@@ -56,3 +57,13 @@ class OwnVerdicts:
         total = self.reasons.total()
         if total >= FIRST_VERDICTS and self.reasons[Reason.VERIFIER_ERROR] == total:
             raise RaisingFunctionError(total, self._first_error)
+
+
+OWN_VERDICTS: Sequence[Metric[OwnVerdicts]] = (
+    Metric(
+        "verdicts/REASON",
+        Kind.COUNT,
+        "verdicts of a score function, or of verifiers of your own, by reason",
+        lambda own: {reason.value: own.reasons[reason] for reason in Reason},
+    ),
+)

@@ -1,96 +1,25 @@
-"""Metrics for Prometheus: the process and its workers, a server of `/metrics`, and the reply to a scrape.
-
-docs/operating.md lists every metric, and a test compares the page with what is served.
-"""
+"""Metrics for Prometheus: families made of readings, histograms, this process, and the reply to a scrape."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Never
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
+from prometheus_client import Metric as Family
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from ..records import LibraryInfo
 from ..runtime.turns import in_background
-from .stats import PoolStats
+from .metric import Kind, Metric, Reading
+from .outcomes import Tally
 
 DURATIONS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """Bounds of the histograms of seconds: Prometheus' own, and more, since completions may take minutes."""
-WORKER_COUNTS = {
-    "scored": "Answers that were scored",
-    "timeouts": "Answers over their deadline",
-    "crashes": "Answers that ended two workers",
-    "protocol_faults": "Malformed replies of workers",
-    "over_budget": "Groups over their budget of processor time",
-    "refused": "Answers at which a verifier did what its sandbox refuses",
-    "workers_replaced": "Worker processes that were replaced",
-    "fork_servers_started": "Fork servers that were started: more than 1 if one was replaced",
-}
-"""What each count of `PoolStats` means."""
-
-
-class ObservedPool(Protocol):
-    """A pool of workers, as far as it is observed."""
-
-    @property
-    def stats(self) -> PoolStats: ...
-
-    @property
-    def queued_jobs(self) -> int: ...
-
-    @property
-    def worker_pids(self) -> Sequence[int]: ...
-
-
-class ObservedSession(Protocol):
-    """A session, as far as it is observed."""
-
-    @property
-    def pool(self) -> ObservedPool: ...
-
-    @property
-    def library(self) -> LibraryInfo: ...
-
-
-class HostCollector(Collector):
-    """The versions at work, and the workers of a session. Before the session has started, the versions are missing."""
-
-    def __init__(self, host: ObservedSession, version: str) -> None:
-        self._host = host
-        self._version = version
-
-    def collect(self) -> Iterator[Metric]:
-        with contextlib.suppress(RuntimeError):
-            versions = {
-                "version": self._version,
-                "reasoning_gym": self._host.library.version,
-                "python": platform.python_version(),
-            }
-            yield InfoMetricFamily("reasoning_build", "Versions at work; reasoning_gym is empty for rows", versions)
-        pool = self._host.pool
-        pids = pool.worker_pids
-        yield GaugeMetricFamily("reasoning_workers", "Worker processes that live", len(pids))
-        memory = sum(map(_resident_bytes, pids))
-        yield GaugeMetricFamily("reasoning_workers_resident_memory_bytes", "Memory of all workers", memory)
-        yield GaugeMetricFamily("reasoning_workers_queued_jobs", "Jobs that wait for a worker", pool.queued_jobs)
-        for field in fields(PoolStats):
-            name = f"reasoning_workers_{field.name.removeprefix('workers_')}"
-            yield CounterMetricFamily(name, WORKER_COUNTS[field.name], getattr(pool.stats, field.name))
-
-
-def _resident_bytes(pid: int) -> int:
-    """Return the memory of a process; 0 where it has ended, and where the system has no /proc."""
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    return 0
 
 
 def new_registry() -> CollectorRegistry:
@@ -100,18 +29,63 @@ def new_registry() -> CollectorRegistry:
     return registry
 
 
-async def reply_to_scrape(registry: CollectorRegistry) -> web.Response:
-    """Return all metrics as text, which a thread writes."""
-    text = await in_background(generate_latest, registry)
+def histograms(metric: Metric[Never], labels: Iterable[str], registry: CollectorRegistry) -> dict[str, Histogram]:
+    """Return a histogram of seconds for each value of the metric's label."""
+    family = Histogram(metric.for_prometheus, metric.words, [metric.label], buckets=DURATIONS_S, registry=registry)
+    return {label: family.labels(label) for label in labels}
+
+
+def build_info(version: str, library: LibraryInfo) -> Family:
+    """Return the versions at work."""
+    versions = {
+        "version": version,
+        "reasoning_gym": library.version,
+        "python": platform.python_version(),
+    }
+    return InfoMetricFamily("reasoning_build", "Versions at work; reasoning_gym is empty for rows", versions)
+
+
+def family_of(reading: Reading) -> Family:
+    """Return the values as Prometheus has them."""
+    metric = reading.metric
+    name, words = metric.for_prometheus, metric.words
+    labels = [metric.label] if metric.label else []
+    if metric.kind in (Kind.MEAN, Kind.MEAN_MAX):
+        summary = SummaryMetricFamily(name, words, labels=labels)
+        for label, tally in reading.values.items():
+            assert isinstance(tally, Tally)
+            summary.add_metric([label] if labels else [], tally.count, tally.total)
+        return summary
+    kind = GaugeMetricFamily if metric.kind is Kind.NOW else CounterMetricFamily
+    family = kind(name, words, labels=labels)
+    for label, value in reading.values.items():
+        family.add_metric([label] if labels else [], value.total if isinstance(value, Tally) else value)
+    return family
+
+
+@dataclass(frozen=True)
+class _Families(Collector):
+    """Families made of readings, and those of a registry without the times at which its histograms were made."""
+
+    made: Iterable[Family]
+    registry: CollectorRegistry
+
+    def collect(self) -> Iterator[Family]:
+        yield from self.made
+        for family in self.registry.collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family
+
+
+async def reply_to_scrape(
+    registry: CollectorRegistry, readings: Iterable[Reading], build: Family | None
+) -> web.Response:
+    """Return all metrics as text. `build` has the versions at work.
+
+    The readings are taken on the event loop, which alone changes what they read; a thread writes the text.
+    """
+    families = [family_of(reading) for reading in readings]
+    if build is not None:
+        families.append(build)
+    text = await in_background(generate_latest, _Families(families, registry))
     return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
-
-
-def metrics_runner(registry: CollectorRegistry) -> web.AppRunner:
-    """Return a runner that serves `GET /metrics`."""
-
-    async def scrape(_: web.Request) -> web.Response:
-        return await reply_to_scrape(registry)
-
-    app = web.Application()
-    app.router.add_get("/metrics", scrape)
-    return web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

@@ -1,8 +1,6 @@
-"""Metrics of the environment: per interval for a metrics backend, in total for the progress line.
+"""What groups add up to: since the last report, since the start, by task, and over the last minute.
 
-docs/metrics.md lists every name, and a test compares the page with the names that are logged. The part of a name before
-the first slash is a section of a dashboard; metrics by task, reason or outcome have sections of their own. Shares and
-scores are in [0, 1], times in seconds, lengths in tokens.
+Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
 
 from __future__ import annotations
@@ -10,144 +8,192 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Self
 
 from ..records import DropReason, Ending, Group
+from .metric import Kind, Metric
 from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group, outcome_remarks
 from .stats import DeliveryStats, DumpStats, StreamStats
 
 logger = logging.getLogger(__name__)
 
 
-class _Sums:
-    """Counts of groups and rollouts by outcome, and a tally of each mean, by the metric's name."""
-
-    MAXIMA: Mapping[str, str] = {
-        "train/mean_completion_tokens": "train/max_completion_tokens",
-        "time/mean_generation_s": "time/max_generation_s",
-        "time/mean_scoring_s": "time/max_scoring_s",
-    }
-    """Means whose highest value is reported too, with the name of that metric."""
-
-    def __init__(self) -> None:
-        self.outcomes: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-        self.frames: Counter[str] = Counter()
-        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
-
-    def add(self, group: Group, outcome: GroupOutcome) -> None:
-        self.outcomes[outcome.value] += 1
-        for name, values in _values(group):
-            self.tallies[name].add(*values)
-        self.reasons.update(map(outcome_of, group.rollouts))
-        for rollout in group.rollouts:
-            if rollout.verdict is not None:
-                self.frames.update(set(rollout.verdict.frames))
-
-    def metrics(self) -> dict[str, float]:
-        """Return means, maxima and shares; empty without groups."""
-        metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
-        metrics |= {highest: self.tallies[name].highest for name, highest in self.MAXIMA.items() if name in metrics}
-        if self.tallies:
-            groups = self.outcomes.total()
-            rollouts = self.reasons.total()
-            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
-            metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
-            metrics |= {f"answers/frame/{name}": count / rollouts for name, count in sorted(self.frames.items())}
-        return metrics
-
-
-@dataclass(frozen=True)
-class _Latest:
-    """What a task's totals keep of each of the last groups."""
-
-    score: float
-    correct: float
-    unanswered: float
-    has_signal: bool
-    level: float | None
-    tokens: float | None
-
-
 @dataclass
-class TaskTotals:
-    """Totals of a task: groups, and over their rollouts rewards, correct answers and missing answers.
+class Sums:
+    """What some groups add up to: counts of groups and completions, and tallies over completions.
 
-    `last_level` is the level of the task's last problem; None for the library's defaults. The properties `recent_...`
-    are means over the last 20 groups; None if unknown.
+    `frames` counts completions by the frames that came off their answers; `level` and `generation_s` are of problems.
     """
 
-    RECENT: ClassVar[int] = 20
-
-    groups: int = 0
+    groups: Counter[str] = field(default_factory=Counter)
+    completions: Counter[str] = field(default_factory=Counter)
+    frames: Counter[str] = field(default_factory=Counter)
     score: Tally = field(default_factory=Tally)
     correct: Tally = field(default_factory=Tally)
     unanswered: Tally = field(default_factory=Tally)
-    last_level: float | None = None
-    _latest: deque[_Latest] = field(default_factory=lambda: deque(maxlen=TaskTotals.RECENT), compare=False, repr=False)
+    truncated: Tally = field(default_factory=Tally)
+    level: Tally = field(default_factory=Tally)
+    prompt_tokens: Tally = field(default_factory=Tally)
+    completion_tokens: Tally = field(default_factory=Tally)
+    generation_s: Tally = field(default_factory=Tally)
+    scoring_s: Tally = field(default_factory=Tally)
 
-    def add(self, group: Group) -> None:
-        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
-        self.groups += 1
-        self.last_level = group.problem.level
-        self.score.add(*group.scores)
-        self.correct.add(*(float(verdict.correct) for verdict in verdicts))
-        self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
-        self._latest.append(
-            _Latest(
-                fmean(group.scores),
-                correct=fmean(verdict.correct for verdict in verdicts),
-                unanswered=fmean(verdict.answer is None for verdict in verdicts),
-                has_signal=group.has_signal,
-                level=group.problem.level,
-                tokens=_mean(
-                    [length for rollout in group.rollouts if (length := rollout.completion_tokens) is not None]
-                ),
-            )
-        )
+    @classmethod
+    def of(cls, group: Group) -> Self:
+        """Return the sums of one scored group."""
+        problem, rollouts = group.problem, group.rollouts
+        verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+        assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+        sums = cls(Counter([outcome_of_group(group).value]), Counter(map(outcome_of, rollouts)))
+        sums.score.add(*group.scores)
+        for rollout, verdict in zip(rollouts, verdicts, strict=True):
+            sums.frames.update(set(verdict.frames))
+            sums.correct.add(verdict.correct)
+            sums.unanswered.add(verdict.answer is None)
+            sums.truncated.add(rollout.ending is Ending.CUT)
+            sums.scoring_s.add(verdict.scoring_s)
+            if rollout.completion_tokens is not None:
+                sums.completion_tokens.add(rollout.completion_tokens)
+            if rollout.tokens:
+                sums.prompt_tokens.add(len(rollout.tokens) - (rollout.completion_tokens or 0))
+        if problem.level is not None:
+            sums.level.add(problem.level)
+        sums.generation_s.add(problem.generation_s)
+        return sums
+
+    @classmethod
+    def merged(cls, parts: Iterable[Sums]) -> Self:
+        """Return the sums of all groups of some sums."""
+        total = cls()
+        for part in parts:
+            total.merge(part)
+        return total
+
+    def merge(self, other: Sums) -> None:
+        """Add the groups of other sums."""
+        for each in fields(self):
+            mine, others = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(mine, Tally):
+                mine.merge(others)
+            else:
+                mine.update(others)
+
+
+TRAIN: Sequence[Metric[Sums]] = (
+    Metric("train/mean_score", Kind.MEAN, "reward after the length penalty", lambda sums: sums.score),
+    Metric("train/share_correct", Kind.SHARE, "completions that are scored 0.99 or more", lambda sums: sums.correct),
+    Metric("train/share_truncated", Kind.SHARE, "completions that ran out of tokens", lambda sums: sums.truncated),
+    Metric("train/mean_level", Kind.MEAN, "level of problems; missing without levels", lambda sums: sums.level),
+    Metric("train/mean_prompt_tokens", Kind.MEAN, "length of prompts", lambda sums: sums.prompt_tokens),
+    Metric("train/mean_completion_tokens", Kind.MEAN_MAX, "length of completions", lambda sums: sums.completion_tokens),
+    Metric(
+        "train_groups/OUTCOME",
+        Kind.SHARE,
+        "groups with a signal (`with_signal`), and without (`all_right`, `all_wrong`, `all_equal`)",
+        lambda sums: _shares(sums.groups, GroupOutcome, sums.groups.total()),
+    ),
+    Metric(
+        "train_reasons/REASON",
+        Kind.SHARE,
+        "completions by outcome: `right`, `partial`, `wrong`, `truncated`, or the reason for a score of 0",
+        lambda sums: _shares(sums.completions, OUTCOMES, sums.completions.total()),
+    ),
+    Metric(
+        "answers/frame/NAME",
+        Kind.SHARE,
+        "completions whose answer stood in a frame that came off, by frame",
+        lambda sums: _shares(sums.frames, sorted(sums.frames), sums.completions.total()),
+    ),
+    Metric("time/mean_generation_s", Kind.MEAN_MAX, "seconds to generate a problem", lambda sums: sums.generation_s),
+    Metric("time/mean_scoring_s", Kind.MEAN_MAX, "seconds to score an answer", lambda sums: sums.scoring_s),
+)
+TRAIN_TASKS: Sequence[Metric[Mapping[str, Sums]]] = (
+    Metric(
+        "train_tasks/TASK/mean_score",
+        Kind.MEAN,
+        "reward, by task",
+        lambda tasks: {task: sums.score for task, sums in tasks.items()},
+    ),
+)
+
+
+def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict[str, Tally]:
+    """Return, for each word, how often it was counted among `total`."""
+    return {str(word): Tally(total, counts.get(word, 0)) for word in words}
+
+
+def mean_of(groups: Iterable[Sums], figure: Callable[[Sums], Tally]) -> float | None:
+    """Return the mean of a figure over some groups; None if it is unknown."""
+    total = Tally()
+    for sums in groups:
+        total.merge(figure(sums))
+    return total.mean
+
+
+class RecentAnswers:
+    """The last answers of each task. A policy that collapses gives one answer to all problems of a task."""
+
+    KEPT = 1_000
+    """Answers by task: a share of them is known to 3 %."""
+
+    def __init__(self) -> None:
+        self._hashes: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=self.KEPT))
+        """Not the answers, each of which may have 20,000 characters."""
+
+    def add(self, task: str, answers: Iterable[str | None]) -> None:
+        """Add answers to problems of a task; None is a completion without an answer."""
+        self._hashes[task].extend(hash(answer) for answer in answers if answer is not None)
+
+    def share_of_most_frequent(self, task: str) -> float | None:
+        """Return the share of the task's most frequent answer; None without an answer."""
+        hashes = self._hashes[task]
+        return max(Counter(hashes).values()) / len(hashes) if hashes else None
+
+    def shares_of_most_frequent(self) -> dict[str, float]:
+        """Return the share of the most frequent answer by task, for tasks with an answer."""
+        shares = {task: self.share_of_most_frequent(task) for task in sorted(self._hashes)}
+        return {task: share for task, share in shares.items() if share is not None}
+
+
+ANSWERS: Sequence[Metric[RecentAnswers]] = (
+    Metric(
+        "answers/most_frequent_share/TASK",
+        Kind.NOW,
+        f"share of the most frequent among the last {RecentAnswers.KEPT:,} answers of a task",
+        lambda answers: answers.shares_of_most_frequent(),
+    ),
+)
+
+
+class TaskTotals:
+    """The sums of a task's groups: of all, and of each of the last ones."""
+
+    RECENT = 20
+
+    def __init__(self) -> None:
+        self.sums = Sums()
+        self._latest: deque[Sums] = deque(maxlen=self.RECENT)
+
+    def add(self, group: Sums) -> None:
+        self.sums.merge(group)
+        self._latest.append(group)
+
+    def recent(self, figure: Callable[[Sums], Tally]) -> float | None:
+        """Return the mean of a figure over the last groups; None if it is unknown."""
+        return mean_of(self._latest, figure)
 
     @property
-    def recent_score(self) -> float | None:
-        return _mean([group.score for group in self._latest])
+    def recent_signal(self) -> float:
+        """The share of the last groups that have a signal."""
+        signals = sum(group.groups[GroupOutcome.WITH_SIGNAL] for group in self._latest)
+        return signals / len(self._latest)
 
     @property
-    def recent_correct(self) -> float | None:
-        return _mean([group.correct for group in self._latest])
-
-    @property
-    def recent_unanswered(self) -> float | None:
-        """The share of completions without an answer."""
-        return _mean([group.unanswered for group in self._latest])
-
-    @property
-    def recent_tokens(self) -> float | None:
-        """The mean tokens of a completion."""
-        return _mean([group.tokens for group in self._latest if group.tokens is not None])
-
-    @property
-    def recent_signal(self) -> float | None:
-        """The share of groups whose scores differ."""
-        return _mean([float(group.has_signal) for group in self._latest])
-
-    @property
-    def recent_level(self) -> float | None:
-        """The mean level of the groups that have a level."""
-        return _mean([group.level for group in self._latest if group.level is not None])
-
-    @property
-    def rollouts(self) -> int:
-        return self.score.count
-
-
-@dataclass(frozen=True)
-class _RecentGroup:
-    at_s: float
-    score: float
-    tokens: int
-    level: float | None
+    def last_level(self) -> float | None:
+        """The level of the last problem; None for the library's defaults."""
+        return self._latest[-1].level.mean
 
 
 class RecentRates:
@@ -159,31 +205,30 @@ class RecentRates:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._began_s = clock()
-        self._groups: deque[_RecentGroup] = deque(maxlen=self.MAX_GROUPS)
+        self._groups: deque[tuple[float, Sums]] = deque(maxlen=self.MAX_GROUPS)
+        """With the time of each."""
 
-    def record(self, group: Group) -> None:
-        tokens = sum(rollout.completion_tokens or 0 for rollout in group.rollouts)
-        score = sum(group.scores) / len(group.scores)
-        self._groups.append(_RecentGroup(self._clock(), score, tokens, group.problem.level))
+    def add(self, group: Sums) -> None:
+        self._groups.append((self._clock(), group))
 
     def words(self) -> dict[str, str]:
         """Return rates and, if there are recent groups, means, as words of the progress line."""
         now_s = self._clock()
-        while self._groups and now_s - self._groups[0].at_s > self.WINDOW_S:
+        while self._groups and now_s - self._groups[0][0] > self.WINDOW_S:
             self._groups.popleft()
-        recent = self._groups
+        recent = [group for _, group in self._groups]
         # A full window begins with its first group, another window a minute ago or at the start.
-        begins_s = recent[0].at_s if len(recent) == self.MAX_GROUPS else max(now_s - self.WINDOW_S, self._began_s)
+        is_full = len(recent) == self.MAX_GROUPS
+        begins_s = self._groups[0][0] if is_full else max(now_s - self.WINDOW_S, self._began_s)
         span_s = max(now_s - begins_s, 1e-3)
         words = {
             "groups_per_s": f"{len(recent) / span_s:.2f}",
-            "tokens_per_s": f"{sum(group.tokens for group in recent) / span_s:.0f}",
+            "tokens_per_s": f"{sum(group.completion_tokens.total for group in recent) / span_s:.0f}",
         }
-        if recent:
-            words["recent_score"] = f"{sum(group.score for group in recent) / len(recent):.3f}"
-        levels = [group.level for group in recent if group.level is not None]
-        if levels:
-            words["level"] = f"{sum(levels) / len(levels):.2f}"
+        if (score := mean_of(recent, lambda group: group.score)) is not None:
+            words["recent_score"] = f"{score:.3f}"
+        if (level := mean_of(recent, lambda group: group.level)) is not None:
+            words["level"] = f"{level:.2f}"
         return words
 
 
@@ -198,32 +243,24 @@ class MetricsRecorder:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
-        self.total = TaskTotals()
         self.dropped: Counter[str] = Counter()
-        self._interval = _Sums()
-        self.groups: Counter[str] = Counter()
-        """Groups by outcome."""
-        self.completions: Counter[str] = Counter()
-        """Completions by outcome."""
+        self.answers = RecentAnswers()
+        self._interval: defaultdict[str, Sums] = defaultdict(Sums)
         self._recent = RecentRates(clock)
         self.remarks: Mapping[str, str] = {}
         self._latest: Counter[str] = Counter()
         self._told: set[str] = set()
 
-    def record_group(self, group: Group) -> GroupOutcome:
+    def record_group(self, group: Group) -> None:
         """Count a scored group, also a group that will not be sent."""
-        outcome = outcome_of_group(group)
-        self._interval.add(group, outcome)
-        self.groups[outcome.value] += 1
-        self.tasks[group.problem.task].add(group)
-        self.total.add(group)
-        self._recent.record(group)
-        outcomes = [outcome_of(rollout) for rollout in group.rollouts]
-        self.completions.update(outcomes)
-        self._latest.update(outcomes)
+        task, sums = group.problem.task, Sums.of(group)
+        self.tasks[task].add(sums)
+        self._interval[task].merge(sums)
+        self._recent.add(sums)
+        self.answers.add(task, [rollout.verdict.answer for rollout in group.rollouts if rollout.verdict is not None])
+        self._latest.update(sums.completions)
         if self._latest.total() >= self.REMARKED:
             self._remark()
-        return outcome
 
     def _remark(self) -> None:
         total = self._latest.total()
@@ -238,32 +275,41 @@ class MetricsRecorder:
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1
 
-    def report(self) -> dict[str, float]:
-        """Return the metrics since the last report, and all dropped problems by reason."""
-        interval = self._interval
-        self._interval = _Sums()
-        return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
+    @property
+    def total(self) -> Sums:
+        """The sums of all groups since the start."""
+        return Sums.merged(self.by_task.values())
+
+    @property
+    def by_task(self) -> Mapping[str, Sums]:
+        """The sums of the groups since the start, by task."""
+        return {task: totals.sums for task, totals in self.tasks.items()}
+
+    def take_interval(self) -> Mapping[str, Sums]:
+        """Return the sums of the groups since the last call, by task."""
+        taken, self._interval = self._interval, defaultdict(Sums)
+        return taken
 
     def progress(
         self,
-        stream: StreamStats | None,
+        stream: StreamStats,
         dumps: DumpStats | None = None,
         delivery: DeliveryStats | None = None,
         *,
-        in_flight: int = 0,
         step: int | None = None,
     ) -> dict[str, object]:
         """Return totals and recent rates by name; means, waiting and lost groups only if there are any."""
         total = self.total
+        means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
         words: dict[str, object] = {
-            "groups": total.groups,
-            **{outcome.value: self.groups[outcome] for outcome in GroupOutcome},
+            "groups": total.groups.total(),
+            **{outcome.value: total.groups[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
-            **_means(total),
+            **{name: f"{mean:.3f}" for name, mean in means.items() if mean is not None},
             "tasks": len(self.tasks),
-            "quarantined": len(stream.quarantined) if stream else 0,
-            "ready": stream.ready if stream else 0,
-            "in_flight": in_flight,
+            "quarantined": len(stream.quarantined),
+            "ready": stream.ready,
+            "in_flight": stream.in_flight,
             **self._recent.words(),
         }
         if step is not None:
@@ -275,38 +321,16 @@ class MetricsRecorder:
         return words
 
 
+DROPPED: Sequence[Metric[MetricsRecorder]] = (
+    Metric(
+        "dropped/CAUSE",
+        Kind.COUNT,
+        "problems without a group, and scored groups that were not delivered",
+        lambda recorder: {reason.value: recorder.dropped[reason] for reason in DropReason},
+    ),
+)
+
+
 def progress_line(progress: Mapping[str, object]) -> str:
     """Return the progress line: the values of `MetricsRecorder.progress` as `key=value` words."""
     return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
-
-
-def _means(total: TaskTotals) -> dict[str, str]:
-    """Return the means of the progress line; empty without rollouts."""
-    means = {"mean_score": total.score.mean, "share_correct": total.correct.mean}
-    return {name: f"{mean:.3f}" for name, mean in means.items() if mean is not None}
-
-
-def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yield the values that a scored group adds to each mean, with the metric's name."""
-    problem = group.problem
-    rollouts = group.rollouts
-    verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
-    assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
-    yield "time/mean_generation_s", (problem.generation_s,)
-    if problem.level is not None:
-        yield "train/mean_level", (problem.level,)
-    yield "train/mean_score", group.scores
-    yield f"train_tasks/{problem.task}/mean_score", group.scores
-    yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
-    yield "train/share_truncated", [int(rollout.ending is Ending.CUT) for rollout in rollouts]
-    if rollouts[0].tokens:
-        prompt_tokens = len(rollouts[0].tokens) - (rollouts[0].completion_tokens or 0)
-        yield "train/mean_prompt_tokens", [prompt_tokens] * len(rollouts)
-    lengths = [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]
-    if lengths:
-        yield "train/mean_completion_tokens", lengths
-    yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]

@@ -1,42 +1,124 @@
-"""Counts that pool, stream, sampler, dumps and delivery report, and the metrics made of them."""
+"""What pool, stream, sampler, delivery and dumps know of themselves, with a table of the metrics of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Protocol
 
-
-@dataclass(frozen=True)
-class StreamStats:
-    """Counts of the stream: problems ready to be handed out, failures, rejected problems by cause (`flawed`).
-
-    `repeated` counts by task the questions that this process has handed out before, `clamped` the problems of another
-    level than the drawn one.
-    """
-
-    ready: int
-    failures: int
-    flawed: Mapping[str, int]
-    quarantined: tuple[str, ...]
-    repeated: Mapping[str, int] = field(default_factory=dict)
-    clamped: int = 0
+from ..records import Rejection
+from ..tasks.declaration import Cause
+from .metric import Kind, Metric
 
 
 @dataclass
 class PoolStats:
-    """Counts since the pool was started."""
+    """Counts since the pool was started; `POOL` says what each is."""
 
     scored: int = 0
     timeouts: int = 0
     crashes: int = 0
     protocol_faults: int = 0
     over_budget: int = 0
-    """Groups that were not scored, because their answers exceeded the group's budget of processor time."""
     refused: int = 0
-    """Answers at which a verifier failed, because it did what the sandbox refuses."""
     workers_replaced: int = 0
     fork_servers_started: int = 0
-    """Fork servers, from which workers are forked: more than one if one was replaced."""
+
+
+class ObservedPool(Protocol):
+    """A pool of workers, as far as it is observed."""
+
+    @property
+    def stats(self) -> PoolStats: ...
+
+    @property
+    def queued_jobs(self) -> int: ...
+
+    @property
+    def worker_pids(self) -> Sequence[int]: ...
+
+
+POOL: Sequence[Metric[ObservedPool]] = (
+    Metric("workers/alive", Kind.NOW, "worker processes that live", lambda pool: len(pool.worker_pids)),
+    Metric(
+        "workers/resident_memory_bytes",
+        Kind.NOW,
+        "memory of all workers; pages that they share count in each",
+        lambda pool: sum(map(_resident_bytes, pool.worker_pids)),
+    ),
+    Metric("workers/queued_jobs", Kind.NOW, "jobs that wait for a worker", lambda pool: pool.queued_jobs),
+    Metric("workers/replaced", Kind.COUNT, "workers that were replaced", lambda pool: pool.stats.workers_replaced),
+    Metric(
+        "workers/fork_servers",
+        Kind.COUNT,
+        "fork servers, from which workers are forked: more than 1 if one was replaced",
+        lambda pool: pool.stats.fork_servers_started,
+    ),
+    Metric("workers/scored", Kind.COUNT, "answers that were scored", lambda pool: pool.stats.scored),
+    Metric("workers/timeouts", Kind.COUNT, "answers over their deadline", lambda pool: pool.stats.timeouts),
+    Metric("workers/crashes", Kind.COUNT, "answers that ended two workers", lambda pool: pool.stats.crashes),
+    Metric("workers/protocol_faults", Kind.COUNT, "malformed replies", lambda pool: pool.stats.protocol_faults),
+    Metric(
+        "workers/over_budget",
+        Kind.COUNT,
+        "groups without verdicts, whose answers exceeded the group's budget of processor time",
+        lambda pool: pool.stats.over_budget,
+    ),
+    Metric(
+        "workers/refused",
+        Kind.COUNT,
+        "answers at which a verifier failed, since it did what its sandbox refuses",
+        lambda pool: pool.stats.refused,
+    ),
+)
+
+
+def _resident_bytes(pid: int) -> int:
+    """Return the memory of a process; 0 where it has ended, and where the system has no /proc."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    return 0
+
+
+@dataclass(frozen=True)
+class StreamStats:
+    """What the stream knows of itself; `STREAM` says what each is.
+
+    `flawed` counts by cause, and `repeated` by task; `quarantined` names tasks.
+    """
+
+    ready: int = 0
+    in_flight: int = 0
+    failures: int = 0
+    flawed: Mapping[str, int] = field(default_factory=dict)
+    quarantined: Sequence[str] = ()
+    repeated: Mapping[str, int] = field(default_factory=dict)
+    clamped: int = 0
+
+
+STREAM: Sequence[Metric[StreamStats]] = (
+    Metric("problems/ready", Kind.NOW, "problems that are ready ahead of demand", lambda stream: stream.ready),
+    Metric("problems/in_flight", Kind.NOW, "problems under way", lambda stream: stream.in_flight),
+    Metric("problems/failures", Kind.COUNT, "draws that gave no problem", lambda stream: stream.failures),
+    Metric(
+        "problems/flawed/CAUSE",
+        Kind.COUNT,
+        "rejected problems, by cause",
+        lambda stream: {cause.value: stream.flawed.get(cause, 0) for cause in (*Cause, *Rejection)},
+    ),
+    Metric("problems/repeated/TASK", Kind.COUNT, "questions that were served before", lambda stream: stream.repeated),
+    Metric(
+        "problems/clamped",
+        Kind.COUNT,
+        "problems served at another level than drawn, since `task_params` allow none at that level",
+        lambda stream: stream.clamped,
+    ),
+    Metric("problems/quarantined_tasks", Kind.NOW, "tasks not drawn any more", lambda stream: len(stream.quarantined)),
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +135,51 @@ class TaskReport:
     level: float | None
 
 
+SAMPLER: Sequence[Metric[Mapping[str, TaskReport]]] = (
+    Metric(
+        "sampler/mean_level",
+        Kind.NOW,
+        "mean level of the curriculum's next problems, over all tasks",
+        lambda tasks: fmean(levels.values()) if (levels := _levels(tasks)) else None,
+    ),
+    Metric("sampler_tasks/TASK/level", Kind.NOW, "level of the task's next problem", lambda tasks: _levels(tasks)),
+    Metric(
+        "sampler_tasks/TASK/share",
+        Kind.NOW,
+        "share of draws of the task, with adaptive sampling or a curriculum",
+        lambda tasks: {task: report.share for task, report in tasks.items()},
+    ),
+    Metric(
+        "sampler_tasks/TASK/pass_rate",
+        Kind.NOW,
+        "estimated share of right completions of the task",
+        lambda tasks: {task: report.pass_rate for task, report in tasks.items()},
+    ),
+    Metric(
+        "sampler_tasks/TASK/signal_chance",
+        Kind.NOW,
+        "estimated chance that a group of the task has a signal",
+        lambda tasks: {task: report.signal_chance for task, report in tasks.items()},
+    ),
+)
+
+
+def _levels(tasks: Mapping[str, TaskReport]) -> dict[str, float]:
+    return {task: report.level for task, report in tasks.items() if report.level is not None}
+
+
 @dataclass(frozen=True)
 class DeliveryStats:
     """Counts of delivered and waiting groups."""
 
     delivered: int
     waiting: int
+
+
+DELIVERY: Sequence[Metric[DeliveryStats]] = (
+    Metric("delivery/delivered", Kind.COUNT, "groups whose arrival was confirmed", lambda groups: groups.delivered),
+    Metric("delivery/waiting", Kind.NOW, "groups on their way to a trainer", lambda groups: groups.waiting),
+)
 
 
 @dataclass(frozen=True)
@@ -71,52 +192,10 @@ class DumpStats:
     dropped: int
 
 
-def service_metrics(
-    stream: StreamStats | None,
-    pool: PoolStats,
-    queued_jobs: int,
-    dumps: DumpStats | None = None,
-    delivery: DeliveryStats | None = None,
-) -> dict[str, float]:
-    """Return metrics of the parts that exist; a part that is None has none."""
-    metrics: dict[str, float] = {
-        "workers/queued_jobs": queued_jobs,
-        "workers/replaced": pool.workers_replaced,
-        "workers/fork_servers": pool.fork_servers_started,
-        "workers/timeouts": pool.timeouts,
-        "workers/crashes": pool.crashes,
-        "workers/protocol_faults": pool.protocol_faults,
-        "workers/over_budget": pool.over_budget,
-        "workers/refused": pool.refused,
-    }
-    if stream is not None:
-        metrics["problems/ready"] = stream.ready
-        metrics["problems/failures"] = stream.failures
-        metrics["problems/flawed"] = sum(stream.flawed.values())
-        metrics |= {f"problems/flawed/{cause}": count for cause, count in stream.flawed.items()}
-        metrics["problems/repeated"] = sum(stream.repeated.values())
-        metrics |= {f"problems/repeated/{task}": count for task, count in stream.repeated.items()}
-        metrics["problems/clamped"] = stream.clamped
-        metrics["problems/quarantined_tasks"] = len(stream.quarantined)
-    if dumps is not None:
-        metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
-        metrics["dumps/waiting"] = dumps.waiting
-        metrics["dumps/dropped"] = dumps.dropped
-    if delivery is not None:
-        metrics["delivery/delivered"] = delivery.delivered
-        metrics["delivery/waiting"] = delivery.waiting
-    return metrics
-
-
-def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
-    """Return the sampler's estimates of each task and, with a curriculum, the mean level."""
-    metrics = {
-        f"sampler_tasks/{task}/{name}": value
-        for task, estimates in report.items()
-        for name, value in asdict(estimates).items()
-        if value is not None
-    }
-    levels = [estimates.level for estimates in report.values() if estimates.level is not None]
-    if levels:
-        metrics["sampler/mean_level"] = sum(levels) / len(levels)
-    return metrics
+DUMPS: Sequence[Metric[DumpStats]] = (
+    Metric(
+        "dumps/written", Kind.COUNT, "dumped groups on disk", lambda groups: groups.passed_groups + groups.failed_groups
+    ),
+    Metric("dumps/waiting", Kind.NOW, "groups on their way to disk", lambda groups: groups.waiting),
+    Metric("dumps/dropped", Kind.COUNT, "groups that could not be dumped", lambda groups: groups.dropped),
+)

@@ -255,6 +255,7 @@ class ProblemStream(Generic[T]):
     def stats(self) -> StreamStats:
         return StreamStats(
             ready=sum(position.ready.done() for position in self._ahead),
+            in_flight=len(self._in_flight),
             failures=self._exclusions.failures,
             flawed=dict(self._flawed),
             quarantined=tuple(self._exclusions.quarantined),

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from reasoning_env.atropos.panel import Panel, RunProgress, Status
 from reasoning_env.metrics.recorder import MetricsRecorder
+from reasoning_env.metrics.stats import StreamStats
 from tests.records import make_group, make_rollout
 
 RIGHT = make_rollout(1.0)
@@ -28,7 +29,7 @@ def status_of(names: Sequence[str], level: float | None = None) -> Status:
     for number, name in enumerate(names):
         rights = 4 - number * 4 // len(names)
         recorder.record_group(make_group([RIGHT] * rights + [WRONG] * (4 - rights), name, level=level))
-    return Status(RunProgress(12, 200, "step 12 of 200"), recorder.progress(None), recorder.tasks)
+    return Status(RunProgress(12, 200, "step 12 of 200"), recorder.progress(StreamStats()), recorder.tasks)
 
 
 def drawn(status: Status, columns: int, rows: int, panel: Panel | None = None) -> list[str]:
@@ -93,7 +94,7 @@ def test_unknown_figures_have_no_column() -> None:
 
 def test_before_first_group() -> None:
     recorder = MetricsRecorder()
-    lines = drawn(Status(None, recorder.progress(None), recorder.tasks), 80, 20)
+    lines = drawn(Status(None, recorder.progress(StreamStats()), recorder.tasks), 80, 20)
     assert lines[1].startswith("serve ")
     assert lines[2:] == ["0.00 groups/s   0 tokens/s   groups 0   failed 0", "in flight 0   ready 0"]
 

@@ -88,7 +88,7 @@ def test_metrics_tell_of_workers(server: Server, reference: str) -> None:
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert [name for name in values if name.endswith("_created")] == []
     assert [name for name in values if name.startswith('reasoning_build_info{python="3.')] != []
-    assert float(values["reasoning_workers"]) == 2
+    assert float(values["reasoning_workers_alive"]) == 2
     assert float(values["reasoning_workers_scored_total"]) >= 1
     assert float(values["reasoning_workers_resident_memory_bytes"]) > 2**20
 

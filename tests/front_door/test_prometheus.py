@@ -1,4 +1,4 @@
-"""`/metrics` of a run, and the page that lists all metrics."""
+"""`/metrics` of a run, and the page that lists all metrics: `python -m tools.metrics_page` writes its tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.session import Session
 from reasoning_gym_testing import InferenceServer
+from tools import metrics_page
 
 from .conftest import make_env_object
 
-PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 
 
 async def scrape(url: str) -> dict[str, float]:
@@ -31,8 +32,8 @@ async def scrape(url: str) -> dict[str, float]:
 
 
 def names_of(scraped: Iterable[str]) -> set[str]:
-    """Metrics as the page names them: a histogram without its parts."""
-    return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name.partition("{")[0]) for name in scraped}
+    """Metrics as the page names them: histograms and summaries without their parts."""
+    return {re.sub(r"_(bucket|sum|count)$", "", name.partition("{")[0]) for name in scraped}
 
 
 @pytest.fixture
@@ -49,11 +50,22 @@ async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Cal
         await env.collect_trajectories(await env.get_next_item())
         after = await scrape(url())
     await env.close()
-    assert {value for name, value in before.items() if re.match("reasoning_(groups|completions|dropped)_", name)} == {0}
-    assert sum(value for name, value in after.items() if name.startswith("reasoning_groups_total")) == 1
+    assert {value for name, value in before.items() if re.match("reasoning_(train_|dropped)", name)} == {0}
+    assert sum(value for name, value in after.items() if name.startswith("reasoning_train_groups_total")) == 1
     assert after['reasoning_group_duration_seconds_count{step="completions"}'] == 1
     assert after['reasoning_group_duration_seconds_count{step="verdicts"}'] == 1
-    assert after["reasoning_score_count"] == 4
+    assert after['reasoning_train_tasks_score_count{task="chain_sum"}'] == after["reasoning_train_score_count"] == 4
+
+
+async def test_most_frequent_answer(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
+    server.policy = lambda request: ["<answer>7</answer>", *["<answer>0</answer>"] * 3]
+    env = make_env_object([server.config()], pool=workers, metrics_port=0)
+    async with env._run.serve_metrics():
+        await env.setup()
+        await env.collect_trajectories(await env.get_next_item())
+        after = await scrape(url())
+    await env.close()
+    assert after['reasoning_answers_most_frequent_share{task="chain_sum"}'] == 0.75
 
 
 async def test_port_closes_with_the_run(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
@@ -77,16 +89,17 @@ async def test_port_in_use_ends_serve(workers: Any, server: InferenceServer) -> 
 async def test_page_lists_all_metrics(
     workers: Any, server: InferenceServer, tmp_path: Path, url: Callable[[], str]
 ) -> None:
-    judge = JudgeServer(Session())
-    judge.metrics.answers["gcd"].append(1)
     env = make_env_object(
         [server.config()], pool=workers, metrics_port=0, dump_rollouts=True, data_dumps_dir=str(tmp_path)
     )
-    async with env._run.serve_metrics(), TestClient(TestServer(judge.app())) as client:
+    async with env._run.serve_metrics(), TestClient(TestServer(JudgeServer(Session()).app())) as client:
         await env.setup()
         served = names_of(await scrape(url())) | names_of(await scrape(str(client.make_url("/metrics"))))
     await env.close()
-    rows = [line.split(" | ")[0] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
-    listed = {name for row in rows for name in re.findall(r"`((?:reasoning|process)_\w+)", row)}
-    of_serve = {"reasoning_trainer_step", "reasoning_delivered_groups_total", "reasoning_waiting_groups"}
-    assert {name for name in served if not name.endswith("_created")} == listed - of_serve
+    listed = re.findall(r"`((?:reasoning|process)_\w+)", metrics_page.PAGE.read_text() + OPERATING.read_text())
+    assert served - set(listed) == set()
+
+
+def test_page_is_written() -> None:
+    text = metrics_page.PAGE.read_text()
+    assert metrics_page.page(text) == text, "run `python -m tools.metrics_page`"

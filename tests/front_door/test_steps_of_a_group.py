@@ -33,7 +33,7 @@ async def test_scored_group_is_returned(make_env: MakeEnv, collect: Collect) -> 
     assert group["scores"] == [1.0, *[0.0] * (GROUP_SIZE - 1)]
     [dumped] = [call.args[0] for call in env._run.dumper.offer.call_args_list]
     assert dumped.problem is item.problem
-    assert env._run.session.metrics.total.groups == 1
+    assert env._run.session.metrics.total.groups.total() == 1
     env._run.dumper = None
 
 
@@ -85,7 +85,7 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
     await asyncio.wait([collecting])
     assert collecting.cancelled()
     assert env._run.session.in_flight == 1
-    assert env._run.session.metrics.total.groups == 0
+    assert env._run.session.metrics.total.groups.total() == 0
 
 
 async def test_scored_group_resets_failures(make_env: MakeEnv) -> None:

@@ -74,6 +74,8 @@ NOT_HERE = {
     "inference/ended/WORD",
     "problems/flawed/CAUSE",
     "problems/repeated/TASK",
+    "trainer/step",
+    "verdicts",
     "verdicts/REASON",
 }
 """Names that only `serve`, an evaluation with a preset, framed answers, broken-off completions, problems drawn again or
@@ -84,8 +86,9 @@ ATROPOS = re.compile(r"(train/(completion_lengths|items_)|train_perf/|server/|_)
 
 def metrics_of_the_docs() -> list[str]:
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    table = page.split("| name | meaning |")[1].split("\n\n")[0]
-    return [name for row in table.splitlines()[2:] for name in re.findall("`([^`]+)`", row.split(" | ")[0])]
+    tables = re.findall(r"^\| (?:for wandb|name) \| .*\n(?:\|.*\n)*", page, flags=re.MULTILINE)
+    rows = [row for table in tables for row in table.splitlines()[2:]]
+    return ["train/rollouts", *(name for row in rows for name in re.findall("`([^`]+)`", row.split(" | ")[0]))]
 
 
 def matches(key: str, name: str) -> bool:

@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from reasoning_env.judging import messages
-from reasoning_env.judging.messages import MAX_DEPTH, ScoreRequest, TooManyValuesError, read_request
+from reasoning_env.judging import bodies
+from reasoning_env.judging.bodies import MAX_DEPTH, TooManyValuesError, read_request
+from reasoning_env.judging.messages import ScoreRequest
 
 SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 
@@ -14,7 +15,7 @@ SIGNS = ["a", "<", '"', "\\", "\n", ",", "[", "]", "{", "}", ":", "é", "😀"]
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 65536])
 def test_texts_hold_no_values(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
     """Whatever signs of JSON stand in texts, only the two texts, their list, the reference and the object count."""
-    monkeypatch.setattr(messages, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(bodies, "PIECE_BYTES", piece_bytes)
     chance = random.Random(1)
     for _ in range(300):
         first, second = ("".join(chance.choices(SIGNS, k=chance.randrange(30))) for _ in range(2))

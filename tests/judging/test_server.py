@@ -223,7 +223,7 @@ async def test_metrics_are_described(client: Client) -> None:
     text = await scraped(client)
     described = set(re.findall(r"^# HELP (\S+) \S", text, re.M)) & set(re.findall(r"^# TYPE (\S+) \w+$", text, re.M))
     names = {re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"^(\w+)[ {]", text, re.M)}
-    assert names == described - {"reasoning_judge_most_frequent_answer_share"}
+    assert names == described - {"reasoning_answers_most_frequent_share"}
 
 
 async def test_metrics_time_requests(client: Client) -> None:
@@ -242,7 +242,7 @@ async def test_metrics_count_faults(client: Client, judge: Judge) -> None:
 async def test_metrics_tell_the_most_frequent_answer(client: Client) -> None:
     await client.post("/score", json={"ref": REFERENCE, "texts": ["0", "0", "0", "right"]})
     text = await scraped(client)
-    assert 'reasoning_judge_most_frequent_answer_share{task="gcd"} 0.75\n' in text
+    assert 'reasoning_answers_most_frequent_share{task="gcd"} 0.75\n' in text
 
 
 # ---------------------------------------------------------------------------- a client's mistakes

@@ -8,7 +8,6 @@ from reasoning_env.metrics.outcomes import (
     Tally,
     outcome,
     outcome_of_group,
-    share_of_most_frequent,
 )
 from reasoning_env.records import Reason, Rollout
 from tests.records import make_group, make_rollout
@@ -83,8 +82,3 @@ def test_merged_tallies() -> None:
 def test_penalised_group_is_not_all_right() -> None:
     rollouts = [make_rollout(1.0, reward=0.5), HALF]
     assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL
-
-
-@pytest.mark.parametrize(("answers", "share"), [([], None), ([5], 1.0), ([5, 6, 5, 7], 0.5)])
-def test_share_of_the_most_frequent_answer(answers: list[int], share: float | None) -> None:
-    assert share_of_most_frequent(answers) == share

@@ -1,39 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasoning_env.metrics.metric import for_wandb, read
 from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally
-from reasoning_env.metrics.recorder import MetricsRecorder, TaskTotals, progress_line
-from reasoning_env.metrics.stats import (
-    DeliveryStats,
-    DumpStats,
-    PoolStats,
-    StreamStats,
-    TaskReport,
-    service_metrics,
-    task_metrics,
-)
+from reasoning_env.metrics.recorder import DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums, TaskTotals, progress_line
+from reasoning_env.metrics.stats import DeliveryStats, DumpStats, StreamStats
 from reasoning_env.records import DropReason, Group, Reason
 from tests.records import make_group, make_rollout
 
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
-STREAM = StreamStats(
-    ready=5,
-    failures=4,
-    flawed={"easy": 2, "copied": 1},
-    quarantined=("maze", "sudoku"),
-    repeated={"maze": 6},
-    clamped=9,
-)
-POOL = PoolStats(
-    workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5, fork_servers_started=12, refused=14
-)
+STREAM = StreamStats(ready=5, in_flight=3, quarantined=("maze", "sudoku"))
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
 DELIVERY = DeliveryStats(delivered=8, waiting=5)
 
@@ -45,6 +29,15 @@ def recorded(*groups: Group) -> MetricsRecorder:
     return recorder
 
 
+def reported(recorder: MetricsRecorder) -> dict[str, float]:
+    """What wandb gets of the groups since the last report."""
+    return values_of(recorder.take_interval())
+
+
+def values_of(groups: Mapping[str, Sums]) -> dict[str, float]:
+    return for_wandb([*read(TRAIN, Sums.merged(groups.values())), *read(TRAIN_TASKS, groups)])
+
+
 # ---------------------------------------------------------------------------- reports
 
 
@@ -54,7 +47,7 @@ def test_report_of_rollouts() -> None:
         make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
     ]
     easy = make_group([make_rollout(1.0)] * 2, "sudoku", generation_s=1.5, level=0.25)
-    report = recorded(make_group(rollouts, "maze", generation_s=0.5), easy).report()
+    report = reported(recorded(make_group(rollouts, "maze", generation_s=0.5), easy))
     assert {name: value for name, value in report.items() if value} == pytest.approx(
         {
             "train/mean_score": (0.5 + 0.0 + 1.0 + 1.0) / 4,
@@ -100,7 +93,7 @@ ANY_GROUPS = st.builds(
 
 @given(st.lists(ANY_GROUPS, min_size=1, max_size=6))
 def test_shares_sum_to_one(groups: list[Group]) -> None:
-    report = recorded(*groups).report()
+    report = reported(recorded(*groups))
     for prefix, words in (("train_reasons/", OUTCOMES), ("train_groups/", GroupOutcome)):
         shares = {name.removeprefix(prefix): value for name, value in report.items() if name.startswith(prefix)}
         assert set(shares) == set(words)
@@ -109,7 +102,7 @@ def test_shares_sum_to_one(groups: list[Group]) -> None:
 
 def test_shares_of_frames() -> None:
     framed = replace(RIGHT, verdict=replace(RIGHT.verdict, frames=("label", "code", "label")))
-    report = recorded(make_group([framed, RIGHT, RIGHT, WRONG])).report()
+    report = reported(recorded(make_group([framed, RIGHT, RIGHT, WRONG])))
     frames = {name: share for name, share in report.items() if name.startswith("answers/")}
     assert frames == {"answers/frame/label": 0.25, "answers/frame/code": 0.25}
 
@@ -118,8 +111,10 @@ def test_dropped_counts_go_on() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
     for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):
         recorder.record_dropped(reason)
-    recorder.report()
-    assert recorder.report() == {
+    recorder.take_interval()
+    assert reported(recorder) == {}
+    assert for_wandb(read(DROPPED, recorder)) == {
+        "dropped": 3,
         "dropped/inference_failed": 0,
         "dropped/scoring_failed": 2,
         "dropped/prompt_too_long": 1,
@@ -128,50 +123,12 @@ def test_dropped_counts_go_on() -> None:
     }
 
 
-def named(parts: dict[str, dict[str, int]]) -> dict[str, int]:
-    return {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
-
-
-def test_service_metrics() -> None:
-    workers = {
-        "queued_jobs": 11,
-        "replaced": 3,
-        "fork_servers": 12,
-        "timeouts": 2,
-        "crashes": 1,
-        "protocol_faults": 7,
-        "over_budget": 5,
-        "refused": 14,
-    }
-    others = {
-        "problems": {
-            "ready": 5,
-            "failures": 4,
-            "flawed": 3,
-            "flawed/easy": 2,
-            "flawed/copied": 1,
-            "repeated": 6,
-            "repeated/maze": 6,
-            "clamped": 9,
-            "quarantined_tasks": 2,
-        },
-        "dumps": {"written": 9, "waiting": 2, "dropped": 4},
-        "delivery": {"delivered": 8, "waiting": 5},
-    }
-    assert service_metrics(None, POOL, 11) == named({"workers": workers})
-    assert service_metrics(STREAM, POOL, 11, DUMPS, DELIVERY) == named({"workers": workers, **others})
-
-
-def test_sampler_metrics() -> None:
-    report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
-    of_gcd = {"share": 0.25, "pass_rate": 0.5, "signal_chance": 0.75, "level": 0.5}
-    of_acre = {"share": 0.75, "pass_rate": 1.0, "signal_chance": 0.125}
-    assert task_metrics(report) == {
-        **{f"sampler_tasks/gcd/{name}": value for name, value in of_gcd.items()},
-        **{f"sampler_tasks/acre/{name}": value for name, value in of_acre.items()},
-        "sampler/mean_level": 0.5,
-    }
-    assert task_metrics({}) == {}
+def test_sums_since_the_start() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG]))
+    recorder.take_interval()
+    recorder.record_group(make_group([RIGHT, RIGHT]))
+    assert values_of(recorder.by_task)["train/mean_score"] == 0.75
+    assert reported(recorder)["train/mean_score"] == 1.0
 
 
 # ---------------------------------------------------------------------------- the progress line
@@ -185,8 +142,8 @@ def words(line: str) -> dict[str, str]:
 def test_progress_line_totals() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
-    recorder.report()
-    line, _, rates = progress_line(recorder.progress(STREAM, in_flight=3, step=4)).partition(" groups_per_s=")
+    recorder.take_interval()
+    line, _, rates = progress_line(recorder.progress(STREAM, step=4)).partition(" groups_per_s=")
     assert line == (
         "progress: groups=2 with_signal=1 all_right=1 all_wrong=0 all_equal=0 failed=1 mean_score=0.750 "
         "share_correct=0.750 tasks=2 quarantined=2 ready=5 in_flight=3"
@@ -203,7 +160,7 @@ def test_progress_line_rates() -> None:
     recorder.record_group(make_group([RIGHT, RIGHT]))
     now[0] = 100.0
     tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in [RIGHT, WRONG, RIGHT, RIGHT])
-    line = words(progress_line(recorder.progress(None)))
+    line = words(progress_line(recorder.progress(StreamStats())))
     assert float(line["groups_per_s"]) == pytest.approx(2 / 60, abs=0.01)
     assert float(line["tokens_per_s"]) == pytest.approx(tokens / 60, abs=0.5)
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
@@ -211,18 +168,22 @@ def test_progress_line_rates() -> None:
 
 def test_totals_by_task() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
-    assert recorder.tasks["maze"] == TaskTotals(2, Tally(3, 2.0, 1.0), Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
-    assert (recorder.total.groups, recorder.total.rollouts, recorder.total.correct.total) == (3, 4, 2)
+    maze, total = recorder.tasks["maze"].sums, recorder.total
+    assert (maze.groups.total(), maze.score, maze.unanswered) == (2, Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
+    assert (total.groups.total(), total.score.count, total.correct.total) == (3, 4, 2)
 
 
 def test_progress_line_words() -> None:
-    plain = words(progress_line(MetricsRecorder().progress(None)))
+    plain = words(progress_line(MetricsRecorder().progress(StreamStats())))
     assert plain.keys() & {"mean_score", "share_correct"} == set()
     assert {float(value) for value in plain.values()} == {0.0}
-    line = progress_line(MetricsRecorder().progress(None, DUMPS, DELIVERY))
+    line = progress_line(MetricsRecorder().progress(StreamStats(), DUMPS, DELIVERY))
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
     idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
-    assert words(progress_line(MetricsRecorder().progress(None, *idle))).keys() & {"waiting", "dump_dropped"} == set()
+    assert (
+        words(progress_line(MetricsRecorder().progress(StreamStats(), *idle))).keys() & {"waiting", "dump_dropped"}
+        == set()
+    )
 
 
 # ---------------------------------------------------------------------------- for the panel
@@ -231,9 +192,10 @@ def test_progress_line_words() -> None:
 def test_recent_means_of_task() -> None:
     groups = [make_group([WRONG, WRONG], "maze", level=0.0)] * 9 + [make_group([RIGHT, WRONG], "maze", level=0.5)] * 20
     totals = recorded(*groups).tasks["maze"]
-    assert (totals.recent_score, totals.recent_correct) == (0.5, 0.5)
-    assert (totals.recent_signal, totals.recent_level) == (1.0, 0.5)
-    assert (TaskTotals().recent_score, TaskTotals().recent_level) == (None, None)
+    assert totals.recent(lambda sums: sums.score) == 0.5
+    assert totals.recent(lambda sums: sums.correct) == 0.5
+    assert (totals.recent_signal, totals.recent(lambda sums: sums.level)) == (1.0, 0.5)
+    assert TaskTotals().recent(lambda sums: sums.score) is None
 
 
 # ---------------------------------------------------------------------------- remarks

@@ -12,13 +12,11 @@ from pathlib import Path
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...inference.addresses import PATIENCE_S
-from ...metrics.recorder import MetricsRecorder, TaskTotals
-from ...metrics.stats import DeliveryStats
+from ...metrics.recorder import MetricsRecorder, Sums
 from ...records import Group
 from ...runtime.terminal import Table
 from ...storage.folders import FOLDER, check_writable
 from ..config import ReasoningGymEnvConfig, dumps_folder
-from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..panel import RunProgress
@@ -85,10 +83,6 @@ class Mode:
 
     # ---- reports
 
-    def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
-        """Return the delivery counts for metrics and progress lines; None to report none."""
-        return None
-
     def run_progress(self) -> RunProgress | None:
         """Return the progress of the run for the panel; None without a known end."""
         return None
@@ -105,8 +99,8 @@ class Mode:
         columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
         if any(totals.last_level is not None for totals in metrics.tasks.values()):
             columns["LAST LEVEL"] = ".2f"
-        tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
-        rows = [_summary_row(name, totals, totals.last_level) for name, totals in tasks]
+        tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].sums.score.mean or 0.0, item[0]))
+        rows = [_summary_row(name, totals.sums, totals.last_level) for name, totals in tasks]
         rows.append(_summary_row("all", metrics.total, None))
         Table(columns, [row[: len(columns)] for row in rows]).print()
 
@@ -125,9 +119,9 @@ class Mode:
         """Close the files of the mode; blocks. Safe to call twice."""
 
 
-def _summary_row(name: str, totals: TaskTotals, level: float | None) -> Sequence[object]:
-    means = (totals.score.mean, totals.correct.mean, totals.unanswered.mean)
-    return name, totals.groups, totals.rollouts, *means, level
+def _summary_row(name: str, sums: Sums, level: float | None) -> Sequence[object]:
+    means = (sums.score.mean, sums.correct.mean, sums.unanswered.mean)
+    return name, sums.groups.total(), sums.score.count, *means, level
 
 
 class Imported(Mode):

@@ -112,7 +112,7 @@ class Process(Mode):
         if file is None or not file.keys:
             return
         written = len(file.keys)
-        of_this_run = metrics.total.groups
+        of_this_run = metrics.total.groups.total()
         if of_this_run:
             print("\nThe table covers this run only.\n" if written > of_this_run else "")
         print(f"{file.path} holds {counted(written, 'group')}; the command `report {file.path}` shows them")

@@ -16,10 +16,8 @@ from pathlib import Path
 from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ConfigError
-from ...metrics.stats import DeliveryStats
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
-from ..delivery import DeliveryQueue
 from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..inference.servers import Training, names_of_types
@@ -64,9 +62,6 @@ class Serve(Mode):
             return None
         step, steps = self._env.curr_step, self._env.config.total_steps
         return RunProgress(step, steps, f"step {step:,} of {steps:,}")
-
-    def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
-        return queue.stats
 
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         return await run_api.wandb_group_and_project()

@@ -7,7 +7,7 @@ completions.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypedDict
@@ -19,13 +19,12 @@ from ...metrics.outcomes import (
     FORMAT_FAILURES,
     OUTCOMES,
     PARTIAL,
-    RECENT_ANSWERS,
     RIGHT,
     WRONG,
     Tally,
     bootstrap_interval,
-    share_of_most_frequent,
 )
+from ...metrics.recorder import RecentAnswers
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
 from ...records import Ending
@@ -328,8 +327,7 @@ class Figures:
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
-        self._answers: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=RECENT_ANSWERS))
-        """Hashes of the last answers of each task: an answer may have 20,000 characters."""
+        self._answers = RecentAnswers()
         self._repeats = RepeatCounter()
         self._groups = 0
         self._scores = [0] * 21
@@ -358,9 +356,7 @@ class Figures:
         if not self._keep_problems and (prompt := group.rollouts[0].conversation[:-1]):
             self._repeats.add(group.item_id, prompt[-1]["content"])
         self._groups += 1
-        self._answers[group.item_id].extend(
-            hash(rollout.answer) for rollout in group.rollouts if rollout.answer is not None
-        )
+        self._answers.add(group.item_id, [rollout.answer for rollout in group.rollouts])
         for rollout in group.rollouts:
             self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1
             correctness = RIGHT if rollout.correct else PARTIAL if rollout.judged_score > 0 else WRONG
@@ -396,7 +392,7 @@ class Figures:
             "by_task": [
                 {
                     "task": number[task],
-                    "same_answer": share_of_most_frequent(self._answers[task]),
+                    "same_answer": self._answers.share_of_most_frequent(task),
                     **shown_row(tally, summary["tasks"][task], self._timeline.total(task)),
                 }
                 for task, tally in scored.items()
