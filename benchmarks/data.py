@@ -34,11 +34,12 @@ from typing import Any
 from reasoning_env import ReasoningSettings, Session
 from reasoning_env.commands.problems import write_problems
 from reasoning_env.data.problems import Wanted
-from reasoning_env.data.tables import Malformed, read_rows, write_rows
+from reasoning_env.data.tables import read_rows, write_rows
 from reasoning_env.data.verdict_files import judge_rows
 from reasoning_env.errors import GenerationError
 from reasoning_env.problems.references import hash_words
 from reasoning_env.runtime.concurrency import map_concurrently
+from reasoning_env.storage.reading import Malformed
 
 TASKS = (
     "ab",

@@ -18,14 +18,14 @@ from pathlib import Path
 from reasoning_env.commands.parser import program
 from reasoning_env.commands.running import run_to_end
 from reasoning_env.commands.shared_options import score_function, score_words
-from reasoning_env.data.tables import JSON_LINES, Malformed, read_rows
+from reasoning_env.data.tables import JSON_LINES, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
 from reasoning_env.runtime.terminal import progress_bar
 from reasoning_env.runtime.text import visible
 from reasoning_env.settings import ReasoningSettings, make_settings
 from reasoning_env.sources.score_function import check_row
-from reasoning_env.storage.reading import describe
+from reasoning_env.storage.reading import Malformed, describe
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, watched_pools

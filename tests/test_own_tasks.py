@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,7 +87,8 @@ async def test_results_name_module(session: Session[Any]) -> None:
     problem = await session.make("last_letter", 3)
     _, _, version = problem.reference.split(":")[4].partition("@")
     sampling = Sampling(0.6, 1.0, token_limit=100, split="eval")
-    made_with = identify(session, sampling, model="m", server_type="openai", base_url="", step=None, version="1")
+    model: Any = SimpleNamespace(model="m", server_type="openai", base_url="")
+    made_with = identify(session, sampling, model, step=None, version="1")
     assert made_with["versions"]["module own_task"] == version
 
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..dumps.reader import model_of, stream_groups
+from ..dumps.format import model_of
+from ..dumps.reader import stream_groups
 from ..storage.files import output_errors
-from .tables import Malformed, read_rows, write_rows
+from ..storage.reading import Malformed
+from .tables import read_rows, write_rows
 
 GROUP_COLUMNS = {
     "reference": "text",

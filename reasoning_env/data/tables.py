@@ -5,14 +5,11 @@ A row is a mapping of columns to JSON values. Parquet needs pyarrow, the extra `
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import json
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from ..records import Row
 from ..runtime.text import visible
 from ..storage.files import replace_file
 from ..storage.folders import check_writable, install_command
-from ..storage.reading import describe, open_lines, open_regular, parse_line, read_lines
+from ..storage.reading import Malformed, open_regular, read_values
 
 Schema = Any
 """A schema of pyarrow, which may not be installed."""
@@ -52,13 +49,6 @@ def check_output(path: Path, setting: str) -> None:
     check_writable(path.absolute().parent, setting)
 
 
-@dataclass(frozen=True)
-class Malformed:
-    """A line that is no row, and why."""
-
-    problem: str
-
-
 def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
     """Yield the rows of a file, in order, with a Malformed for each line that is none. Raises ConfigError and OSError.
 
@@ -71,23 +61,8 @@ def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
             for batch in parquet.iter_batches(batch_size=BLOCK):
                 yield from batch.to_pylist()
         return
-    with open_lines(path) as file:
-        try:
-            for line in read_lines(file):
-                if line is None:
-                    yield Malformed("the line is too long")
-                elif not line.isspace():
-                    yield from _read_line(line)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield Malformed(f"damaged gzip data ({error})")
-
-
-def _read_line(line: bytes) -> list[Row | Malformed]:
-    try:
-        rows = parse_line(line)
-    except ValueError as error:
-        return [Malformed(describe(error))]
-    return [row if isinstance(row, dict) else Malformed("the line is no JSON object") for row in rows]
+    for _, value in read_values(path):
+        yield value if isinstance(value, dict | Malformed) else Malformed("the line is no JSON object")
 
 
 def columns(path: Path, setting: str) -> frozenset[str]:

@@ -6,7 +6,6 @@ The rows stay in their order; whatever the size of the files, memory holds twice
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..dumps.format import DumpedGroup, model_of, read_group
+from ..dumps.format import DumpedGroup, as_group, model_of
 from ..dumps.reader import SeenGroups, files_in, folders_of_files
 from ..errors import ConfigError
 from ..problems.plan import made_with
@@ -22,12 +21,11 @@ from ..records import Row
 from ..runtime.concurrency import do_as_they_come
 from ..session import Session
 from ..storage.files import KeyedFile
-from ..storage.reading import describe, require_regular
+from ..storage.reading import Malformed, describe, require_regular
 from .output import finished_card, in_order, rows_under_way, write_output
 from .tables import (
     PARQUET,
     READABLE,
-    Malformed,
     Schema,
     check_output,
     columns,
@@ -227,7 +225,7 @@ def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
             group = None
             if not isinstance(row, Malformed) and "rollouts" in row:
                 try:
-                    group = read_group(json.dumps(row).encode())
+                    group = as_group(row)
                 except ValueError as error:
                     row = Malformed(f"the line is no group: {describe(error)}")
                 else:

@@ -36,7 +36,7 @@ from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import visible
 from ..storage.files import header_path, read_made_with
-from ..storage.reading import Count, FreeJson, Name, NoLinesError, Number, Time, parse_json, parse_line, read_json
+from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -101,19 +101,6 @@ def model_of(file: Path) -> str | None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             return str(read_json(file.with_name("results.json"))["model"])
     return None
-
-
-def is_torn(line: bytes) -> bool:
-    """Tell whether the last line of a file was only partly written."""
-    if line.endswith(b"\n") and b"\0" not in line:
-        return False
-    try:
-        parse_json(line)
-    except NoLinesError:
-        return False
-    except ValueError:
-        return True
-    return False
 
 
 def encode_group(
@@ -323,12 +310,12 @@ _GROUP = TypeAdapter(DumpedGroup)
 
 def read_group(line: bytes) -> DumpedGroup:
     """Return the group of one line. Raises ValueError for a line that is not a group."""
-    return _GROUP.validate_python(_with_tokens(parse_json(line)))
+    return as_group(parse_json(line))
 
 
-def read_groups_of_line(line: bytes) -> list[DumpedGroup]:
-    """Return the group of a line, or the groups of several lines that were joined. Raises ValueError."""
-    return [_GROUP.validate_python(_with_tokens(value)) for value in parse_line(line)]
+def as_group(line: object) -> DumpedGroup:
+    """Return the group of a line that is read as JSON. Raises ValueError for another value."""
+    return _GROUP.validate_python(_with_tokens(line))
 
 
 def _with_tokens(line: object) -> object:

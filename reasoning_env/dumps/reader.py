@@ -5,39 +5,16 @@ Three kinds of files hold groups: dumps, the file of `process`, and `samples.jso
 
 from __future__ import annotations
 
-import gzip
 import logging
 import os
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.reading import MAX_BYTES, describe, open_lines, read_lines, require_regular
-from .format import (
-    DumpedGroup,
-    DumpedRollout,
-    files_beside,
-    is_torn,
-    model_of,
-    read_group,
-    read_groups_of_line,
-)
-
-__all__ = [
-    "DumpFormatError",
-    "DumpedGroup",
-    "DumpedRollout",
-    "RepeatedGroupsError",
-    "SeenGroups",
-    "list_files",
-    "model_of",
-    "read_group",
-    "stream_groups",
-]
+from ..storage.reading import Malformed, describe, read_values, require_regular
+from .format import DumpedGroup, as_group, files_beside
 
 logger = logging.getLogger(__name__)
 
@@ -151,31 +128,24 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage, known: SeenGroups)
 
     number = 0
     repeated = 0
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(open_lines(path))
-            for number, line in enumerate(read_lines(file), 1):
-                if line is None:
-                    skip(number, f"the line has more than {MAX_BYTES // 2**20} MiB")
-                    continue
-                if line.isspace():
-                    continue
-                try:
-                    groups = read_groups_of_line(line)
-                except ValueError as error:
-                    if is_torn(line) and not file.peek(1):
-                        on_damage(DumpFormatError(path, number, "the last line is torn"))
-                    else:
-                        skip(number, describe(error))
-                    continue
-                for group in groups:
-                    if known.add(group, path):
-                        yield group
-                    else:
-                        repeated += 1
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            skip(number + 1, f"damaged gzip data ({error})")
-        except OSError as error:
-            skip(None, f"cannot be read ({describe(error)})")
+    try:
+        for number, value in read_values(path):
+            if isinstance(value, Malformed):
+                if value.torn:
+                    on_damage(DumpFormatError(path, number, value.problem))
+                else:
+                    skip(number, value.problem)
+                continue
+            try:
+                group = as_group(value)
+            except ValueError as error:
+                skip(number, describe(error))
+                continue
+            if known.add(group, path):
+                yield group
+            else:
+                repeated += 1
+    except OSError as error:
+        skip(None, f"cannot be read ({describe(error)})")
     if repeated:
         on_damage(RepeatedGroupsError(path, number, repeated))

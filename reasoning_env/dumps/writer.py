@@ -17,18 +17,72 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import count
 from pathlib import Path
 from sys import getsizeof
 
 from ..metrics.stats import DumpStats
 from ..records import Group
 from ..runtime.retries import OutageLog, pauses
-from ..storage.files import NumberedFiles
-from .format import FAILED, PASSED, encode_group
+from ..storage.files import LineFile
+from .format import FAILED, PASSED, DumpKind, encode_group
 
 logger = logging.getLogger(__name__)
+
+
+class NumberedFiles:
+    """New files of one kind, in the order of their numbers.
+
+    Numbers of existing files are passed over. `written` counts the lines. One thread owns the object; every thread may
+    read `written`.
+    """
+
+    def __init__(self, kind: DumpKind, folder: Path, run_uuid: str) -> None:
+        self.written = 0
+        self._kind = kind
+        self._folder = folder
+        self._run_uuid = run_uuid
+        self._next_number = 0
+        self._file: LineFile | None = None
+        self._lines = 0
+
+    def append(self, line: bytes) -> None:
+        """Write a line. Raises OSError, and then leaves nothing of the line, so that the call may be repeated."""
+        if self._file is not None and not self._file.in_place():
+            logger.warning(
+                "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
+                self._file.path,
+                self._lines,
+            )
+            self.close()
+        if self._file is None:
+            self._file = self._create()
+        self._file.append(line)
+        self._lines += 1
+        self.written += 1
+        if self._lines == self._kind.groups_per_file:
+            logger.debug("%s is finished, with %d groups", self._file.path, self._lines)
+            self.close()
+
+    def close(self) -> None:
+        """Close the open file, if any; the next line begins a new file."""
+        if self._file is not None:
+            with suppress(OSError):  # the system has every line
+                self._file.close()
+        self._file = None
+        self._lines = 0
+
+    def _create(self) -> LineFile:
+        for number in count(self._next_number):
+            path = self._kind.path(self._folder, self._run_uuid, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                file = LineFile.create(path)
+                self._next_number = number + 1
+                return file
+        raise AssertionError("numbers have no end")
 
 
 class RolloutDumper:
@@ -70,8 +124,8 @@ class RolloutDumper:
         self._outage = OutageLog(logger)
         self._dropping = OutageLog(logger)
         self._thread: threading.Thread | None = None
-        self._passed = NumberedFiles(partial(PASSED.path, folder, run_uuid), PASSED.groups_per_file)
-        self._failed = NumberedFiles(partial(FAILED.path, folder, run_uuid), FAILED.groups_per_file)
+        self._passed = NumberedFiles(PASSED, folder, run_uuid)
+        self._failed = NumberedFiles(FAILED, folder, run_uuid)
 
     def start(self) -> None:
         """Make the folder and start the thread; a second call does nothing.

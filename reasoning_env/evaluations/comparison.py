@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from ..dumps.reader import DumpedGroup, DumpFormatError, RepeatedGroupsError, stream_groups
+from ..dumps.format import DumpedGroup
+from ..dumps.reader import DumpFormatError, RepeatedGroupsError, stream_groups
 from ..errors import ConfigError
 from ..metrics.outcomes import paired_test
 from ..problems.references import without_release

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 from ..errors import ConfigError
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
+from ..prompts.messages import Messages
 from ..prompts.thinking import Thinking
-from ..records import DropReason, LibraryInfo, Pool, Problem, Sampling, Split, Verdict
+from ..records import DropReason, LibraryInfo, Pool, Problem, Prompt, Rollout, Sampling, Split, Verdict
 from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
@@ -205,6 +206,27 @@ class EvaluationSettings(Protocol):
     def model_fields_set(self) -> set[str]: ...
 
 
+class ServedModel(Protocol):
+    """A model at a server, as an evaluation asks it."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    @property
+    def server_type(self) -> str: ...
+    @property
+    def base_url(self) -> str: ...
+
+    async def context_lengths(self) -> Sequence[int | None]:
+        """Return how many tokens each server takes for prompt and completion; None where a server does not say."""
+
+    def prompt(self, messages: Messages) -> Prompt: ...
+
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """Return `n` completions of a prompt; may raise any error."""
+
+
 def limits_completions(session: EvaluatingSession) -> bool:
     """Tell whether the user or a preset limits the tokens of a completion."""
     return session.eval_plan.preset is not None or session.settings.eval_max_completion_tokens is not None
@@ -270,18 +292,12 @@ def describe_evaluation(session: EvaluatingSession, sampling: Sampling) -> str:
 
 
 def identify(
-    session: EvaluatingSession,
-    sampling: Sampling,
-    *,
-    model: str,
-    server_type: str,
-    base_url: str,
-    step: int | None,
-    version: str,
+    session: EvaluatingSession, sampling: Sampling, model: ServedModel, *, step: int | None, version: str
 ) -> MadeWith:
     """Return the identity of the evaluation for `results.json`: an evaluation with an equal identity resumes it.
 
-    `step` is the trainer's; None without a trainer. `version` is this package's. A password in `base_url` is left out.
+    `step` is the trainer's; None without a trainer. `version` is this package's. A password in the server's address is
+    left out.
     """
     plan = session.eval_plan
     settings = {
@@ -294,8 +310,8 @@ def identify(
         "thinking_formats": list(session.thinking.names),
     }
     return {
-        "model": model,
-        "server": {"type": server_type, "base_url": without_password(base_url)},
+        "model": model.model,
+        "server": {"type": model.server_type, "base_url": without_password(model.base_url)},
         "step": step,
         "preset": plan.preset.name if plan.preset else None,
         "settings": settings,

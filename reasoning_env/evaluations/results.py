@@ -18,7 +18,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..dumps.reader import DumpedGroup, SeenGroups, list_files, model_of, stream_groups
+from ..dumps.format import DumpedGroup, model_of
+from ..dumps.reader import SeenGroups, list_files, stream_groups
 from ..errors import ConfigError
 from ..runtime.text import counted, visible
 from ..storage.reading import describe

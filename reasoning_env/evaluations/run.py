@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
-from ..prompts.messages import Messages
-from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling
+from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
@@ -24,6 +22,7 @@ from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
 from .plan import (
     EvaluatingSession,
     EvaluationSettings,
+    ServedModel,
     choose_sampling,
     describe_evaluation,
     identify,
@@ -36,27 +35,6 @@ from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
 
 logger = logging.getLogger(__name__)
-
-
-class ServedModel(Protocol):
-    """A model at a server, as an evaluation asks it."""
-
-    @property
-    def model(self) -> str:
-        """Name of the model."""
-
-    @property
-    def server_type(self) -> str: ...
-    @property
-    def base_url(self) -> str: ...
-
-    async def context_lengths(self) -> Sequence[int | None]:
-        """Return how many tokens each server takes for prompt and completion; None where a server does not say."""
-
-    def prompt(self, messages: Messages) -> Prompt: ...
-
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Return `n` completions of a prompt; may raise any error."""
 
 
 @dataclass(frozen=True)
@@ -153,15 +131,7 @@ class Evaluation:
         folder = await asyncio.to_thread(
             open_folder,
             Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER),
-            identify(
-                session,
-                sampling,
-                model=model.model,
-                server_type=model.server_type,
-                base_url=model.base_url,
-                step=step,
-                version=version,
-            ),
+            identify(session, sampling, model, step=step, version=version),
             problems=len(plan.tasks) * plan.samples_per_task,
             remarks=[*plan.remarks, *remarks],
             resume=resume,

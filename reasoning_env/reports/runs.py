@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..dumps.format import is_dump
+from ..dumps.format import DumpedGroup, is_dump
 from ..dumps.reader import (
-    DumpedGroup,
     DumpFormatError,
     RepeatedGroupsError,
     SeenGroups,

@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
-from itertools import count
 from pathlib import Path
 
 from ..errors import ConfigError, ReasoningEnvError
@@ -106,58 +105,6 @@ class LineFile:
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self._file.close()
-
-
-class NumberedFiles:
-    """New files of `lines_per_file` lines each; `path_of` returns the path of file 0, 1, 2, ...
-
-    Numbers of existing files are passed over. `written` counts the lines. One thread owns the object; every thread may
-    read `written`.
-    """
-
-    def __init__(self, path_of: Callable[[int], Path], lines_per_file: int) -> None:
-        self.written = 0
-        self._path_of = path_of
-        self._lines_per_file = lines_per_file
-        self._next_number = 0
-        self._file: LineFile | None = None
-        self._lines = 0
-
-    def append(self, line: bytes) -> None:
-        """Write a line. Raises OSError, and then leaves nothing of the line, so that the call may be repeated."""
-        if self._file is not None and not self._file.in_place():
-            logger.warning(
-                "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
-                self._file.path,
-                self._lines,
-            )
-            self.close()
-        if self._file is None:
-            self._file = self._create()
-        self._file.append(line)
-        self._lines += 1
-        self.written += 1
-        if self._lines == self._lines_per_file:
-            logger.debug("%s is finished, with %d groups", self._file.path, self._lines)
-            self.close()
-
-    def close(self) -> None:
-        """Close the open file, if any; the next line begins a new file."""
-        if self._file is not None:
-            with suppress(OSError):  # the system has every line
-                self._file.close()
-        self._file = None
-        self._lines = 0
-
-    def _create(self) -> LineFile:
-        for number in count(self._next_number):
-            path = self._path_of(number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):
-                file = LineFile.create(path)
-                self._next_number = number + 1
-                return file
-        raise AssertionError("numbers have no end")
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:

@@ -13,11 +13,13 @@ import gzip
 import json
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, Strict, ValidationError
 
@@ -63,12 +65,6 @@ FreeJson = Annotated[object, AfterValidator(_check_depth)]
 """Any JSON value of a bounded depth."""
 
 
-class _Lines(Protocol):
-    """A file that is read in lines."""
-
-    def readline(self, size: int, /) -> bytes: ...
-
-
 def require_regular(path: Path) -> None:
     """Raise OSError unless the path leads to a regular file. A folder raises IsADirectoryError."""
     mode = os.stat(path).st_mode
@@ -85,21 +81,41 @@ def open_regular(path: Path) -> BufferedReader:
     return path.open("rb")
 
 
-@contextmanager
-def open_lines(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
-    """Open a regular file of lines, which gzip may have packed. Raises OSError.
+@dataclass(frozen=True)
+class Malformed:
+    """Stands for a line without values, and for the rest of a damaged file: `problem` says why.
 
-    The file is in bytes: text mode would also end lines at a lone carriage return.
+    The last line of a file is `torn` if it was only partly written.
     """
-    with open_regular(path) as file:
+
+    problem: str
+    torn: bool = False
+
+
+def read_values(path: Path) -> Iterator[tuple[int, object]]:
+    """Yield the JSON values of a file of lines, which gzip may have packed, each with its line's number from 1.
+
+    A Malformed stands in place of what cannot be read; blank lines are passed over. Raises OSError for a file that
+    cannot be read, or is no regular file.
+    """
+    with ExitStack() as stack:
+        # In bytes: text mode would also end lines at a lone carriage return.
+        file: BufferedReader | gzip.GzipFile = stack.enter_context(open_regular(path))
         if path.suffix == ".gz":
-            with gzip.open(file, "rb") as unpacked:
-                yield unpacked
-        else:
-            yield file
+            file = stack.enter_context(gzip.open(file, "rb"))
+        number = 0
+        try:
+            for number, line in enumerate(_lines(file), 1):
+                if line is None:
+                    yield number, Malformed(f"the line has more than {MAX_BYTES // 2**20} MiB")
+                elif not line.isspace():
+                    for value in _read_line(line, is_last=not file.peek(1)):
+                        yield number, value
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            yield number + 1, Malformed(f"damaged gzip data ({error})")
 
 
-def read_lines(file: _Lines) -> Iterator[bytes | None]:
+def _lines(file: BufferedReader | gzip.GzipFile) -> Iterator[bytes | None]:
     """Yield each line with its newline; None in place of a line of more than `MAX_BYTES`."""
     while line := file.readline(MAX_BYTES):
         if len(line) < MAX_BYTES or line.endswith(b"\n"):
@@ -108,6 +124,17 @@ def read_lines(file: _Lines) -> Iterator[bytes | None]:
         while line and not line.endswith(b"\n"):
             line = file.readline(MAX_BYTES)
         yield None
+
+
+def _read_line(line: bytes, *, is_last: bool) -> Sequence[object]:
+    try:
+        return parse_line(line)
+    except NoLinesError as error:
+        return [Malformed(describe(error))]
+    except ValueError as error:
+        if is_last and (not line.endswith(b"\n") or b"\0" in line):
+            return [Malformed("the last line is torn", torn=True)]
+        return [Malformed(describe(error))]
 
 
 def read_json(path: Path) -> Any:

@@ -16,9 +16,10 @@ from reasoning_env.commands.main import main
 from reasoning_env.commands.problems import problems_command, write_problems
 from reasoning_env.data.output import card_path, unfinished_path
 from reasoning_env.data.problems import LevelProgress, ProblemRows, Wanted, shares, tasks_of_part
-from reasoning_env.data.tables import Malformed, read_rows
+from reasoning_env.data.tables import read_rows
 from reasoning_env.problems.references import Reference, hash_words
 from reasoning_env.records import ProblemSpec, Rejection
+from reasoning_env.storage.reading import Malformed
 from tests.lent_pool import lent_pool
 
 from .interrupted import finish, kill_in_the_middle

@@ -18,12 +18,13 @@ import pytest_asyncio
 from reasoning_env import ConfigError, Problem, Session
 from reasoning_env.data import verdicts
 from reasoning_env.data.output import card_path, unfinished_path
-from reasoning_env.data.tables import Malformed, read_rows, write_rows
+from reasoning_env.data.tables import read_rows, write_rows
 from reasoning_env.data.training import PassRates, Selection
 from reasoning_env.data.verdict_files import NO_GROUP, judge_rows, row_files
 from reasoning_env.dumps.format import Keep
 from reasoning_env.errors import ScoringError
 from reasoning_env.storage.files import KeyedFile
+from reasoning_env.storage.reading import Malformed
 from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
 from tests.reports.lines import group, rollout

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps.format import FAILED, PASSED, DumpKind, encode_group, is_dump, is_torn
-from reasoning_env.dumps.reader import read_group
+from reasoning_env.dumps.format import FAILED, PASSED, DumpKind, encode_group, is_dump, read_group
 
 from .groups import PROMPT, make_group
 
@@ -94,22 +93,6 @@ def test_values_outside_json() -> None:
     written = {"low": "-inf", "ops": ["+", "-"], "set": [1], "table": {"(1, 2)": 3}, "number": "(1+2j)"}
     assert document["params"] == written
     assert document["metadata"] == {"ratio": "nan", "big": "inf", "fine": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("line", "torn"),
-    [
-        (b'{"item_id"', True),
-        (b"{}", False),  # some editors write no last newline
-        (b"{}\n", False),
-        (b"no group of ours\n", False),
-        (b"\0" * 5_000, True),
-        (b"\0" * 50 + b'"score": 1}\n', True),
-        (b"[" * 100_000, True),
-    ],
-)
-def test_torn_line(line: bytes, torn: bool) -> None:
-    assert is_torn(line) is torn
 
 
 @pytest.mark.parametrize("kind", [PASSED, FAILED])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TypedDict
 
-from ...dumps.reader import DumpedGroup, DumpedRollout
+from ...dumps.format import DumpedGroup, DumpedRollout
 from ...evaluations.comparison import ProblemScore
 from ...evaluations.summary import SummaryRow, TaskTally, pass_at_interval, summarise
 from ...metrics.outcomes import (

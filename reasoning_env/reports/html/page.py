@@ -16,7 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
 
-from ...dumps.reader import DumpedGroup, SeenGroups
+from ...dumps.format import DumpedGroup
+from ...dumps.reader import SeenGroups
 from ...errors import ConfigError
 from ...evaluations.comparison import NO_REFERENCES, RunScores, compare
 from ...evaluations.folder import Results

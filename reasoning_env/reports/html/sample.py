@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...dumps.reader import DumpedGroup, DumpedRollout
+from ...dumps.format import DumpedGroup, DumpedRollout
 from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
