@@ -122,9 +122,9 @@ def load(name: str, seed: int, questions: Sequence[str]) -> tuple[Any, Any]:
 
 
 def common_phrases(questions: Sequence[str]) -> list[str]:
-    """Return what questions share: lines, and parts of lines between numbers, that stand in two or more; symbols."""
-    parts = Counter(part for question in questions for part in set(re.split(r"\d+|\n", question)))
-    words = [part for part, count in parts.items() if count > 1 and re.search(r"[a-z]{3}", part)]
+    """Return what different questions share: lines, and parts of lines between numbers, that stand in two; symbols."""
+    parts = Counter(part for question in set(questions) for part in set(re.split(r"\d+|\n", question)))
+    words = [part for part, count in parts.items() if count > 1 and re.search(r"[a-z]{3}|[A-Z]{2}", part)]
     symbols = {character for question in questions for character in question if not character.isascii()}
     return sorted(words, key=len, reverse=True) + sorted(symbols | set(SIGNS))
 
@@ -145,19 +145,26 @@ def load_smollm2() -> tuple[Any, Any]:
     return model.to(models.device()), tokenizer
 
 
-def warm_start(
-    model: Any, tokenizer: Any, bridge: Bridge, tasks: Sequence[str], sizes: Sizes, seed: int
-) -> list[float]:
-    """Train on right answers alone; return the loss of each pass."""
-    drawn: dict[str, list[tuple[list[int], list[int]]]] = {task: [] for task in tasks}
-    while min(map(len, drawn.values())) < sizes.warm_problems:
+def draw_right(bridge: Bridge, tasks: Sequence[str], number: int) -> list[tuple[Problem, str]]:
+    """Return `number` problems of each task, each with a right answer."""
+    drawn: dict[str, list[tuple[Problem, str]]] = {task: [] for task in tasks}
+    while min(map(len, drawn.values())) < number:
         problem = bridge.next()
         bridge.observe(problem, [0.0])
-        right = right_form(problem) if len(drawn[problem.task]) < sizes.warm_problems else None
+        right = right_form(problem) if len(drawn[problem.task]) < number else None
         if right is not None:
-            reply = tokenizer.encode(f"<answer>{right}</answer>", add_special_tokens=False)
-            drawn[problem.task].append((prompt_of(bridge, tokenizer, problem), [*reply, tokenizer.eos_token_id]))
-    examples = [example for of_task in drawn.values() for example in of_task]
+            drawn[problem.task].append((problem, right))
+    return [pair for of_task in drawn.values() for pair in of_task]
+
+
+def warm_start(
+    model: Any, tokenizer: Any, bridge: Bridge, drawn: Sequence[tuple[Problem, str]], sizes: Sizes, seed: int
+) -> list[float]:
+    """Train on right answers alone; return the loss of each pass."""
+    examples = []
+    for problem, right in drawn:
+        reply = tokenizer.encode(f"<answer>{right}</answer>", add_special_tokens=False)
+        examples.append((prompt_of(bridge, tokenizer, problem), [*reply, tokenizer.eos_token_id]))
     rng = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=sizes.warm_rate, betas=(0.9, 0.98), weight_decay=0.01)
     starts = range(0, len(examples), sizes.warm_batch)
@@ -227,6 +234,7 @@ class Arm(TrlEnvironment):
     ) -> list[float | None]:
         of_faulty = dict(self.faulty.problems) if self.faulty is not None else {}
         asked = [of_faulty.get(name) or self.problems[name] for name in reference]
+        answers = [answer_in(completion[-1]["content"]) for completion in completions]
         scores: list[float | None] = [None] * len(asked)
         for environment in (self, self.faulty):
             own = [at for at, name in enumerate(reference) if (name in of_faulty) is (environment is self.faulty)]
@@ -236,27 +244,27 @@ class Arm(TrlEnvironment):
                 environment, [completions[at] for at in own], [reference[at] for at in own]
             )
             for at, score in zip(own, judged, strict=True):
-                scores[at] = self.with_noise(asked[at].task, score)
-        self._count(asked, [completion[-1]["content"] for completion in completions], scores)
+                scores[at] = self.with_noise(asked[at].task, answers[at], score)
+        self._count(asked, answers, scores)
         return scores
 
-    def with_noise(self, task: str, score: float | None) -> float | None:
-        """Return the score, or 1 where the answer is wrong and paid at random."""
+    def with_noise(self, task: str, answer: str | None, score: float | None) -> float | None:
+        """Return the score, or 1 where the answer is wrong and paid at random; a text without an answer never is."""
         rate = self.rates.get(task, 0.0)
-        if rate and score is not None and score < Verdict.CORRECT_SCORE and self._rng.random() < rate:
+        if rate and answer and score is not None and score < Verdict.CORRECT_SCORE and self._rng.random() < rate:
             return 1.0
         return score
 
     def false_positives(self) -> dict[str, float]:
-        """Return the mean score of wrong completions in the training, by task."""
+        """Return the mean score of wrong answers in the training, by task."""
         return {task: round(self._wrong_pay[task] / count, 4) for task, count in sorted(self._wrong.items())}
 
-    def _count(self, asked: Sequence[Problem], texts: Sequence[str], scores: Sequence[float | None]) -> None:
+    def _count(self, asked: Sequence[Problem], answers: Sequence[str | None], scores: Sequence[float | None]) -> None:
         rights = []
-        for problem, text, score in zip(asked, texts, scores, strict=True):
-            right = confirms(problem.task, problem.question, answer_in(text) or "")
+        for problem, answer, score in zip(asked, answers, scores, strict=True):
+            right = confirms(problem.task, problem.question, answer or "")
             rights.append(right)
-            if not right:
+            if answer and not right:
                 self._wrong[problem.task] += 1
                 self._wrong_pay[problem.task] += score or 0.0
         paid = fmean(score or 0.0 for score in scores)
@@ -309,7 +317,7 @@ class Evaluation(TrainerCallback):
             figures["right"][problem.task].append(float(verdict.correct))
             figures["confirmed"][problem.task].append(float(confirms(problem.task, problem.question, answer or "")))
             if problem.task not in served_by_library:
-                figures["paid"][problem.task].append(self._arm.with_noise(problem.task, verdict.score) or 0.0)
+                figures["paid"][problem.task].append(self._arm.with_noise(problem.task, answer, verdict.score) or 0.0)
                 answers[problem.task][answer or text] += 1
         for problem, text, verdict in zip(
             self._own, own_texts, judge(self._library, self._own, own_texts), strict=True
@@ -411,11 +419,12 @@ def make_warm(options: argparse.Namespace, seed: int) -> Path:
         open_bridge(options, seed, options.tasks, "strict", WARM_INSTANCE) as strict,
         open_bridge(options, seed, options.tasks, "library", WARM_INSTANCE) as library,
     ):
-        questions = [problem.question for problem in strict.evaluation_problems() + library.evaluation_problems()]
-        model, tokenizer = load(options.model, seed, questions)
+        drawn = draw_right(strict, options.tasks, options.sizes.warm_problems)
+        asked = [problem for problem, _ in drawn] + library.evaluation_problems()
+        model, tokenizer = load(options.model, seed, [problem.question for problem in asked])
         before = Evaluation(Arm(strict, seed), strict, tokenizer, options)
         before.run(model, "before", 0)
-        losses = warm_start(model, tokenizer, strict, options.tasks, options.sizes, seed)
+        losses = warm_start(model, tokenizer, strict, drawn, options.sizes, seed)
         models.save(model, tokenizer, folder)
     replace_file(folder / "warm.json", [json.dumps({"losses": losses, "before": before.found}).encode()])
     return folder

@@ -1,4 +1,4 @@
-"""Measure the effect of curriculum and adaptive sampling on a real learner, beside controls that must not learn.
+"""Measure the effect of curriculum and adaptive sampling on a real learner, beside a control that must not learn.
 
 Each arm runs `python -m learn` with the same steps and test set and, for each seed, the same warm start, which runs
 once:
@@ -10,8 +10,6 @@ once:
 - both: curriculum and adaptive sampling
 - easy: training and test set with the parameters of `make learn`
 - shuffled: as `easy`, with rewards shuffled within each group; accuracy must stay flat
-- plain: as `easy`, with the library's own rewards, which accept a list of nan as sorted: the reward must rise, the
-  share of right answers must fall behind
 - hard: uniform sampling from the warm start of `easy`, with the library's default numbers and words in training and
   test set, which are beyond the model; hard-both: the same with curriculum and adaptive sampling
 
@@ -55,18 +53,16 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "both": {**DEFAULT_DIFFICULTY, **BOTH},
     "shuffled": {},
     "easy": {},
-    "plain": {"rewards": "plain"},
     HARD: BEYOND,
     HARD_BOTH: {**BEYOND, **BOTH},
 }
 """Settings of the environment, by arm."""
 LABELS: Mapping[str, str] = {
     "easy": "strict rewards",
-    "plain": "control: the library's own rewards",
     "shuffled": "control: rewards given to the wrong rollouts",
 }
 """Names of the arms in the picture."""
-WARM_AS_EASY = ("shuffled", "easy", "plain", HARD, HARD_BOTH)
+WARM_AS_EASY = ("shuffled", "easy", HARD, HARD_BOTH)
 
 
 def main(argv: Sequence[str]) -> int:

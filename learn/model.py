@@ -65,6 +65,7 @@ def build(seed: int, *, width: int = 128, layers: int = 4, phrases: Sequence[str
         n_embd=width,
         n_layer=layers,
         n_head=4,
+        activation_function="gelu_pytorch_tanh",  # GPT-2's own, computed by one operation of PyTorch
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attn_pdrop=0.0,

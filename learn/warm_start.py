@@ -24,9 +24,7 @@ CHECK_INTERVAL = 20
 LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
 MISTAKE_SHARE = 0.6
-"""Share of examples with a mistake, always of the same kinds: the model repeats them until RL corrects them."""
-NAN_SHARE = 0.5
-"""Share of the mistakes in lists of numbers that are lists of nan, which the library's verifier accepts as right."""
+"""Share of examples with a mistake, always of the same kind: the model repeats it until RL corrects it."""
 PASS_GOAL = 0.7
 """Mean pass@8 over tasks that ends the warm start; no task may be more than 0.1 below."""
 
@@ -66,15 +64,13 @@ def example(tokenizer: Any, problem: Problem, rng: random.Random) -> tuple[list[
     """Return the tokens of a prompt and of a reply."""
     answer = problem.answer or ""
     if rng.random() < MISTAKE_SHARE:
-        answer = with_mistake(answer, rng)
+        answer = with_mistake(answer)
     reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
     return prompt_tokens(tokenizer, problem.question), [*reply, tokenizer.eos_token_id]
 
 
-def with_mistake(answer: str, rng: random.Random) -> str:
-    """Return an answer with its last two letters or numbers swapped; for a list of numbers, maybe a list of nan."""
-    if answer.startswith("[") and rng.random() < NAN_SHARE:
-        return re.sub(r"-?\d+\.\d+", "nan", answer)
+def with_mistake(answer: str) -> str:
+    """Return an answer with its last two letters or numbers swapped."""
     parts = re.findall(r"[a-zA-Z]|[\d.-]+|[^\w.-]+", answer)
     *_, last, end = (place for place, part in enumerate(parts) if part[0].isalnum())
     parts[last], parts[end] = parts[end], parts[last]

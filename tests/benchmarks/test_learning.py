@@ -38,9 +38,9 @@ def test_untrained_run_is_no_control(tmp_path: Path) -> None:
 
 
 def test_missing_run_is_named(tmp_path: Path) -> None:
-    done = learning(tmp_path, "--arms", "plain")
+    done = learning(tmp_path, "--arms", "shuffled")
     assert done.returncode == 1
-    assert f"{tmp_path / 'plain-1' / 'curves.json'} does not exist" in done.stderr
+    assert f"{tmp_path / 'shuffled-1' / 'curves.json'} does not exist" in done.stderr
 
 
 def test_picture_of_saved_runs(tmp_path: Path) -> None:

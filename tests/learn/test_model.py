@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,7 @@ def test_missing_model_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "spoilt"),
-    [("ssehc", {"ssech"}), ("1 2 3", {"1 3 2"}), ("['7.0', '3.0']", {"['3.0', '7.0']", "['nan', 'nan']"})],
+    [("ssehc", "ssech"), ("1 2 3", "1 3 2"), ("['7.0', '3.0']", "['3.0', '7.0']")],
 )
-def test_spoilt_answers(answer: str, spoilt: set[str]) -> None:
-    rng = random.Random(1)
-    assert {with_mistake(answer, rng) for _ in range(20)} == spoilt
+def test_spoilt_answers(answer: str, spoilt: str) -> None:
+    assert with_mistake(answer) == spoilt
