@@ -216,5 +216,5 @@ KINDS: Mapping[str, Kind] = {
     "two_answers": Kind((None, 0.5), 3, _two_answers),
     "hostile": Kind((None,), 1, _hostile),
     "digests": Kind((None, 0.0, 0.5, 1.0), 20),
-    "served": Kind((None, 0.5), 20, _served),
+    "served": Kind((None, 0.5), 200, _served),
 }
