@@ -148,6 +148,7 @@ SIMPLE_INTEGRATION = Task(
     "simple_integration",
     "algebra",
     few_questions=True,
+    faster=Replacement("algebra.simple_integration", "15e275301091a609", "small.install_simple_integration"),
     levels=(
         FieldLevels(
             ("min_terms", "max_terms"), ((2, 2), (2, 3), (3, 4), (4, 5), (5, 7)), "all would move at once, or none"

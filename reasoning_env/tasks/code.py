@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from random import Random
+from typing import Any
 
 from ..answers import corrections, guards, types, values
 from ..answers.rules import AnswerRules, Entry
-from .declaration import FailureRule, FieldLevels, Task, wrong
+from .declaration import FailureRule, FieldLevels, Replacement, Task, wrong
 
 BF = Task(
     "bf",
@@ -15,12 +17,14 @@ BF = Task(
     few_questions=True,
     questions=(4700, 4700, 5300),
     levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
+    faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
+    failure=FailureRule((TimeoutError,), "its program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),
 )
 
 WITHOUT_DEFINITE_OUTPUT = re.compile(
-    r"\brandom\b|\brandint\b|\bshuffle\b|default_rng|\bdatetime\b.*\b(?:now|today)\(|\bdate\.today\(|\btime\.time\("
-    r"|\blist\(set\(|\bin set\(|\burandom\b|\bsecrets\b|\buuid|tempfile|getcwd|os\.path|reasoning-env-"
+    r"\b(?:random\b|randint\b|shuffle\b|datetime\b.*\b(?:now|today)\(|date\.today\(|time\.time\(|list\(set\(|in set\("
+    r"|urandom\b|secrets\b|uuid)|default_rng|tempfile|getcwd|os\.path|reasoning-env-"
 )
 """Code whose output depends on chance, on the clock, on the order of a set, or on the machine's folders; and the name
 of a worker's folder (`workers/fork_server.py`), which is another one in each process."""
@@ -42,6 +46,13 @@ The order of a set, the release of Python or numpy, or the instructions of the p
 their input, so that the question shows an input that has another output. Some take seconds, so that a deadline decides.
 Measured by `python -m tools.unstable_programs --python PATH`.
 """
+
+
+def _without_input(dataset: Any, item: int) -> Entry:
+    """Return what the question of an item says, but for the input."""
+    program = Random(dataset.seed + item).choice(dataset._jsonl_data)
+    parts = program["task_description"], program["input_output_spec"], BEFORE_PROGRAM + program["code_sample"]
+    return {"question": "\n".join(parts), "answer": None, "metadata": {}}
 
 
 def _asks_for_any_input(entry: Entry) -> bool:
@@ -93,6 +104,7 @@ CODEIO = Task(
     # In spite of its name, this asks for the output only: to ask for any feasible input is rejected.
     served_params={"input_prediction_probability": 1.0},
     data_on_class="_jsonl_data",
+    foreseen=_without_input,
     reads_clock=True,
     failure=FailureRule(
         (TypeError, ValueError, RecursionError, SystemExit),

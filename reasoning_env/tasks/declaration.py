@@ -176,6 +176,8 @@ class Task:
     """The only parameters that its constructor reads, where construction is slow; None where it may read all."""
     data_on_class: str = ""
     """The attribute of its class in which its constructor keeps the loaded data."""
+    foreseen: Callable[[Dataset, int], Entry] | None = None
+    """Returns what is known of an entry before it is made, where that takes long: what is rejected is not made."""
     reads_clock: bool = False
     """It runs code that may read the time, or writes today's date; the clock stands still meanwhile."""
     failure: FailureRule | None = None

@@ -169,6 +169,7 @@ LETTER_COUNTING = Task(
     "letter_counting",
     "algorithmic",
     few_questions=True,
+    built_from=(),
     rejected=(frequent("1", served=0.6),),
     clarification=Clarification("whether capital letters count", CAPITALS, _count_capitals),
     scores_without_params=True,
@@ -378,6 +379,7 @@ WORD_LADDER = Task(
 WORD_SEQUENCE_REVERSAL = Task(
     "word_sequence_reversal",
     "algorithmic",
+    built_from=(),
     scores_without_params=True,
     answer=AnswerRules(types.sequence(types.WORD, joint=types.JOINT, write=", ", case_counts=False)),
 )

@@ -16,13 +16,14 @@ from types import ModuleType
 from typing import Any
 
 from ..tasks import find_task
+from .levels import STEPS
 
 
 class DatasetCache:
     """The datasets of the library `module` that were used last, by task."""
 
-    KEPT_OF_A_TASK = 4
-    """A curriculum moves slowly from level to level, and a dataset takes up to 20 MB."""
+    KEPT_OF_A_TASK = STEPS + 1
+    """All levels of a task: random levels come in any order. Those of all tasks take 120 MB of a worker."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module

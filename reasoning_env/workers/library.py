@@ -186,6 +186,10 @@ class Library(Source):
         if task in self._modules:  # its constructor may have drawn random numbers, or imported code that does
             _reset_globals(request.seed)
         declared = find_task(task)
+        if declared.foreseen is not None and not request.as_is:
+            flaw = self._find_flaw(declared, declared.foreseen(dataset, request.item), request.seed)
+            if flaw is not None:
+                return flaw
         try:
             with standing_clock() if declared.reads_clock else contextlib.nullcontext():
                 entry = dataset[request.item]

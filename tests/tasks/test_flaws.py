@@ -14,7 +14,7 @@ from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.answers.grammars.logic import concludes
 from reasoning_env.tasks import TASKS, find_task
-from reasoning_env.tasks.code import BEFORE_PROGRAM, digest
+from reasoning_env.tasks.code import BEFORE_PROGRAM, digest, shown_program
 from reasoning_env.tasks.declaration import Cause
 from reasoning_env.tasks.serving import Flaw, find_flaw, flaw_of_error, with_right_answer
 
@@ -311,8 +311,21 @@ def test_unstable_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _flaw("codeio", entry) is not None
 
 
+def test_programs_are_rejected_before_they_run() -> None:
+    dataset = reasoning_gym.create_dataset("codeio", seed=60_000, size=40)
+    task = find_task("codeio")
+    assert task.foreseen is not None
+    foreseen = {number for number in range(40) if _flaw("codeio", task.foreseen(dataset, number)) is not None}
+    assert 10 <= len(foreseen) <= 25
+    # The programs that run show what was foreseen of them.
+    for number in [number for number in range(40) if number not in foreseen][:3]:
+        shown = task.foreseen(dataset, number)["question"].split(BEFORE_PROGRAM)[1]
+        assert shown_program(dataset[number]["question"]).strip() == shown.strip()
+
+
 def test_failures_of_programs() -> None:
     assert flaw_of_error(find_task("codeio"), SystemExit()) is not None
+    assert flaw_of_error(find_task("bf"), TimeoutError()) is not None
     assert flaw_of_error(find_task("gcd"), RuntimeError()) is None
 
 

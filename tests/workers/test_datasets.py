@@ -158,9 +158,10 @@ def test_number_of_kept_datasets(cache: DatasetCache, factory: Factory) -> None:
 
 
 def test_last_used_is_kept_longest(cache: DatasetCache, factory: Factory) -> None:
-    for width in (1, 2, 3, 4, 1, 5):
+    most = DatasetCache.KEPT_OF_A_TASK
+    for width in (*range(most), 0, most):
         _item(cache, KEPT, 0, {"width": width})
-    assert {dataset.config.width for dataset in factory.alive} == {1, 3, 4, 5}
+    assert {dataset.config.width for dataset in factory.alive} == {0, *range(2, most + 1)}
 
 
 def test_whole_dataset_is_built_once(cache: DatasetCache, factory: Factory) -> None:

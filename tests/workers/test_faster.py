@@ -12,7 +12,7 @@ import reasoning_gym
 
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS
-from reasoning_env.workers.faster import edited
+from reasoning_env.workers.faster import bf, edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S
 
@@ -27,6 +27,12 @@ LIBRARY = Path(str(reasoning_gym.__file__)).parent
 def test_edit_needs_unique_text(text: str) -> None:
     with pytest.raises(ValueError, match="dedent"):
         edited(textwrap.dedent, {text: ""})
+
+
+def test_program_that_never_ends() -> None:
+    assert bf.interpret("++++++++[>++++++++<-]>+.") == "A"
+    with pytest.raises(TimeoutError):
+        bf.interpret("+[>+<]")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...tasks import find_task
 from ...tasks.declaration import Replacement
+from .facts import remember_deductions
 
 
 def fits(replacement: Replacement, library: Path) -> bool:
@@ -42,6 +43,7 @@ class FasterGenerators:
 
     def install(self) -> None:
         """Replace the library's functions in this process."""
+        remember_deductions(import_module("sympy.core.facts").FactKB)
         for replacement in self._fitting:
             module, function = replacement.ours.split(".")
             install = getattr(import_module(f".{module}", __name__), function)

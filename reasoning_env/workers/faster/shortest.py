@@ -91,14 +91,17 @@ def install_jugs(module: Any) -> None:
 def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
     """Return the buttons of a lock's shortest solution; None where there is none.
 
-    A number that cannot be brought down to the target any more is left out.
+    A number is left out that cannot be brought down to the target any more, or up over 0.
     """
     operations = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
     buttons = [
         (button["name"], operations[button["type"]], button["value"], button["active_state"])
         for button in puzzle["buttons"]
     ]
-    lowering = max((button["value"] for button in puzzle["buttons"] if button["type"] == "subtract"), default=0)
+    raising, lowering = (
+        max((button["value"] for button in puzzle["buttons"] if button["type"] == kind), default=0)
+        for kind in ("add", "subtract")
+    )
     usable = {light: [button for button in buttons if button[3] in (light, "any")] for light in ("red", "green")}
     target = puzzle["target_value"]
     layer: dict[int, list[str]] = {puzzle["initial_value"]: []}
@@ -111,7 +114,7 @@ def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
                 after = operate(number, value)
                 if after == target:
                     return [*path, name]
-                if after not in seen[other] and after - lowering * left <= target:
+                if after not in seen[other] and -raising * left < after <= target + lowering * left:
                     seen[other].add(after)
                     following[after] = [*path, name]
         layer = following

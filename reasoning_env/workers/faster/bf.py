@@ -1,0 +1,83 @@
+"""bf: run programs as Python functions, and give up those that never end.
+
+The same outputs: cells hold 0 to 255, as in the library's interpreter, and indexes are Python's there, too. A loop that
+counts its own cell down by one, changes other cells by fixed numbers and comes back to its cell is a product. Programs
+with input or scanning loops, which the compiler does not write, are left to the interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
+CELLS = 30_000
+MOST_ROUNDS = 300_000
+"""Rounds of loops that are no products, about 0.1 s. Of 599 programs that end, none takes more than 53,452."""
+
+
+@lru_cache(4096)
+def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
+    """Return lines of Python that change the cells around and move; None for a loop that is no product."""
+    changes: Counter[int] = Counter()
+    place = 0
+    for step in steps:
+        place += {">": 1, "<": -1}.get(step, 0)
+        changes[place] += {"+": 1, "-": -1}.get(step, 0)
+    if is_loop and (place or changes.pop(0) != -1):
+        return None
+    times = " * cells[at]" if is_loop else ""
+    lines = [
+        f"cells[at + {place}] = (cells[at + {place}] + {change}{times}) % 256"
+        for place, change in changes.items()
+        if change
+    ]
+    if is_loop:
+        return [*(["if cells[at]:", *(f" {line}" for line in lines)] if lines else ()), "cells[at] = 0"]
+    return [*lines, f"at += {place}"] if place else lines
+
+
+def translate(program: str) -> str:
+    """Return a program as a Python function."""
+    lines = ["def run(cells, write):", " at = 0", f" rounds = {MOST_ROUNDS}"]
+    indent = " "
+    for loop, steps, sign in PART.findall(program):
+        product = lines_of(loop, is_loop=True) if loop else None
+        for part in ("[", loop, "]") if loop and product is None else (steps or sign,):
+            match part:
+                case "[":
+                    lines.append(f"{indent}while cells[at]:")
+                    indent += " "
+                    lines += [f"{indent}rounds -= 1", f"{indent}if not rounds: raise TimeoutError"]
+                case "]":
+                    indent = indent[1:]
+                case ".":
+                    lines.append(f"{indent}write(cells[at])")
+                case _:
+                    lines += [indent + line for line in product or lines_of(part, is_loop=False) or ()]
+    return "\n".join(lines)
+
+
+def interpret(program: str) -> str:
+    """Return the output of a program. Raises TimeoutError for one that never ends."""
+    names: dict[str, Any] = {}
+    exec(translate(program), names)
+    written: list[int] = []
+    names["run"](bytearray(CELLS), written.append)
+    return "".join(map(chr, written))
+
+
+def install(module: Any) -> None:
+    library = module.bfi
+
+    def run(program: str, **options: Any) -> str:
+        if re.search(r",|\[[<>]\]", program):
+            output: str = library.interpret(program, **options)
+            return output
+        return interpret(program)
+
+    module.bfi = SimpleNamespace(interpret=run)
