@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..dumps.format import model_of
+from ..dumps.format import FACT_COLUMNS, model_of
 from ..dumps.reader import stream_groups
 from ..storage.files import output_errors
 from ..storage.reading import Malformed
 from .tables import read_rows, write_rows
 
 GROUP_COLUMNS = {
-    "reference": "text",
-    "task": "text",
-    "level": "number",
-    "params": "text",
-    "model": "text",
-    "pass_rate": "number",
-    "group_size": "count",
-    "seed": "count",
-    "index": "count",
-    "expected_answer": "text",
+    **FACT_COLUMNS,
     "messages": "messages",
     "completions": "texts",
     "scores": "numbers",
@@ -32,7 +22,7 @@ GROUP_COLUMNS = {
     "tokens": "token_lists",
     "masks": "token_lists",
 }
-"""Columns of a row, each with its type in Parquet: see `tables`. `messages` is the prompt, `params` is JSON."""
+"""Columns of a row, each with its type in Parquet: see `tables`. `messages` is the prompt."""
 
 
 def write_groups(lines: Path, out: Path) -> None:
@@ -47,16 +37,7 @@ def _rows(lines: Path) -> Iterator[dict[str, object]]:
     for group, line in zip(stream_groups(lines), whole, strict=True):
         rollouts = group.rollouts
         yield {
-            "reference": group.reference,
-            "task": group.item_id,
-            "level": group.level,
-            "params": json.dumps(dict(group.params)),
-            "model": model,
-            "pass_rate": group.pass_rate,
-            "group_size": len(rollouts),
-            "seed": group.seed,
-            "index": group.index,
-            "expected_answer": group.expected_answer,
+            **group.facts(model),
             "messages": [dict(message) for message in rollouts[0].conversation[:-1]] if rollouts else [],
             "completions": [rollout.conversation[-1]["content"] for rollout in rollouts],
             "scores": [rollout.judged_score for rollout in rollouts],

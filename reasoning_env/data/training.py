@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..dumps.format import DumpedGroup, DumpedRollout, Keep, kept_path, model_of
+from ..dumps.format import FACT_COLUMNS, DumpedGroup, DumpedRollout, Keep, kept_path, model_of
 from ..dumps.reader import stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
@@ -46,18 +46,8 @@ class Selection:
 
 
 EVERYTHING = Selection()
-_FACTS = {
-    "task": "text",
-    "seed": "count",
-    "index": "count",
-    "reference": "text",
-    "params": "text",
-    "level": "number",
-    "pass_rate": "number",
-    "group_size": "count",
-    "model": "text",
-    "expected_answer": "text",
-}
+MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
+"""What stands for a missing value, by the type of the column."""
 _OF_COMPLETION = {
     "messages": "messages",
     "score": "number",
@@ -76,8 +66,8 @@ _OF_PAIR = {
 
 
 def training_columns(keep: Keep) -> Mapping[str, str]:
-    """Return the columns of the rows, with their types in Parquet: see `tables`. `params` is JSON."""
-    return {**(_OF_PAIR if keep is Keep.PAIRS else _OF_COMPLETION), **_FACTS}
+    """Return the columns of the rows, with their types in Parquet: see `tables`."""
+    return {**(_OF_PAIR if keep is Keep.PAIRS else _OF_COMPLETION), **FACT_COLUMNS}
 
 
 class TrainingRows:
@@ -180,18 +170,8 @@ def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str
 
 
 def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
-    return {
-        "task": group.item_id,
-        "seed": -1 if group.seed is None else group.seed,
-        "index": -1 if group.index is None else group.index,
-        "reference": group.reference or "",
-        "params": json.dumps(dict(group.params)),
-        "level": -1.0 if group.level is None else float(group.level),
-        "pass_rate": group.pass_rate,
-        "group_size": len(group.rollouts),
-        "model": model or "",
-        "expected_answer": group.expected_answer or "",
-    }
+    facts = group.facts(model)
+    return {name: MISSING[kind] if facts[name] is None else facts[name] for name, kind in FACT_COLUMNS.items()}
 
 
 def _question(group: DumpedGroup) -> str:

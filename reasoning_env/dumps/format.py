@@ -297,6 +297,24 @@ class DumpedGroup:
         texts = [(each.score, [tuple(message.values()) for message in each.conversation]) for each in self.rollouts]
         return hashlib.blake2b(repr((facts, texts)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
+    def facts(self, model: str | None) -> dict[str, object]:
+        """Return the columns that the group has in every table of groups, rollouts or rows to train on.
+
+        `FACT_COLUMNS` names them; `params` is JSON. What is not known is None.
+        """
+        return {
+            "task": self.item_id,
+            "seed": self.seed,
+            "index": self.index,
+            "reference": self.reference,
+            "params": json.dumps(dict(self.params)),
+            "level": self.level,
+            "pass_rate": self.pass_rate,
+            "group_size": len(self.rollouts),
+            "model": model,
+            "expected_answer": self.expected_answer,
+        }
+
     @property
     def pass_rate(self) -> float | None:
         """The share of correct completions; None without a completion."""
@@ -304,6 +322,20 @@ class DumpedGroup:
             return None
         return sum(rollout.correct for rollout in self.rollouts) / len(self.rollouts)
 
+
+FACT_COLUMNS = {
+    "task": "text",
+    "seed": "count",
+    "index": "count",
+    "reference": "text",
+    "params": "text",
+    "level": "number",
+    "pass_rate": "number",
+    "group_size": "count",
+    "model": "text",
+    "expected_answer": "text",
+}
+"""The columns of `DumpedGroup.facts`, each with its type in Parquet: see `data/tables.py`."""
 
 _GROUP = TypeAdapter(DumpedGroup)
 

@@ -45,20 +45,13 @@ class EvaluationPlan:
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
         """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
-        if self.preset is not None:
-            return PresetSet(
-                generator,
-                self.tasks,
-                self.preset.params,
-                samples_per_task=self.samples_per_task,
-                deadline_s=settings.eval_generation_deadline_s,
-            )
-        return EvaluationSet(
+        own = {**self.params, **composite_params(self.tasks, available, self.params)}
+        return (EvaluationSet if self.preset is None else PresetSet)(
             generator,
             self.tasks,
-            {**self.params, **composite_params(self.tasks, available, self.params)},
+            own if self.preset is None else self.preset.params,
             samples_per_task=self.samples_per_task,
-            eval_seed=settings.eval_seed,
+            eval_seed=self.seed(settings),
             deadline_s=settings.eval_generation_deadline_s,
             level=settings.eval_level,
         )
@@ -71,8 +64,12 @@ class EvaluationPlan:
             "task_params": {task: dict(params) for task, params in self.params.items()},
             "num_eval_samples_per_task": self.samples_per_task,
             "eval_repeats": self.repeats,
-            "eval_seed": settings.eval_seed if self.preset is None else FIRST_SEED,
+            "eval_seed": self.seed(settings),
         }
+
+    def seed(self, settings: ReasoningSettings) -> int:
+        """Return the seed of the set."""
+        return settings.eval_seed if self.preset is None else FIRST_SEED
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:

@@ -12,15 +12,16 @@ import asyncio
 import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
 from ..errors import GenerationError
 from ..problems.giving_up import MAX_FAILURES
-from ..records import Pool, Problem, ProblemRequest, ProblemSpec, Split
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
 from ..tasks import find_task
 from .folder import PublishedMeans
 from .problem_set import EvaluationSet
@@ -104,26 +105,14 @@ class PresetSet(EvaluationSet):
 
     library_seeds = True
 
-    def __init__(
-        self,
-        generator: Pool,
-        tasks: Sequence[str],
-        params: Mapping[str, Mapping[str, object]],
-        *,
-        samples_per_task: int,
-        deadline_s: float,
-    ) -> None:
-        super().__init__(
-            generator,
-            tasks,
-            params,
-            samples_per_task=samples_per_task,
-            eval_seed=FIRST_SEED,
-            deadline_s=deadline_s,
-        )
-        # Two problems of a task at a time, so that a task that keeps failing is given up soon.
-        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(2))
-        self._failures_in_a_row = Counter[str]()
+    @cached_property
+    def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
+        """Two problems of a task at a time, so that a task that keeps failing is given up soon."""
+        return defaultdict(lambda: asyncio.Semaphore(2))
+
+    @cached_property
+    def _failures_in_a_row(self) -> Counter[str]:
+        return Counter()
 
     def _depends_on_lower(self, task: str) -> bool:
         return False
@@ -150,10 +139,10 @@ class PresetSet(EvaluationSet):
         params = self._params.get(task, {})
         if find_task(task).built_for_each_seed:
             request = ProblemRequest(
-                task, FIRST_SEED, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
+                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
             )
         else:
-            request = ProblemRequest(task, FIRST_SEED + number, params, as_is=True, as_published=True)
+            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, as_published=True)
         return ProblemSpec(request, Split.EVAL, number)
 
 

@@ -133,21 +133,13 @@ class Groups:
 def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
     for number, rollout in enumerate(group.rollouts):
         yield {
-            "task": group.item_id,
-            "level": group.level,
+            **group.facts(model),
             "params": dict(group.params),
             "split": group.split,
-            "seed": group.seed,
-            "index": group.index,
-            "reference": group.reference,
-            "model": model,
-            "pass_rate": group.pass_rate,
-            "group_size": len(group.rollouts),
             "rollout": number,
             "score": rollout.score,
             "outcome": rollout.outcome,
             "answer": rollout.answer,
-            "expected": group.expected_answer,
             "tokens": rollout.tokens,
             "completion": rollout.conversation[-1]["content"],
         }

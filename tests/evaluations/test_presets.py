@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.evaluations.presets import PRESET_SIZE, PresetSet, load_preset
+from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE, PresetSet, load_preset
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import LibraryInfo, Problem
 from reasoning_env.settings import ReasoningSettings
@@ -89,7 +89,9 @@ def _hash(value: Any) -> str:
 
 async def make(pool: WorkerPool, preset: str, task: str, samples: int = PRESET_SIZE) -> list[Problem]:
     params = load_preset(preset).params
-    return await PresetSet(pool, [task], params, samples_per_task=samples, deadline_s=60.0).problems()
+    return await PresetSet(
+        pool, [task], params, samples_per_task=samples, eval_seed=FIRST_SEED, deadline_s=60.0
+    ).problems()
 
 
 @on_one_loop
@@ -123,7 +125,9 @@ async def test_library_prompt(library: Library) -> None:
 @pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, PRESET_SIZE, 3)), 17)])
 async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
-    failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=PRESET_SIZE, deadline_s=1.0)
+    failing = PresetSet(
+        workers, ["knight_swap"], {}, samples_per_task=PRESET_SIZE, eval_seed=FIRST_SEED, deadline_s=1.0
+    )
     assert len(await failing.problems()) == made
     assert len(workers.specs) == (PRESET_SIZE if made > 1 else made + MAX_FAILURES)
 
@@ -131,14 +135,14 @@ async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
 async def test_preset_question_of_vast_task_is_known() -> None:
     """Training may draw the library's own seeds, which a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
-    preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, deadline_s=60.0)
+    preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=FIRST_SEED, deadline_s=60.0)
     question = (await preset.problems())[0].question
     assert await preset.asks(make_problem("count_bits", question=question))
 
 
 async def test_finished_preset_problems_are_not_generated() -> None:
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
-    preset = PresetSet(workers, ["gcd"], {}, samples_per_task=5, deadline_s=60.0)
+    preset = PresetSet(workers, ["gcd"], {}, samples_per_task=5, eval_seed=FIRST_SEED, deadline_s=60.0)
     done = {("gcd", number) for number in range(4)}
     assert [problem.spec.index async for problem in preset.stream(done=done)] == [4]
     assert [spec.index for spec in workers.specs] == [4]
