@@ -28,16 +28,15 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
     Raises ConfigError:
 
     - a folder holds no evaluation
-    - a line of an evaluation has no reference
     - two evaluations have no problem in common
     """
     if len(options.folders) < 2 and not options.markdown:
         raise ConfigError("name two folders or more")
-    evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
     if options.markdown:
-        rank(evaluations).print_markdown()
+        rank(options.folders).print_markdown()
         print(f"\n{LEGEND}")
         return 0
+    evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
     first = evaluations[0]
     comparisons = [compare(first, other) for other in evaluations[1:]]
     if options.json:

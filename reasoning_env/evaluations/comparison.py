@@ -29,9 +29,6 @@ logger = logging.getLogger(__name__)
 OVERALL = "mean over tasks"
 
 
-NO_REFERENCES = "the lines of {} have no references, by which problems are compared; evaluate again with this version"
-
-
 @dataclass(frozen=True)
 class ProblemScore:
     """The score of one problem in an evaluation: the mean over its completions, or the share of correct completions.
@@ -54,15 +51,11 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class RunScores:
-    """An evaluation, or another run without `results`, and its problems' scores by reference without release.
-
-    `lacks_references` tells that a line has no reference, so that the evaluation cannot be compared.
-    """
+    """An evaluation, or another run without `results`, and its problems' scores by reference without release."""
 
     path: Path
     results: Results | None = field(repr=False)
     problems: Mapping[str, ProblemScore] = field(repr=False)
-    lacks_references: bool = False
 
     @property
     def settings(self) -> dict[str, object]:
@@ -79,9 +72,7 @@ class RunScores:
         return {f"version of {name}": version for name, version in self.results["versions"].items()}
 
     def can_be_compared(self, other: RunScores) -> bool:
-        """Tell whether all lines have references, and some problem is in both evaluations."""
-        if self.lacks_references or other.lacks_references:
-            return False
+        """Tell whether some problem is in both evaluations."""
         return not self.problems.keys().isdisjoint(other.problems)
 
 
@@ -149,23 +140,15 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
     Damaged lines are skipped with a warning. Raises ConfigError:
 
     - the folder has no results of an evaluation
-    - no line has a completion
+    - no line has a completion, and a reference, by which problems are compared
     """
-    try:
-        results = read_results(path)
-    except OSError as error:
-        raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
+    results = _read_results(path)
     samples = path / SAMPLES
     damage: list[DumpFormatError] = []
     problems: dict[str, ProblemScore] = {}
-    lacks_references = False
     try:
         for group in stream_groups(samples, strict=False, on_damage=damage.append):
-            if group.rollouts and group.reference is None:
-                lacks_references = True
-            elif group.rollouts and group.reference is not None:
+            if group.rollouts and group.reference is not None:
                 problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
     except OSError as error:
         raise ConfigError(f"{samples} cannot be read: {describe(error)}") from error
@@ -175,22 +158,27 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
             logger.warning("%s", each)
     for first in lost[:1]:
         logger.warning("%s; lines left out: %d", first, len(lost))
-    if not problems and not lacks_references:
-        raise ConfigError("; ".join([f"{samples} holds no scored completion", *map(str, damage[:1])]))
-    return RunScores(path, results, problems, lacks_references)
+    if not problems:
+        nothing = f"{samples} holds no scored completion of a problem with a reference"
+        raise ConfigError("; ".join([nothing, *map(str, damage[:1])]))
+    return RunScores(path, results, problems)
+
+
+def _read_results(path: Path) -> Results:
+    """Return the results in a folder. Raises ConfigError."""
+    try:
+        return read_results(path)
+    except OSError as error:
+        raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
 
 
 def compare(first: RunScores, second: RunScores) -> Comparison:
     """Compare two evaluations over the problems that both have.
 
-    Raises ConfigError:
-
-    - a line of an evaluation has no reference
-    - the evaluations have no problem in common; the message says what differs
+    Raises ConfigError if they have no problem in common; the message says what differs.
     """
-    for run in (first, second):
-        if run.lacks_references:
-            raise ConfigError(NO_REFERENCES.format(run.path))
     common = sorted(first.problems.keys() & second.problems.keys())
     if not common:
         raise ConfigError(f"{first.path} and {second.path} have no problem in common: {_explain(first, second)}")
@@ -319,19 +307,17 @@ class GivenTasks:
         return visible(words if self.preset is None else f"{self.preset}, {words}")
 
 
-def rank(evaluations: Sequence[RunScores]) -> Table:
+def rank(folders: Sequence[Path]) -> Table:
     """Return a row for each evaluation and for each model published beside an evaluation.
 
     Rows over the same tasks stand together, the most tasks first, and in a group the best first: a score over a few
-    tasks says nothing about a score over all.
+    tasks says nothing about a score over all. Raises ConfigError for a folder without results of an evaluation.
     """
     groups: defaultdict[GivenTasks, dict[str, RankedModel]] = defaultdict(dict)
-    for evaluation in evaluations:
-        results = evaluation.results
-        if results is None:
-            continue
+    for folder in folders:
+        results = _read_results(folder)
         asked = GivenTasks(results["preset"], frozenset(results["tasks"]))
-        row = RankedModel.of(evaluation.path.name, results, str(asked))
+        row = RankedModel.of(folder.name, results, str(asked))
         groups[asked][row.model] = row
         for model, means in results.get("published", {}).items():
             published = GivenTasks(results["preset"], frozenset(means["tasks"]))

@@ -100,7 +100,7 @@ def test_compare_reads_other_lines(run: Run, tmp_path: Path) -> None:
     for bad in broken_documents(GROUP):
         (second / "samples.jsonl").write_bytes(around(bad, good))
         ended = run("compare", first, second)
-        assert ended.status == 0 or "have no references" in ended.errors[0], (bad[:500], ended)
+        assert ended.status == 0 or "with a reference" in ended.errors[0], (bad[:500], ended)
 
 
 def test_report_with_broken_results(tmp_path: Path) -> None:
@@ -147,6 +147,9 @@ def test_nothing_to_read(run: Run, tmp_path: Path, kind: str, command: str, plac
     NO_FILES[kind](path)
     argument = "file.jsonl" if place == "file.jsonl" else place.partition("/")[0]
     ended = run(*command.format(argument).split())
+    if command.endswith("--markdown") and place == "folder/samples.jsonl":  # the ranking needs results alone
+        assert ended.status == 0
+        return
     # Without results.json, the lines of an evaluation are still a run.
     reads_lines = place == "folder/results.json" and command in ("report {}", "rescore {}")
     assert ended.status == (0 if reads_lines else 2), ended

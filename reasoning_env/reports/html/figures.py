@@ -319,8 +319,6 @@ class Figures:
         self.problems: dict[str, ProblemScore] = {}
         """The scores of an evaluation's problems, by reference without release."""
         self.problems_left_out = 0
-        self.lacks_references = False
-        """Whether a line of an evaluation has no reference, so that its problems cannot be compared."""
         self.modules: dict[str, str | None] = {}
         """The module of each task, as the reference of its first group tells; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
@@ -368,8 +366,8 @@ class Figures:
 
     def _keep_problem(self, group: DumpedGroup) -> None:
         if group.reference is None:
-            self.lacks_references = True
-        elif len(self.problems) == 20_000:  # each is a line of the page, and stays in memory
+            return
+        if len(self.problems) == 20_000:  # each is a line of the page, and stays in memory
             self.problems_left_out += 1
         else:
             self.problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=False)

@@ -19,7 +19,7 @@ from typing import TypedDict
 from ...dumps.format import DumpedGroup
 from ...dumps.reader import SeenGroups
 from ...errors import ConfigError
-from ...evaluations.comparison import NO_REFERENCES, RunScores, compare
+from ...evaluations.comparison import RunScores, compare
 from ...evaluations.folder import Results
 from ...evaluations.summary import SummaryRow
 from ...metrics.outcomes import FORMAT_FAILURES, TRUNCATED
@@ -147,7 +147,6 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "notes": [
             *(line for run in runs for line in run.faults),
-            *(NO_REFERENCES.format(visible(str(run.path))) for run, figures in read if figures.lacks_references),
             *(
                 f"{run.name}: {share:.0%} of the questions of {task} are repeats; `tasks {task}` tells how many it has"
                 for run, figures in read
@@ -218,7 +217,7 @@ def _comparisons(
 ) -> list[Pair]:
     """Compare the runs of each pair that have problems in common; `pairs` has their positions."""
     numbers = {task: number for number, task in enumerate(tasks)}
-    scored = [RunScores(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
+    scored = [RunScores(run.path, run.results, figures.problems) for run, figures in runs]
     compared_pairs: list[Pair] = []
     for a, b in pairs:
         first, second = scored[a], scored[b]
