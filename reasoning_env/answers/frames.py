@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .literals import LiteralError, parse_literal
 from .plain import FONTS, SWITCHES, plain
@@ -28,10 +29,11 @@ class Step:
     frames: tuple[str, ...]
 
 
-def steps(answer: str, *, ends_in_full_stop: bool) -> Iterator[Step]:
+def steps(answer: str, *, ends_in_full_stop: bool, question: str = "") -> Iterator[Step]:
     """Yield an answer as it is, and then with one frame less each time; each text also in plain characters.
 
     With `ends_in_full_stop`, a full stop at the end belongs to the answer, unless it follows a mark such as a quote.
+    An answer may be called what its question calls it.
     """
     text = LONG_BLANK.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     text = "\n".join(line.rstrip() for line in text.split("\n")).strip()
@@ -41,17 +43,17 @@ def steps(answer: str, *, ends_in_full_stop: bool) -> Iterator[Step]:
         in_signs = plain(text)
         if in_signs != text:
             yield Step(in_signs, (*frames, PLAIN_SIGNS))
-        taken = _take_off(text, ends_in_full_stop=ends_in_full_stop)
+        taken = _take_off(text, question, ends_in_full_stop=ends_in_full_stop)
         if taken is None and in_signs != text:
             frames = (*frames, PLAIN_SIGNS)
-            taken = _take_off(in_signs, ends_in_full_stop=ends_in_full_stop)
+            taken = _take_off(in_signs, question, ends_in_full_stop=ends_in_full_stop)
         if taken is None:
             return
         name, text = taken
         frames = (*frames, name)
 
 
-def _take_off(text: str, *, ends_in_full_stop: bool) -> tuple[str, str] | None:
+def _take_off(text: str, question: str, *, ends_in_full_stop: bool) -> tuple[str, str] | None:
     """Return the outermost frame's name and what it holds; None for a text without a frame."""
     if UNFRAMED.fullmatch(text):
         return None
@@ -60,10 +62,77 @@ def _take_off(text: str, *, ends_in_full_stop: bool) -> tuple[str, str] | None:
             continue
         for pattern in frame.patterns:
             match = pattern.fullmatch(text)
+            if match is not None and "called" in match.re.groupindex and not _names_answer(match["called"], question):
+                continue
             inner = None if match is None else frame.held(match)
             if inner is not None and inner.strip() and inner.strip() != text:
                 return frame.name, inner.strip()
     return None
+
+
+def _names_answer(called: str, question: str) -> bool:
+    """Tell whether a name before an answer names nothing but the answer.
+
+    One of its words is a word for answers of any kind, or of what the question asks for, and the others say no more
+    about it than the question. Or the name is the whole text that the question asks about, such as an expression.
+    """
+    asked = _asked_words(question)
+    words = _stems(called.casefold())
+    is_named = any(word in asked.names or KIND.fullmatch(word) for word in words)
+    if is_named and NAME.fullmatch(called):
+        return all(word in asked.words or KIND.fullmatch(word) or BESIDE_NAMES.fullmatch(word) for word in words)
+    return len(called) > 2 and _squeezed(called) in _subjects(question)
+
+
+def _stems(name: str) -> list[str]:
+    """Return the words and numbers of a name in small letters, in the singular and spelled out."""
+    words = [{"min": "minimum", "max": "maximum"}.get(word, word) for word in PART_OF_NAME.findall(name)]
+    return [word.removesuffix("s") if len(word) > 3 else word for word in words]
+
+
+@dataclass(frozen=True)
+class _AskedWords:
+    """The words of what a question asks for, and those of them that name it."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def _asked_words(question: str) -> _AskedWords:
+    """Return the words of what a question asks for: detector, light and status of `What is the detector light status?`.
+
+    Of `the day of the month`, day is a name, and month is none; of `the color of the top side`, all but `of` and `the`.
+    Alternatives, as in `return the angle, coordinates or radius`, name nothing. The cache holds one question, because
+    the answers of a group are scored one after the other.
+    """
+    words: set[str] = set()
+    names: set[str] = set()
+    for match in ASKED.finditer(question):
+        if question[match.end() : match.end() + 1] == ",":
+            continue
+        phrase = match["asked"].casefold()
+        words.update(_stems(phrase))
+        for part in re.split(" (?:of|in) ", phrase):
+            names.update(_stems(part))
+            head = _stems(re.sub(r"\([^)]*\)", "", part))
+            if not head or not KIND.fullmatch(head[-1]):
+                break
+    unnamed = {word for word in names if word.isdigit() or BESIDE_NAMES.fullmatch(word)}
+    denied = {word for word in words if NO_NAME.fullmatch(word)}
+    return _AskedWords(frozenset(words - denied), frozenset(names - denied - unnamed))
+
+
+@lru_cache(maxsize=1)
+def _subjects(question: str) -> frozenset[str]:
+    """Return the lines of a question, and what stands behind a colon in them, without blanks."""
+    lines = [line.strip() for line in question.split("\n")]
+    parts = [*lines, *(line.partition(": ")[2] for line in lines), *(line.rpartition(": ")[2] for line in lines)]
+    return frozenset(_squeezed(part.rstrip(" =?.")) for part in parts) - {""}
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).translate(SAME_SIGNS)
 
 
 def _inner(match: re.Match[str]) -> str | None:
@@ -204,7 +273,7 @@ def _without_quotation(match: re.Match[str]) -> str | None:
 
 LONG_BLANK = re.compile(r"\s{60,}")
 """Blanks that say no more than one: patterns with blanks take quadratic time on long runs."""
-UNFRAMED = re.compile(r"(?!return )[A-Za-z0-9 ]*")
+UNFRAMED = re.compile(r"(?!.{0,200} (?:is|are|was) |[Rr]eturns? )[A-Za-z0-9 ]*")
 """Text without any frame, for speed: most answers are words or numbers."""
 AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
@@ -241,21 +310,53 @@ LABEL = (
     r"|(?:\u6700\u7ec8)?\u7b54\u6848\u662f?|\u7b54\u3048|\u56de\u7b54|\ub2f5|\uc815\ub2f5"
 )
 """A name that can only mean the answer, in several languages: `Answer`, `Final state`, `Respuesta`."""
-KIND = (
-    r"therefore|thus|hence|out|total|grid|matrix|board|state|string|list|sequence|words|moves|directions|path|value|roots|integral|expression"
-    r"|duration|sorted|reversed|count|number|sum|probability|conclusion|name|colou?r|weekday"
-    r"|decrypted(?: text)?|plaintext|(?:ascending|descending) order|solved [a-z]{4,12}"
+KIND = re.compile(
+    "answer|result|output|solution|response|value|total|out|outcome|action|operation|json|grid|matrix|board|puzzle|row|state"
+    "|string|list|sequence|order|palindrome|anagram|word|text|plaintext|message|sentence|person|name|colou?r|weekday"
+    "|relation|relationship|move|step|plan|instruction|direction|path|route|program|mapping|assignment|group|partition"
+    "|pair|element|item|count|number|sum|product|difference|occurrence|term|factor|size|length|time|duration|measure"
+    "|coordinate|probability|root|integral|antiderivative|polynomial|expression|formula|fraction|conclusion|statement"
+    "|sorted|reversed|filtered|rotated|transformed|decoded|decrypted|simplified|reduced|modified|expanded|unscrambled"
+    "|reordered|restored|grouped|converted"
 )
-"""A name for a kind of answer. It is a label before a colon alone: before an arrow it may be a word of the answer."""
+"""Words for answers of any kind, in the singular, which tell no answer from another of the same question."""
+BESIDE_NAMES = re.compile(
+    "the|my|our|of|in|for|an?|final|correct|resulting|predicted|required|optimal|best|valid|possible|all|real|new|next"
+    "|missing|remaining|hidden|secret|solved|completed|filled|pooled|shortest|ascending|descending|elapsed|test"
+)
+"""Words beside a name that say nothing of the answer but that it is one."""
+NO_NAME = re.compile("true|false|yes|no|not|none|never|other|example|input|whether|how|what|one|this|them|i")
+"""Words after a verb of asking that name no answer, or deny one."""
+NAME = re.compile(r"[\w ()'\u2220-]+")
+PART_OF_NAME = re.compile(r"[a-z]+|\d+")
+ASKED = re.compile(
+    r"(?<!\ba )(?<!\bthe )(?<!\bwe )(?<!ing )\b(?:what (?:is|was|are|were|will)(?: now)?|which|what|how many|find"
+    r"|determine|return|provide|predict|specify|calculate|compute|evaluate|pick|identify|decode|decrypt|restore|simplify|solve|give"
+    r"|list|tell me|reply|respond|press|(?:output|answer|solution) (?:should|must) be)\b"
+    r"(?: (?:only|just|back|with|the|an?|your|its|this|all|following|of|possible))*+"
+    r"(?P<asked>(?: (?!(?:to|that|which|who|whose|from|for|with|by|at|on|if|when|where|whether|after|before|using|such"
+    r"|as|do|does|did|have|has|had|you|are|is|was|were|be|can|there|should|would|will|and|or|not|given|than|into|over"
+    r"|it|he|she|they|so|only|considering|without|getting|rolling|exactly)\b)[A-Za-z0-9()'-]++)++)",
+    re.IGNORECASE,
+)
+"""A verb of asking and the words after it, up to a preposition or a verb: `What is` and `the final output`."""
+SAME_SIGNS = str.maketrans({"\u00d7": "*", "\u22c5": "*", "\u00b7": "*", "\u00f7": "/"})
+CALLED = (
+    r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?"
+    r"(?P<called>[^\s:\uff1a*\"'{}\[\]][^\n:\uff1a\"{}\[\]]{0,200}?)(?(mark)(?P=mark)?)"
+    r"(?:(?i: (?:is|are|was))(?:[:\uff1a]|(?=\s))|[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|(?=\u2248)))"
+    r"(?(mark)[^\S\n]*(?P=mark)?)(?P<inner>.*)"
+)
+"""A name before the answer: `Path: up`, `Total = 5`, `The detector light is on`, `Probability \u2248 0.5`."""
 LABELLED = (
     r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?(?i:(?:the|my|our) )?"
-    rf"(?:(?i:{LABEL})(?(mark)(?P=mark)?)(?i: is)?(?(mark)(?P=mark)?)"
+    rf"(?i:{LABEL})(?(mark)(?P=mark)?)(?i: is)?(?(mark)(?P=mark)?)"
     rf"(?:[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|\u2014|{ARROWS}|(?=\n)|\.(?=\s))|[ ][-\u2013][ ](?=[A-Za-z]{{2}}))"
-    rf"|(?i:{KIND})(?(mark)(?P=mark)?):)(?(mark)[^\S\n]*(?P=mark)?)\ufe0f?(?P<inner>.*)"
+    rf"(?(mark)[^\S\n]*(?P=mark)?)\ufe0f?(?P<inner>.*)"
 )
-"""A label before the answer: `Answer: 5`, `The answer is: 5`, `Answer \u2192 5`, `Answer - yes`, `Path: up`, `Ans. 5`.
+"""A label before the answer: `Answer: 5`, `The answer is: 5`, `Answer \u2192 5`, `Answer - yes`, `Ans. 5`.
 
-`The answer is 5` is a sentence, and no label. A number after a hyphen could be negative.
+A number after a hyphen could be negative.
 """
 NAME_WORDS = (
     "answers?|ans|results?|res|output|out|solutions?|sol|value|val|final|correct|expected|new|sorted|reversed|rotated"
@@ -317,10 +418,11 @@ FRAMES: tuple[AnswerFrame, ...] = (
     # `(3,355)` may be two numbers, or one with a separator of thousands.
     _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", held=_inner_of_parentheses),
     _frame("HTML", rf"(?s)<(?P<tag>{HTML_TAGS}){ATTRIBUTES}\s?>(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"),
-    _frame("label", LABELLED),
+    _frame("label", LABELLED, r"(?s)(?i:therefore|thus|hence):(?P<inner>.*)", CALLED),
     _frame(
         "object",
         rf"(?s)\{{\s*(?P<quote>[\"']?)(?i:{LABEL})(?P=quote)\s*:\s*(?P<inner>\S.*)\}}",
+        r"(?s)\{\s*(?P<quote>[\"']?)(?P<called>[A-Za-z_ ]{1,60})(?P=quote)\s*:\s*(?P<inner>\S.*)\}",
         held=_only_value,
     ),
     _frame(
@@ -334,7 +436,7 @@ FRAMES: tuple[AnswerFrame, ...] = (
         rf"(?s)(?:{ARROWS})\s*(?P<inner>.*)",
         rf"(?s)[{POINTERS}{CHECK_MARKS}]\ufe0f?(?P<inner>[^\u2705\u274c]*)",
         r"(?s)(?:[\u2234\u22a2\u22a8]|\\(?:therefore|vdash|models)\b)\s*(?P<inner>.*)",
-        r"return\s+(?P<inner>\S[^\n]*)",
+        r"[Rr]eturns?:?\s+(?P<inner>\S[^\n]*)",
         r"> (?P<inner>(?:\*\*|`)[^\n]*)",
         r"(?s)(?:-{3,}|\*{3,})\n(?P<inner>.*)",
     ),

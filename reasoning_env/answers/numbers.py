@@ -56,8 +56,6 @@ ANGLE_NAME = re.compile(r"(?:\u2220|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2})?)\s?[
 """The name of an angle: `\u2220ABC = `, `Angle B = `."""
 QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{1,1000})\))?\s?[=:](?P<value>[^=:]+)")
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
-COUNT_NAME = re.compile(r"(?P<name>[A-Za-z]+(?: [A-Za-z]+){0,5})\s?[:=]\s?(?P<value>[^=:]+)")
-"""A name for what is counted: `Total legs: 4`, `Number of islands = 4`."""
 EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
 """An expression of numbers and its value: `3 * 4 = 12`."""
 MAX_SIDES = 4
@@ -277,17 +275,8 @@ def _without_name(said: str, question: str) -> str:
         numbers = of_question["of"]
         is_asked = numbers is None or re.findall(r"\d+", numbers) == re.findall(r"\d+", question)
         return of_question["value"].strip() if is_asked else said
-    counted = COUNT_NAME.fullmatch(said)
-    if counted is not None and _names_count(counted["name"], question):
-        return counted["value"]
     equation = EQUATION.fullmatch(said)
     return equation["right"].strip() if equation is not None and _asks_for(equation["left"], question) else said
-
-
-def _names_count(name: str, question: str) -> bool:
-    """Tell whether a name is what the question counts, and no more: `Total number of legs`."""
-    words = {_singular(word) for word in name.casefold().split()} - {"total", "number", "of", "the"}
-    return bool(words) and words <= _counted_nouns(question)
 
 
 def _asks_for_angle(name: str, question: str) -> bool:
@@ -404,11 +393,25 @@ BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
 
+BASE_NAME = re.compile(
+    r"(?i:(?:the )?(?:final )?(?:(?:in )?base[- ]?(?P<base>\d{1,2})|(?P<word>binary|octal|hex(?:[ai]?decimal)?))"
+    r"(?: (?:number|value|result|form|representation|notation))?(?:\s?[:=]| is[ :]))\s?(?P<digits>\S.*)"
+)
+"""The name of a base before digits: `Hexadecimal: f1`, `Base 5: 121`, `In base-5: 121`, `Hex value = f1`."""
+
+
 def digits(said: str, asked: Asked) -> str | None:
     """The type of digits in the base that the question asks for; another base beside them makes another number."""
     target = asked.question.rpartition(" to ")[2].split()
     base = BASES.get(target[0], target[0].removeprefix("base-")) if target else ""
-    return _digits_in(said, base)
+    named = BASE_NAME.fullmatch(said)
+    if named is None:
+        return _digits_in(said, base)
+    return _digits_in(named["digits"], base) if _named_base(named) == base else None
+
+
+def _named_base(name: re.Match[str]) -> str:
+    return name["base"] or {"b": "2", "o": "8", "h": "16"}[name["word"][0].lower()]
 
 
 def _digits_in(said: str, base: str) -> str | None:
@@ -433,7 +436,10 @@ HEXADECIMAL = re.compile(
 
 def hexadecimal(said: str, asked: Asked) -> str | None:
     """The type of hexadecimal numbers with their prefix or their base."""
-    match = HEXADECIMAL.fullmatch(said)
+    named = BASE_NAME.fullmatch(said)
+    if named is not None:
+        said = named["digits"] if re.search("[xX_(]", named["digits"]) else f"{named['digits']} base 16"
+    match = HEXADECIMAL.fullmatch(said) if named is None or _named_base(named) == "16" else None
     if match is None:
         return None
     value = int(match["sign"] + match["digits"].replace("_", ""), 16)

@@ -136,7 +136,7 @@ class Scorer:
         if not self.lenient:
             return iter([Step(answer, ())])
         ends_in_full_stop = self.rules.ends_in_full_stop or self._asked.right.endswith(".")
-        return steps(answer, ends_in_full_stop=ends_in_full_stop)
+        return steps(answer, ends_in_full_stop=ends_in_full_stop, question=self._asked.question)
 
     @cached_property
     def _asked(self) -> Asked:

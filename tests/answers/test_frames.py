@@ -28,13 +28,15 @@ EXAMPLES = [
     ("label", "The final answer is: 16", "16"),
     ("label", "### Answer\n16", "16"),
     ("label", "Respuesta: 16", "16"),
+    ("label", "The answer is 16", "16"),
+    ("label", "**Shortest path_length:** 16", "16"),
     ("object", '{"answer": 16}', "16"),
     ("lead", "## 16", "16"),
     ("lead", "- True", "True"),
     ("lead", "\u2192 16", "16"),
     ("lead", "return 16", "16"),
     ("name", "x = [1, 2]", "[1, 2]"),
-    ("name", "solved_rows = [[1]]", "[[1]]"),
+    ("name", "new_lst = [[1]]", "[[1]]"),
     ("tail", "16 \u2705", "16"),
     ("tail", "16\n---", "16"),
     ("call", "np.array([1, 2])", "[1, 2]"),
@@ -61,7 +63,10 @@ def test_every_frame_has_example() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "The answer is 16",
+        "not the answer: 16",
+        "out != 16",
+        "input: 16",
+        "The error is 16",
         "16 or 17",
         '"16" or "17"',
         "(16) or (17)",
@@ -81,6 +86,41 @@ def test_every_frame_has_example() -> None:
 )
 def test_text_that_says_something(said: str) -> None:
     assert [step.text for step in steps(said, ends_in_full_stop=False) if PLAIN_SIGNS not in step.frames] == [said]
+
+
+ASKING = (
+    "The light shines.\n\nNow: (2.0 - 8.0i) + 1 =\nWhat is the detector light status? On which day of the month was it?"
+    " Find the color of the top side. Return only the shape, weight or age."
+)
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        "Light:",
+        "Detector light status:",
+        "**The light is**",
+        "(2.0-8.0i)+1 =",
+        "lights:",
+        "Day of the month:",
+        "Top side =",
+    ],
+)
+def test_name_of_question(called: str) -> None:
+    assert "on" in [step.text for step in steps(f"{called} on", ends_in_full_stop=False, question=ASKING)]
+
+
+@pytest.mark.parametrize(
+    "called",
+    ["Lamp:", "The shape is", "No light:", "1 =", "light or status:", "shines:", "Month:", "the:", "Side, top:"],
+)
+def test_name_of_something_else(called: str) -> None:
+    assert "on" not in [step.text for step in steps(f"{called} on", ends_in_full_stop=False, question=ASKING)]
+
+
+def test_name_in_object() -> None:
+    found = [step.text for step in steps('{"light_status": "on"}', ends_in_full_stop=False, question=ASKING)]
+    assert "on" in found
 
 
 def test_frames_come_off_from_outside() -> None:

@@ -181,7 +181,7 @@ def test_many_right_values() -> None:
     assert judged("6", "5", lambda answer: 1.0, type=numbers.number, many_right=True).value == 1.0
 
 
-@pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is 5", "5?", "It is 5, not 6."])
+@pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
 def test_text_that_is_no_value(answer: str) -> None:
     assert judged(answer, "5", lambda said: 0.9, type=numbers.number).value == 0.1
 

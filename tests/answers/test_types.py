@@ -192,11 +192,24 @@ CASES = [
     Case(
         "base_conversion",
         "651",
-        ["651_7", "(651)_{7}", "651\u2087", "651 (base 7)", "+651"],
-        ["651_8", "0x651", "651 base 8"],
+        ["651_7", "(651)_{7}", "651\u2087", "651 (base 7)", "+651", "Base-7: 651", "In base 7: 651"],
+        ["651_8", "0x651", "651 base 8", "Base 6: 651", "Hexadecimal: 651", "Base 7: 651_8"],
         "convert the base-6 number 1311 to base-7",
     ),
-    Case("bitwise_arithmetic", "-0x3f", ["-0X3F", "-0x3f_{16}", "-3f_16"], ["-3f", "-63", "0x3f", "-0x3f_8"]),
+    Case(
+        "bitwise_arithmetic",
+        "-0x3f",
+        [
+            "-0X3F",
+            "-0x3f_{16}",
+            "-3f_16",
+            "Hexadecimal: -3f",
+            "Hex value = -0x3F",
+            "The hex value is -3f",
+            "Base 16: -3f",
+        ],
+        ["-3f", "-63", "0x3f", "-0x3f_8", "Hexadecimal: 3f", "Binary: -0x3f", "Base 8: -3f", "Hexadecimal: -3f_8"],
+    ),
     Case(
         "prime_factorization",
         "2 \u00d7 3",
@@ -495,7 +508,7 @@ def notations(case: Case, said: str) -> list[str | None]:
     assert rules.type is not None
     asked = Asked(case.question, case.right, case.metadata)
     ends_in_full_stop = rules.ends_in_full_stop or case.right.endswith(".")
-    texts = [step.text for step in steps(said, ends_in_full_stop=ends_in_full_stop)]
+    texts = [step.text for step in steps(said, ends_in_full_stop=ends_in_full_stop, question=case.question)]
     return [rules.type(text, asked) for text in (texts[:1] if rules.is_json and said[:1] in '"[{' else texts)]
 
 
