@@ -15,7 +15,7 @@ from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings, Rewards
 from ..sources.score_function import ScoreFunction
-from ..storage.config_files import read_core_settings
+from ..storage.config_files import read_config_files, split_settings
 from .parser import at_least_one, mapping, pass_rates, seed, share
 
 
@@ -75,11 +75,12 @@ def file_settings(
 
     `options` are those of a command with `add_config_option`; its other options are given too.
 
-    Names on stderr what the files hold for other commands. Raises the errors of `read_core_settings`.
+    Names on stderr what the files hold for other commands. Raises ConfigError.
     """
     more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
     given = {**given, **{name: value for name, value in more.items() if value is not None}}
-    settings, others = read_core_settings(options.config, defaults, given)
+    files = read_config_files(options.config)
+    settings, others = split_settings(ReasoningSettings, files, defaults, given)
     if others:
         print(f"not used by this command: {visible(', '.join(others))}", file=sys.stderr)
     return settings

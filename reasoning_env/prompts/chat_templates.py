@@ -1,78 +1,18 @@
-"""How a tokenizer lays out a conversation; a probe finds out at the start how it does, and how a reply ends."""
+"""Probe a chat template at the start: how it takes a conversation, and how a reply ends."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
 from pathlib import Path
-from typing import Any, Protocol
 
 from ..errors import ConfigError
-from .messages import Messages
+from .messages import ChatLayout, Messages, Tokenizer
 from .thinking import FORMATS, ThinkingFormat
 
 logger = logging.getLogger(__name__)
-
-
-class Tokenizer(Protocol):
-    """The part of a transformers tokenizer that is used. `chat_template` is missing in some."""
-
-    chat_template: str | Mapping[str, str] | None
-    bos_token: str | None
-    eos_token: str | None
-    eos_token_id: int | None
-    all_special_ids: Sequence[int]
-
-    def apply_chat_template(self, conversation: Sequence[Mapping[str, object]], **options: object) -> Any: ...
-
-    def get_vocab(self) -> Mapping[str, int]: ...
-
-    def encode(self, text: str, *, add_special_tokens: bool = True) -> Sequence[int]: ...
-
-    def decode(self, tokens: Any, *, skip_special_tokens: bool = False) -> str: ...
-
-
-@dataclass(frozen=True)
-class ChatLayout:
-    """How a tokenizer lays out a conversation: its template, the template's options, and the form of messages."""
-
-    tokenizer: Tokenizer
-    options: Mapping[str, object]
-    jinja: str | Mapping[str, str] | None
-    """The text of the template, or of several by name."""
-    formats_itself: bool = False
-    """The tokenizer has no template, and writes special tokens itself, as Mistral's own do. It would not read special
-    tokens back from text."""
-    system_in_question: bool = False
-    """The system message goes in front of the question: the template takes no message of that role."""
-    content_as_list: bool = False
-    """The content of a message goes as a list of one text part."""
-
-    def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
-        """Return the text of a conversation; by default up to the point where a reply begins."""
-        options = {"add_generation_prompt": add_generation_prompt, **self.options}
-        return str(self.tokenizer.apply_chat_template(self._arrange(messages), tokenize=False, **options))
-
-    def render_tokens(self, messages: Messages) -> list[int]:
-        """Return the tokens of a conversation, by a tokenizer that formats chats itself."""
-        arranged = self._arrange(messages)
-        return list(self.tokenizer.apply_chat_template(arranged, tokenize=True, return_dict=False, **self.options))
-
-    def text_of(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, special tokens included; SentencePiece's marks become blanks and newlines."""
-        return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
-
-    def _arrange(self, messages: Messages) -> list[dict[str, object]]:
-        arranged: list[dict[str, object]] = [dict(message) for message in messages]
-        if self.system_in_question and len(arranged) > 1 and arranged[0]["role"] == "system":
-            system = arranged.pop(0)["content"]
-            arranged[0]["content"] = f"{system}\n\n{arranged[0]['content']}"
-        if self.content_as_list:
-            for message in arranged:
-                message["content"] = [{"type": "text", "text": message["content"]}]
-        return arranged
 
 
 PLAIN = "plain"

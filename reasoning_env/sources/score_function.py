@@ -27,7 +27,7 @@ SCORE_TASK = "score"
 MAX_VERDICT_PARTS = 32
 """Further numbers of a verdict."""
 MAX_PART_NAME = 60
-"""Characters of the name of a further number. The reply of a worker has room for MAX_PARTS such names in any script."""
+"""Characters of the name of such a number. A worker's reply has room for MAX_VERDICT_PARTS such names in any script."""
 
 
 @dataclass(frozen=True)

@@ -66,22 +66,6 @@ def read_config_file(path: Path) -> Sections:
         raise ConfigError(f"{path}: {error}", setting="--config") from error
 
 
-def read_core_settings(
-    paths: Sequence[str], defaults: Mapping[str, object], given: Mapping[str, object]
-) -> tuple[ReasoningSettings, list[str]]:
-    """Return the core's settings of several files, and the names of the other settings in the files.
-
-    `defaults` stand in for settings that no file has; the command line's settings `given` win over the files. A file
-    may be the file of a training: a trainer's own settings and the inference servers are in the list of names.
-
-    Raises ConfigError:
-        A file cannot be read.
-        A value is out of range.
-        A name is nearly the name of a setting.
-    """
-    return split_settings(ReasoningSettings, read_config_files(paths), defaults, given)
-
-
 def split_settings(
     settings_cls: type[SettingsT],
     sections: Sections,
@@ -90,7 +74,12 @@ def split_settings(
 ) -> tuple[SettingsT, list[str]]:
     """Return the settings of a class that files hold, and the names of the other settings in the files.
 
-    Arguments and errors are those of `read_core_settings`.
+    `defaults` stand in for settings that no file has; the command line's settings `given` win over the files. A file
+    may be the file of a training: a trainer's own settings and the inference servers are in the list of names.
+
+    Raises ConfigError:
+        A value is out of range.
+        A name is nearly the name of a setting.
     """
     core = settings_cls.model_fields
     of_core = {name: value for name, value in sections.env.items() if name in core}

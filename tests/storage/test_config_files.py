@@ -6,7 +6,7 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.storage.config_files import read_config_file, read_core_settings
+from reasoning_env.storage.config_files import read_config_file, read_config_files, split_settings
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 
@@ -51,6 +51,12 @@ def test_unreadable_file(tmp_path: Path, name: str) -> None:
 # ------------------------------------------------------------------ the core's settings
 
 
+def core_settings(
+    paths: list[str], defaults: dict[str, object], given: dict[str, object]
+) -> tuple[ReasoningSettings, list[str]]:
+    return split_settings(ReasoningSettings, read_config_files(paths), defaults, given)
+
+
 def write(folder: Path, content: str) -> list[str]:
     path = folder / "config.yaml"
     path.write_text(content)
@@ -59,20 +65,20 @@ def write(folder: Path, content: str) -> list[str]:
 
 def test_command_line_wins_over_file(tmp_path: Path) -> None:
     paths = write(tmp_path, "env: {seed: 5, num_verifiers: 3}")
-    settings, _ = read_core_settings(paths, {"seed": 1, "num_generators": 7}, {"num_verifiers": 4})
+    settings, _ = core_settings(paths, {"seed": 1, "num_generators": 7}, {"num_verifiers": 4})
     assert (settings.seed, settings.num_generators, settings.num_verifiers) == (5, 7, 4)
 
 
 def test_settings_of_trainer_are_named(tmp_path: Path) -> None:
     paths = write(tmp_path, "env: {group_size: 5, seed: 6}\nopenai: {model_name: a}\nslurm: false")
-    settings, others = read_core_settings(paths, {}, {})
+    settings, others = core_settings(paths, {}, {})
     assert (settings.seed, others) == (6, ["env.group_size", "openai", "slurm"])
 
 
 def test_every_name_of_trainer_passes(tmp_path: Path) -> None:
     names = sorted(ReasoningGymEnvConfig.model_fields.keys() - ReasoningSettings.model_fields.keys())
     paths = write(tmp_path, "env:\n" + "".join(f"  {name}: 1\n" for name in names))
-    assert read_core_settings(paths, {}, {})[1] == [f"env.{name}" for name in names]
+    assert core_settings(paths, {}, {})[1] == [f"env.{name}" for name in names]
 
 
 @pytest.mark.parametrize(
@@ -86,4 +92,4 @@ def test_every_name_of_trainer_passes(tmp_path: Path) -> None:
 )
 def test_mistake_in_file(tmp_path: Path, content: str, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{named}"):
-        read_core_settings(write(tmp_path, content), {}, {})
+        core_settings(write(tmp_path, content), {}, {})
