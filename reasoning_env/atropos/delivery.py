@@ -20,7 +20,7 @@ from ..metrics.stats import DeliveryStats
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..runtime.turns import BACKGROUND
-from .run_api import RunApiFault, RunApiSession
+from .run_api import GROUPS, ONE_GROUP, RunApiFault, RunApiSession
 from .wire import encode_body, join_bodies
 
 logger = logging.getLogger(__name__)
@@ -129,10 +129,10 @@ class DeliveryQueue:
 
     async def _send(self, batch: Sequence[_WaitingGroup], number: int) -> bool:
         """Send a batch once; return whether the next request may follow without a pause."""
-        path = "/scored_data_list" if len(batch) > 1 else "/scored_data"
+        endpoint = GROUPS if len(batch) > 1 else ONE_GROUP
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)
-            await self._session.send(path, body)
+            await self._session.send(endpoint, body)
         except RunApiFault as fault:
             if fault.status in (400, 413, 422):  # run-api will never take one of these groups; any other fault passes
                 if len(batch) == 1:

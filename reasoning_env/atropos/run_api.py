@@ -25,7 +25,8 @@ import math
 import socket
 import time
 from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, NotRequired, TypedDict, TypeVar
 
 import aiohttp
 import msgspec
@@ -92,12 +93,25 @@ class Done(TypedDict):
     status: str
 
 
-WELCOME = msgspec.json.Decoder(Welcome)
-WANDB_INFO = msgspec.json.Decoder(WandbInfo)
-TRAINER_INFO = msgspec.json.Decoder(TrainerInfo)
-STATUS = msgspec.json.Decoder(EnvironmentStatus)
-REGISTERING: msgspec.json.Decoder[Registration | TooEarly] = msgspec.json.Decoder(Registration | TooEarly)
-DONE = msgspec.json.Decoder(Done)
+@dataclass(frozen=True)
+class Endpoint(Generic[T]):
+    """A request that run-api takes. `decoder` reads the reply; another reply is a fault."""
+
+    method: str
+    path: str
+    decoder: msgspec.json.Decoder[T]
+
+
+WELCOME = Endpoint("GET", "/", msgspec.json.Decoder(Welcome))
+WANDB_INFO = Endpoint("GET", "/wandb_info", msgspec.json.Decoder(WandbInfo))
+TRAINER_INFO = Endpoint("GET", "/info", msgspec.json.Decoder(TrainerInfo))
+STATUS = Endpoint("GET", "/status-env", msgspec.json.Decoder(EnvironmentStatus))
+REGISTER: Endpoint[Registration | TooEarly] = Endpoint(
+    "POST", "/register-env", msgspec.json.Decoder(Registration | TooEarly)
+)
+ONE_GROUP = Endpoint("POST", "/scored_data", msgspec.json.Decoder(Done))
+GROUPS = Endpoint("POST", "/scored_data_list", msgspec.json.Decoder(Done))
+LEAVE = Endpoint("POST", "/disconnect-env", msgspec.json.Decoder(Done))
 
 
 class RunApiFault(Exception):
@@ -108,27 +122,16 @@ class RunApiFault(Exception):
         self.status = status
 
 
-async def request(
-    url: str,
-    method: str,
-    path: str,
-    kind: msgspec.json.Decoder[T],
-    body: object = None,
-    *,
-    connect_timeout_s: float = 5.0,
-) -> T:
-    """Make a request, one try, and return the reply; raises RunApiFault.
+CONNECT_TIMEOUT_S = 5.0
+"""Seconds until a connection must be there: more than the system's first three tries, at 0, 1 and 3 s."""
+
+
+async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
+    """Make a request to the run-api at `url`, one try, and return the reply; raises RunApiFault.
 
     Replies have no time limit: a slow run-api has taken the request. Each request opens a connection of its own: a
-    server can close a connection at the moment that the client uses it again, and a group would be sent twice.
-
-    Args:
-        url: Address of run-api.
-        method: HTTP method.
-        path: Endpoint, with its leading slash.
-        kind: Reads the reply; another reply is a fault.
-        body: A mapping that JSON can hold, or JSON in gzip as a list of pieces.
-        connect_timeout_s: Seconds until the connection must be there.
+    server can close a connection at the moment that the client uses it again, and a group would be sent twice. The body
+    is a mapping that JSON can hold, or JSON in gzip as a list of pieces.
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, list):
@@ -136,10 +139,10 @@ async def request(
         headers["Content-Length"] = str(sum(map(len, body)))
         sent = {"data": _piece_a_turn(body), "headers": headers}
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         try:
-            async with session.request(method, f"{url}{path}", **sent) as response:
+            async with session.request(endpoint.method, f"{url}{endpoint.path}", **sent) as response:
                 reply, status = await response.read(), response.status
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise RunApiFault(str(error)) from error
@@ -148,11 +151,11 @@ async def request(
     reason = f"status {status}"
     if status < 400:
         try:
-            return kind.decode(reply)
+            return endpoint.decoder.decode(reply)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             reason = f"{reason}, {error}"
     text = " ".join(reply[:200].decode(errors="replace").split())
-    raise RunApiFault(f"the answer to {path} is not run-api's ({reason}): {text}", status=status)
+    raise RunApiFault(f"the answer to {endpoint.path} is not run-api's ({reason}): {text}", status=status)
 
 
 async def _piece_a_turn(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -226,7 +229,7 @@ class RunApiSession:
         """Wait until run-api answers; raises ServerError after `timeout_s`, which may be infinite."""
         try:
             async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
-                await self._ask("GET", "/", WELCOME)
+                await self._ask(WELCOME)
         except TimeoutError as error:
             raise ServerError(
                 f"run-api is not at {self._url}", remedy="start it with `run-api`, or correct {env.rollout_server_url}"
@@ -234,7 +237,7 @@ class RunApiSession:
 
     async def wandb_group_and_project(self) -> tuple[str | None, str]:
         """Return wandb's group and project, with which the trainer registered; waits for the trainer."""
-        while (project := (info := await self._ask("GET", "/wandb_info", WANDB_INFO))["project"]) is None:
+        while (project := (info := await self._ask(WANDB_INFO))["project"]) is None:
             await self._wait_for_trainer()
         return info.get("group"), project
 
@@ -248,7 +251,7 @@ class RunApiSession:
 
     async def info(self) -> TrainerInfo:
         """Return batch size and token limit of the trainer."""
-        return await self._ask("GET", "/info", TRAINER_INFO)
+        return await self._ask(TRAINER_INFO)
 
     async def status(self) -> EnvironmentStatus:
         """Return the state of this environment at run-api; registers again if run-api has forgotten the environment."""
@@ -279,10 +282,10 @@ class RunApiSession:
                 return self.registration.env_id
             await self._wait_for_trainer()
 
-    async def send(self, path: str, body: Sequence[bytes]) -> None:
+    async def send(self, endpoint: Endpoint[Done], body: Sequence[bytes]) -> None:
         """Send groups, right after `clear_to_send`, in one try; raises RunApiFault."""
         # The sender logs answers with an error.
-        await self._try_once("POST", path, DONE, body, answers=range(200, 600))
+        await self._try_once(endpoint, body, answers=range(200, 600))
 
     async def leave(self) -> None:
         """Disconnect, unless run-api has forgotten this environment. Safe to call twice."""
@@ -294,7 +297,7 @@ class RunApiSession:
                 if await self._own_status() is None:
                     logger.info("run-api has forgotten this environment, and is not told of its end")
                     return
-                await request(self._url, "POST", "/disconnect-env", DONE, {"env_id": self._registration.env_id})
+                await request(self._url, LEAVE, {"env_id": self._registration.env_id})
             logger.info("disconnected from run-api")
         except (RunApiFault, TimeoutError) as error:  # the environment ends all the same
             logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
@@ -306,7 +309,7 @@ class RunApiSession:
             # A trainer that asks for batches before it registers lets environments in; its registration clears them.
             if (await self.info())["batch_size"] != -1:
                 try:
-                    reply = await self._try_once("POST", "/register-env", REGISTERING, self._entry)
+                    reply = await self._try_once(REGISTER, self._entry)
                 except RunApiFault:
                     await asyncio.sleep(min(next(waits), self.longest_pause_s))
                     continue
@@ -321,7 +324,7 @@ class RunApiSession:
         """Return this environment's state at run-api; None if its number is unknown there, or the step went back."""
         number = {"env_id": self.registration.env_id}
         try:
-            status = await self._ask("GET", "/status-env", STATUS, number, answers=(500,))
+            status = await self._ask(STATUS, number, answers=(500,))
         except RunApiFault:
             return None
         if status["current_step"] < self._step:
@@ -337,20 +340,12 @@ class RunApiSession:
         )
         await asyncio.sleep(self.longest_pause_s)
 
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        kind: msgspec.json.Decoder[T],
-        body: object = None,
-        *,
-        answers: Container[int | None] = (),
-    ) -> T:
-        """Return a reply of this kind, however late. Raises RunApiFault for a reply with a status in `answers`."""
+    async def _ask(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
+        """Return the reply, however late. Raises RunApiFault for a reply with a status in `answers`."""
         waits = pauses()
         while True:
             try:
-                reply = await self._try_once(method, path, kind, body, answers=answers)
+                reply = await self._try_once(endpoint, body, answers=answers)
             except RunApiFault as fault:
                 if fault.status in answers:
                     raise
@@ -362,15 +357,7 @@ class RunApiSession:
                 self._met = True
                 return reply
 
-    async def _try_once(
-        self,
-        method: str,
-        path: str,
-        kind: msgspec.json.Decoder[T],
-        body: object = None,
-        *,
-        answers: Container[int | None] = (),
-    ) -> T:
+    async def _try_once(self, endpoint: Endpoint[T], body: object = None, *, answers: Container[int | None] = ()) -> T:
         """Make a request, and log if run-api is away, does not reply, or answers again; raises RunApiFault.
 
         A fault with a status in `answers` is run-api's own answer: run-api is not away.
@@ -379,7 +366,7 @@ class RunApiSession:
             self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}: it does not reply"
         )
         try:
-            reply = await request(self._url, method, path, kind, body)
+            reply = await request(self._url, endpoint, body)
         except RunApiFault as fault:
             if fault.status in answers:
                 self._absence.over(f"run-api at {self._url} answers again")

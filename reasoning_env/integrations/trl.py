@@ -89,8 +89,7 @@ class TrlEnvironment:
         **_: object,
     ) -> list[float | None]:
         """Return a score for each completion, or None after an infrastructure error; for `reward_funcs`."""
-        verdicts = await self._judge(completions, reference, log_extra, log_metric)
-        return [None if verdict is None else verdict.score for verdict in verdicts]
+        return _scores(await self._judge(completions, reference, log_extra, log_metric))
 
     def rewards(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
         """Return a reward function for each part of the score, in place of `reward`. A batch is judged once.
@@ -134,15 +133,10 @@ class TrlEnvironment:
             for index, verdict in zip(of_problem, group, strict=True):
                 verdicts[index] = verdict
         await asyncio.to_thread(self._learn, list(zip(reference, verdicts, strict=True)))
-        reasons = ["fault" if verdict is None else verdict.reason.value for verdict in verdicts]
-        if log_extra is not None:
-            log_extra("reason", reasons)
-        if log_metric is not None:
-            levels = [level for name in reference if (level := Reference.parse(name).level) is not None]
-            if levels:
-                log_metric("reasoning/level", sum(levels) / len(levels))
-            for reason in (*Reason, "fault"):
-                log_metric(f"reasoning/{reason}", reasons.count(reason) / len(reasons))
+        _log_reasons(verdicts, "reason", "reasoning", log_extra, log_metric)
+        levels = [level for name in reference if (level := Reference.parse(name).level) is not None]
+        if log_metric is not None and levels:
+            log_metric("reasoning/level", sum(levels) / len(levels))
         return verdicts
 
     def callback(self) -> TrainerCallback:
@@ -207,20 +201,36 @@ def score_reward(bridge: Bridge, name: str = "score") -> Callable[..., Awaitable
             *(bridge.ajudge(row, [completion]) for row, completion in zip(rows, completions, strict=True))
         )
         verdicts = [verdict for [verdict] in judged]
-        reasons = ["fault" if verdict is None else verdict.reason.value for verdict in verdicts]
+        _log_reasons(verdicts, f"{name}/reason", name, log_extra, log_metric)
         if log_extra is not None:
-            log_extra(f"{name}/reason", reasons)
             log_extra(f"{name}/error", ["" if verdict is None else verdict.error or "" for verdict in verdicts])
             # As text, because functions may give other parts to other completions, and TRL wants the same columns.
             parts = [{} if verdict is None else dict(verdict.own_parts or {}) for verdict in verdicts]
             log_extra(f"{name}/parts", [json.dumps(of_one) for of_one in parts])
-        if log_metric is not None:
-            for reason in (*Reason, "fault"):
-                log_metric(f"{name}/{reason}", reasons.count(reason) / len(reasons))
-        return [None if verdict is None else verdict.score for verdict in verdicts]
+        return _scores(verdicts)
 
     reward.__name__ = name
     return reward
+
+
+def _scores(verdicts: Sequence[Verdict | None]) -> list[float | None]:
+    return [None if verdict is None else verdict.score for verdict in verdicts]
+
+
+def _log_reasons(
+    verdicts: Sequence[Verdict | None],
+    column: str,
+    section: str,
+    log_extra: LogColumn | None,
+    log_metric: LogMetric | None,
+) -> None:
+    """Log the reason of each verdict as a column, and the share of each reason as a metric."""
+    reasons = ["fault" if verdict is None else verdict.reason.value for verdict in verdicts]
+    if log_extra is not None:
+        log_extra(column, reasons)
+    if log_metric is not None:
+        for reason in (*Reason, "fault"):
+            log_metric(f"{section}/{reason}", reasons.count(reason) / len(reasons))
 
 
 class _StreamCallback(TrainerCallback):

@@ -27,16 +27,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
-from reasoning_env.records import Verdict
+from reasoning_env.records import Subject, Verdict
 from reasoning_env.sources.score_function import ScoreFunction
 
-NOT_JUDGED = "a completion could not be judged; the log above says why"
 RESTART_PAUSES_S = (1.0, 5.0, 30.0)
 """The last pause is longer than the restart of a judge takes."""
 
@@ -66,21 +65,13 @@ async def compute_score(
     The parts are numbers at the top level, so `algorithm.gdpo_reward_keys=[format,answer]` names them.
     Raises ScoringError when an infrastructure error persists, and InvalidReferenceError for a wrong reference.
     """
-    bridge = judge(_as_json(settings))
-    return _of_problem(await _retried(lambda: bridge.ajudge(ground_truth, [solution_str])))
+    verdict = await _verdict(settings, ground_truth, solution_str)
+    return {**_score(verdict), **verdict.parts}
 
 
-def compute_score_blocking(
-    data_source: str,
-    solution_str: str,
-    ground_truth: str,
-    extra_info: object = None,
-    settings: Mapping[str, object] | None = None,
-    **_: object,
-) -> dict[str, object]:
+def compute_score_blocking(*given: Any, **named: Any) -> dict[str, object]:
     """Do the same as `compute_score` without a coroutine, for verl's reward manager `remote`."""
-    bridge = judge(_as_json(settings))
-    return _of_problem(_retried_blocking(lambda: bridge.judge(ground_truth, [solution_str])))
+    return asyncio.run(compute_score(*given, **named))
 
 
 async def compute_score_of_row(
@@ -95,41 +86,26 @@ async def compute_score_of_row(
 
     Raises ScoringError when an infrastructure error persists, and ConfigError for a function that cannot be used.
     """
-    bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
-    return _of_row(await _retried(lambda: bridge.ajudge(row, [solution_str])))
+    verdict = await _verdict(settings, {**(extra_info or {}), "ground_truth": ground_truth}, solution_str)
+    # The function's numbers as text: verl wants the same names for all completions of a batch.
+    parts = json.dumps(dict(verdict.own_parts or {}))
+    return {**_score(verdict), "error": verdict.error or "", "parts": parts}
 
 
-def compute_score_of_row_blocking(
-    data_source: str,
-    solution_str: str,
-    ground_truth: object,
-    extra_info: Mapping[str, object] | None = None,
-    settings: Mapping[str, object] | None = None,
-    **_: object,
-) -> dict[str, object]:
+def compute_score_of_row_blocking(*given: Any, **named: Any) -> dict[str, object]:
     """Do the same as `compute_score_of_row` without a coroutine, for verl's reward manager `remote`."""
-    bridge, row = judge(_as_json(settings)), _row(ground_truth, extra_info)
-    return _of_row(_retried_blocking(lambda: bridge.judge(row, [solution_str])))
+    return asyncio.run(compute_score_of_row(*given, **named))
 
 
-async def _retried(ask: Callable[[], Awaitable[list[Verdict | None]]]) -> Verdict:
+async def _verdict(settings: Mapping[str, object] | None, subject: Subject, completion: str) -> Verdict:
+    bridge = judge(_as_json(settings))
     for pause_s in (*RESTART_PAUSES_S, None):
-        [verdict] = await ask()
+        [verdict] = await bridge.ajudge(subject, [completion])
         if verdict is not None:
             return verdict
         if pause_s is not None:
             await asyncio.sleep(pause_s)
-    raise ScoringError(NOT_JUDGED)
-
-
-def _retried_blocking(ask: Callable[[], list[Verdict | None]]) -> Verdict:
-    for pause_s in (*RESTART_PAUSES_S, None):
-        [verdict] = ask()
-        if verdict is not None:
-            return verdict
-        if pause_s is not None:
-            time.sleep(pause_s)
-    raise ScoringError(NOT_JUDGED)
+    raise ScoringError("a completion could not be judged; the log above says why")
 
 
 def _as_json(arguments: Mapping[str, object] | None) -> str:
@@ -141,18 +117,5 @@ def _plain(value: Iterable[object]) -> object:
     return dict(value) if isinstance(value, Mapping) else list(value)
 
 
-def _row(ground_truth: object, extra_info: Mapping[str, object] | None) -> dict[str, object]:
-    return {**(extra_info or {}), "ground_truth": ground_truth}
-
-
 def _score(verdict: Verdict) -> dict[str, object]:
     return {"score": verdict.score, "reason": verdict.reason.value, "correct": float(verdict.correct)}
-
-
-def _of_problem(verdict: Verdict) -> dict[str, object]:
-    return {**_score(verdict), **verdict.parts}
-
-
-def _of_row(verdict: Verdict) -> dict[str, object]:
-    # The function's numbers as text: verl wants the same names for all completions of a batch.
-    return {**_score(verdict), "error": verdict.error or "", "parts": json.dumps(dict(verdict.own_parts or {}))}

@@ -24,7 +24,7 @@ import io
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -41,7 +41,7 @@ from ..errors import (
 )
 from ..metrics.prometheus import reply_to_scrape
 from ..records import Row, Subject, Verdict
-from ..runtime.concurrency import do_as_they_come
+from ..runtime.concurrency import map_concurrently
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
 from .bodies import HOLDING, SHORT_BODY, BodyReader
@@ -197,18 +197,14 @@ class JudgeServer:
 
     async def _judge_each(self, subjects: Sequence[Subject], completions: Sequence[str]) -> list[Verdict]:
         """Return the verdict on each completion. The first error cancels the other completions, and is raised."""
-        judged: dict[int, Verdict] = {}
 
-        async def pairs() -> AsyncIterator[tuple[int, Subject, str]]:
-            for number, (subject, text) in enumerate(zip(subjects, completions, strict=True)):
-                yield number, subject, text
+        async def judge(pair: tuple[Subject, str]) -> Verdict:
+            subject, text = pair
+            [verdict] = await self._verdicts(subject, [text])
+            return verdict
 
-        async def judge(pair: tuple[int, Subject, str]) -> None:
-            number, subject, text = pair
-            [judged[number]] = await self._verdicts(subject, [text])
-
-        await do_as_they_come(judge, pairs(), at_once=self.AT_ONCE)
-        return [judged[number] for number in range(len(completions))]
+        pairs = zip(subjects, completions, strict=True)
+        return await map_concurrently(judge, pairs, at_once=self.AT_ONCE)
 
     async def _verdicts(self, subject: Subject, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, with up to two retries after infrastructure errors. Raises the reply of a failed request."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reasoning_env.atropos import run_api
 from reasoning_env.atropos.run_api import TRAINER_INFO, RunApiFault, RunApiSession, TrainerWatch, request
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import slow
@@ -21,15 +22,15 @@ from .served import ServedRunApi
 # ---------------------------------------------------------------------------- one request
 
 
-async def fault_of(url: str, **options: float) -> RunApiFault:
+async def fault_of(url: str) -> RunApiFault:
     with pytest.raises(RunApiFault) as caught:
-        await request(url, "GET", "/info", TRAINER_INFO, **options)
+        await request(url, TRAINER_INFO)
     return caught.value
 
 
 async def test_late_reply(api: ServedRunApi) -> None:
     api.fail(slow(1.0))
-    assert await request(api.url, "GET", "/info", TRAINER_INFO) == {"batch_size": 32, "max_token_len": 4096}
+    assert await request(api.url, TRAINER_INFO) == {"batch_size": 32, "max_token_len": 4096}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,8 @@ async def test_refused_connection(api: ServedRunApi) -> None:
     assert (await fault_of(api.url)).status is None
 
 
-async def test_connection_times_out() -> None:
+async def test_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_api, "CONNECT_TIMEOUT_S", 0.1)
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -59,7 +61,7 @@ async def test_connection_times_out() -> None:
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         await asyncio.sleep(0.05)
-        caught = await fault_of(f"http://127.0.0.1:{full.getsockname()[1]}", connect_timeout_s=0.05)
+        caught = await fault_of(f"http://127.0.0.1:{full.getsockname()[1]}")
     assert caught.status is None
 
 
