@@ -177,7 +177,7 @@ class Forker:
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
         self._ends: dict[int, int] = {}
-        """Wait statuses of workers that ended and were not replaced yet, by process id."""
+        """Exit codes of workers that ended and were not replaced yet, by process id."""
 
     def run(self) -> None:
         """Fork workers until the socket closes."""
@@ -201,7 +201,7 @@ class Forker:
         for pid in list(self._folders):
             self._clear_up(pid)
 
-    def _spawn(self, role: Role, descriptor: int, replaced_status: int | None) -> None:
+    def _spawn(self, role: Role, descriptor: int, replaced_code: int | None) -> None:
         self._forked += 1
         folder = os.path.join(self._directory, str(self._forked))
         try:
@@ -210,32 +210,33 @@ class Forker:
             os.close(descriptor)
             return
         if pid == 0:
-            self._become_worker(role, descriptor, folder, replaced_status)
+            self._become_worker(role, descriptor, folder, replaced_code)
         os.close(descriptor)
         self._folders[pid] = folder
 
     def _clear_up(self, pid: int) -> None:
-        """Make sure that a worker and its process group have ended, keep the wait status, and remove its folder.
+        """Make sure that a worker and its process group have ended, keep the exit code, and remove its folder.
 
-        A worker that was ending already keeps the status of its own end.
+        A worker that was ending already keeps the code of its own end.
         """
         # Until the worker is waited for, no other process can have its id. It leads a group from its first moments on.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
-        _, self._ends[pid] = os.waitpid(pid, 0)
+        _, status = os.waitpid(pid, 0)
+        self._ends[pid] = os.waitstatus_to_exitcode(status)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
-    def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_status: int | None) -> None:
+    def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
         """Run a worker to its end; never returns into the fork server's code.
 
-        The first frame tells the process id, and the wait status of the worker that this worker replaces.
+        The first frame tells the process id, and the exit code of the worker that this worker replaces.
         """
         status = 1
         try:
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
-            hello: dict[str, object] = {"pid": os.getpid(), "replaced_status": replaced_status}
+            hello: dict[str, object] = {"pid": os.getpid(), "replaced_code": replaced_code}
             if role is Role.GENERATOR:
                 if self._faster is not None:
                     self._faster.install()

@@ -204,7 +204,7 @@ class ForkServer:
             ) from None
         except WorkerDied as error:
             await self._wait_or_kill()
-            end = _read_end_of(self.process)
+            end = _read_end(self.process.returncode)
             if end.from_outside:
                 raise KilledError(f"the process that imports reasoning-gym {end}") from error
             if self._importing is not None:
@@ -286,7 +286,7 @@ class ForkServer:
             except OSError as error:  # no descriptor is left
                 raise WorkerError(f"a worker cannot be started: {error}") from error
             after_an_error.pop_all()
-            return worker, _read_end(hello["replaced_status"])
+            return worker, _read_end(hello["replaced_code"])
 
     async def _first_frame(self, channel: Channel) -> Frame:
         """Return the first frame of a started process. Raises WorkerError as soon as this process is seen stopped.
@@ -361,19 +361,11 @@ class ForkServer:
         return ""
 
 
-def _read_end_of(process: subprocess.Popen[bytes]) -> WorkerEnd:
-    """Return the end of a process that was waited for."""
-    code = process.returncode
-    return WorkerEnd(signal=-code) if code < 0 else WorkerEnd(status=code)
-
-
-def _read_end(status: int | None) -> WorkerEnd:
-    """Return the end of a worker from its wait status; None is an unknown end."""
-    if status is None:
+def _read_end(code: int | None) -> WorkerEnd:
+    """Return the end of a process from its exit code, which is minus the number of a signal; None is an unknown end."""
+    if code is None:
         return WorkerEnd()
-    if os.WIFSIGNALED(status):
-        return WorkerEnd(signal=os.WTERMSIG(status))
-    return WorkerEnd(status=os.WEXITSTATUS(status))
+    return WorkerEnd(signal=-code) if code < 0 else WorkerEnd(status=code)
 
 
 _started_ahead: list[ForkServer] = []

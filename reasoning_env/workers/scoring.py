@@ -8,10 +8,12 @@ budget of processor time is not scored at all. `worker.py` measures.
 from __future__ import annotations
 
 import logging
-import math
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Literal
+
+import msgspec
 
 from ..answers.frames import FRAME_NAMES, MAX_FRAMES
 from ..errors import ScoringError
@@ -260,56 +262,40 @@ def _first_answers(answers: Sequence[str]) -> Sequence[str]:
     return answers
 
 
+Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+
+
+class _VerdictReply(msgspec.Struct):
+    """What a sound verifier worker replies to an answer. Without a score, the verifier's error stands there."""
+
+    position: int
+    score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+    reason: Literal["scored", "verifier_error"]
+    scoring_s: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]  # more than any deadline
+    frames: Annotated[tuple[str, ...], msgspec.Meta(max_length=2 * MAX_FRAMES + 1)] = ()
+    parts: dict[str, Finite] | None = None
+    error: str | None = None
+
+
 def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
     """Return the verdict on the answer at a position.
 
     A verifier worker has read model text, so its reply may be anything. Raises ProtocolFault for a reply that no sound
     worker sends.
     """
-    said: Any = reply.header
-    score = said.get("score")
-    reason = said.get("reason")
-    scoring_s = said.get("scoring_s")
-    genuine = (
-        _is_number(said.get("position"), position)
-        and said["position"] == position
-        and _is_number(score, 1.0)
-        and _is_number(scoring_s, 1e6)  # more than any deadline
-        and (reason == Reason.SCORED or (reason == Reason.VERIFIER_ERROR and score == 0.0))
-        and _are_parts(said.get("parts"))
-        and _are_frames(said.get("frames", []))
-        and isinstance(said.get("error", ""), str)
-    )
-    if not genuine:
-        raise ProtocolFault(f"a verdict that cannot be one: {str(said)[:500]}")
+    try:
+        said = msgspec.convert(reply.header, _VerdictReply)
+    except msgspec.ValidationError as error:
+        raise ProtocolFault(f"a verdict that cannot be one ({error}): {str(reply.header)[:500]}") from error
+    is_paid_error = said.reason == "verifier_error" and said.score != 0.0
+    if said.position != position or is_paid_error or not FRAME_NAMES.issuperset(said.frames):
+        raise ProtocolFault(f"a verdict that cannot be one: {str(reply.header)[:500]}")
     return Verdict(
-        float(score),
-        Reason(reason),
+        said.score,
+        Reason(said.reason),
         answer,
-        float(scoring_s),
-        frames=tuple(said.get("frames", ())),
-        own_parts=said.get("parts"),
-        error=said.get("error"),
+        said.scoring_s,
+        frames=said.frames,
+        own_parts=said.parts,
+        error=said.error,
     )
-
-
-def _are_frames(value: object) -> bool:
-    """Tell whether a value is a list of a few names of frames."""
-    return (
-        isinstance(value, list)
-        and len(value) <= 2 * MAX_FRAMES + 1
-        and all(isinstance(name, str) and name in FRAME_NAMES for name in value)
-    )
-
-
-def _are_parts(value: object) -> bool:
-    """Tell whether a value is None, or finite numbers by name."""
-    if value is None:
-        return True
-    return isinstance(value, dict) and all(
-        type(number) in (int, float) and math.isfinite(number) for number in value.values()
-    )
-
-
-def _is_number(value: object, highest: float) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= highest
