@@ -11,16 +11,15 @@ from .config import (
     DEFAULT_MODEL,
     ENV_NAME,
     ReasoningGymEnvConfig,
-    check_base_settings,
     check_batch_size,
     explain_construction,
     set_log_levels,
 )
 from .environment import RolloutItem
 from .inference.servers import ServerConfig, choose_server_class, complete_servers, tokenizer_if_needed
+from .modes.group_file import BackgroundWriter
 from .modes.mode import Imported, Mode
 from .modes.process import Process
-from .modes.sent_groups import BackgroundWriter
 from .modes.serve import Serve
 from .modes.shutdown import close
 from .run import Run
@@ -43,7 +42,6 @@ __all__ = [
     "Serve",
     "ServerConfig",
     "ask_loopback_directly",
-    "check_base_settings",
     "check_batch_size",
     "choose_server_class",
     "close",

@@ -46,6 +46,7 @@ class DeliveryQueue:
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
+    """Bounds of a request, which run-api reads and answers as a whole while its other clients wait."""
     send_interval_s = 0.1
     """Minimum seconds between two requests, in which groups collect for the next request."""
 

@@ -123,7 +123,7 @@ class RunApiFault(Exception):
 
 
 CONNECT_TIMEOUT_S = 5.0
-"""Seconds until a connection must be there: more than the system's first three tries, at 0, 1 and 3 s."""
+"""Seconds until a connection must be there: Linux tries at 0, 1 and 3 s."""
 
 
 async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
@@ -203,6 +203,7 @@ class RunApiSession:
     slow_reply_s = 10.0
     """Seconds without a reply after which the log says so."""
     leave_timeout_s = 3.0
+    """Seconds for the farewell at the end, which a run-api that is away must not hold up."""
 
     def __init__(self, url: str, entry: Mapping[str, object]) -> None:
         self._url = url.rstrip("/")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
+"""Between them, a short outage is over unnoticed, and a server that is started again is found within seconds."""
 
 
 def pauses() -> Iterator[float]:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.modes.group_file import check_path, encode_line, open_groups
-from reasoning_env.atropos.modes.sent_groups import BackgroundWriter
+from reasoning_env.atropos.modes.group_file import BackgroundWriter, check_path, encode_line, open_groups
 from reasoning_env.dumps.format import read_group
 from reasoning_env.errors import ConfigError
 from reasoning_env.storage.files import KeyedFile, header_path

@@ -22,7 +22,7 @@ from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, choice_error, ending_word, rollout_from_choice
 from ...inference.failures import BrokenOffError
 from ...inference.requests import MAX_REQUEST_FAILURES, PatientRequests, finish_word
-from ...inference.text import ANSWER_END
+from ...inference.text import ANSWER_END, KEEPS_STOP
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
@@ -264,8 +264,7 @@ class InferenceClient:
     def options(self, kind: ReplyKind, split: str = "train") -> Mapping[str, Any]:
         """Return what every request says besides prompt and sampling, as keywords of the servers' method.
 
-        Token servers return the tokens of the stop text anyway; other servers are asked to keep the stop text, vLLM by
-        the first name and SGLang by the second.
+        Token servers return the tokens of the stop text anyway; other servers are asked to keep the stop text.
         """
         stop: dict[str, object] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if kind is ReplyKind.TOKENS and split == "train" and self._reads_all_token_replies:
@@ -274,7 +273,7 @@ class InferenceClient:
             return {**stop, "top_k": -1, "min_p": 0.0, **penalties}
         if kind is ReplyKind.TOKENS:
             return stop
-        extra: dict[str, object] = {"include_stop_str_in_output": True, "no_stop_trim": True} if stop else {}
+        extra: dict[str, object] = dict(KEEPS_STOP) if stop else {}
         if kind is ReplyKind.TEXT and self._chat.hides_thinking:
             extra["skip_special_tokens"] = False
         if kind is ReplyKind.CHAT and self._chat_template_kwargs:

@@ -1,12 +1,14 @@
-"""The file that `process` writes groups to: one line a group, in the order in which groups are scored.
+"""Files of groups, one line a group, for `process` and `serve`.
 
-A line holds Atropos' own fields and the fields of a dump line; its key is the position of the problem.
+`process` writes groups in the order in which they are scored: a line holds Atropos' own fields and the fields of a dump
+line, and its key is the position of the problem. `serve` writes the groups that it sends, with Atropos' fields alone.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -15,7 +17,7 @@ from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group
 from ...errors import ConfigError
 from ...records import Group
-from ...storage.files import KeyedFile, OtherSettingsError, changed_settings, header_path, read_made_with
+from ...storage.files import KeyedFile, LineFile, OtherSettingsError, changed_settings, header_path, read_made_with
 from ...storage.folders import check_writable
 from ..wire import encode_members
 
@@ -92,3 +94,50 @@ def numbered_paths(path: Path) -> Iterator[Path]:
     """Yield the path, then the path with 1, 2, 3 ... behind its name, as Atropos numbers files."""
     yield path
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))
+
+
+# ---- the groups that are sent
+
+
+class BackgroundWriter:
+    """Writes each group as a line, in order and on a thread; the first group makes the file.
+
+    If the file exists, the name gets a number, as in Atropos. Raises ConfigError if no file can be made at the path.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = check_path(path)
+        self._file: LineFile | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
+
+    def write(self, obj: Mapping[str, object]) -> None:
+        # A copy: the caller adds keys to the group later.
+        self._thread.submit(self._write, dict(obj)).add_done_callback(_log_error)
+
+    def close(self) -> None:
+        """Write waiting groups and close the file. Safe to call twice."""
+        self._thread.shutdown(wait=True)
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, obj: Mapping[str, object]) -> None:
+        pieces = [b"{", *encode_members(obj.items()), b"}\n"]
+        if self._file is None:
+            self._file = _make(self._path)
+        self._file.append(*pieces)
+
+
+def _make(path: Path) -> LineFile:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for candidate in numbered_paths(path):
+        with suppress(FileExistsError):
+            file = LineFile.create(candidate)
+            logger.info("groups that are sent go to %s", candidate)
+            return file
+    raise AssertionError("numbers have no end")
+
+
+def _log_error(written: Future[None]) -> None:
+    error = written.exception()
+    if error is not None:
+        logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)

@@ -380,6 +380,7 @@ class Figures:
         total = TaskTally()
         for tally in self.tasks.values():
             total.merge(tally)
+        same_answers = self._answers.shares_of_most_frequent()
         by_tokens = total.tokens.count * 2 > total.completions
         # The problems of an evaluation have no order.
         timeline = Timeline() if self._keep_problems else self._timeline
@@ -390,7 +391,7 @@ class Figures:
             "by_task": [
                 {
                     "task": number[task],
-                    "same_answer": self._answers.share_of_most_frequent(task),
+                    "same_answer": same_answers.get(task),
                     **shown_row(tally, summary["tasks"][task], self._timeline.total(task)),
                 }
                 for task, tally in scored.items()
