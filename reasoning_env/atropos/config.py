@@ -16,7 +16,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
 from ..prompts.chat_format import ChatFormat
-from ..prompts.chat_templates import PLAIN, Tokenizer
+from ..prompts.chat_templates import PLAIN
+from ..prompts.messages import Tokenizer
 from ..runtime.listening import ListenAddress
 from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions

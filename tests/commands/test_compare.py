@@ -229,7 +229,7 @@ def test_page_names_differences(write: Write, tmp_path: Path) -> None:
 
 
 def without_references(folder: Path) -> Path:
-    """Take the references out of an evaluation's lines, as in those of earlier versions."""
+    """Take the references out of an evaluation's lines."""
     file = folder / "samples.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     for line in lines:
