@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import resource
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace, TracebackType
@@ -17,7 +16,7 @@ import aiohttp
 
 from ..errors import ConfigError
 from ..records import Prompt, Rollout, Sampling, Timeouts
-from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, goes_through_proxy, wait_for_address, wait_for_server
+from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, goes_through_proxy, wait_for_server
 from .chat import ChatRequests, PlainChat, Stream
 from .events import EVENT_STREAM, join_events, read_events
 from .failures import Failure, explain_failure
@@ -189,9 +188,7 @@ class HostedModel:
             ServerError: The server is away, or cannot serve now, for `timeout_s`.
             ConfigError: The server speaks http, and its URL says https, or the other way round.
         """
-        deadline = time.monotonic() + timeout_s
-        await wait_for_address([self.base_url], timeout_s)
-        await wait_for_server(self._probe, max(0.0, deadline - time.monotonic()))
+        await wait_for_server(self._probe, timeout_s)
 
     async def _probe(self, timeout_s: float) -> Sequence[Absence]:
         """Ask for one token; return why the server is absent, if it is. Raises the errors of `check`."""
