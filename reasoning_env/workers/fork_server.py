@@ -123,8 +123,8 @@ class KilledError(WorkerError):
 class ForkServer:
     """The process of the fork server: call `start`, then `spawn` for each worker, then `stop`.
 
-    The process begins to import the library at construction. `checkout` is a folder with the library; None for the
-    installed library. With a `score_function`, the process imports the function's module in place of the library.
+    The process begins at construction to import what the settings name: the installed library, a checkout, or in their
+    place the module of a score function.
     """
 
     SLOW_IMPORT_S = 20.0
@@ -132,7 +132,7 @@ class ForkServer:
     STOP_TIMEOUT_S = 2.0
     """Time for the process to end by itself, before it is killed: a pool closes within five seconds."""
 
-    def __init__(self, checkout: Path | None, score_function: ScoreFunction | None = None, hash_seed: int = 0) -> None:
+    def __init__(self, settings: PoolSettings) -> None:
         self._channel: Channel | None = None
         self._importing: str | None = None
         self._timeout_s = 0.0
@@ -143,7 +143,7 @@ class ForkServer:
             self._orders, theirs = socket.socketpair()
             with theirs:
                 after_an_error.callback(self._orders.close)
-                self.process = self._launch(theirs, checkout, score_function, hash_seed)
+                self.process = self._launch(theirs, settings)
             after_an_error.pop_all()
 
     @property
@@ -151,14 +151,12 @@ class ForkServer:
         """Whether the process can fork further workers: it lives, takes orders and answered the last one in time."""
         return self._answers and self.process.poll() is None
 
-    def _launch(
-        self, theirs: socket.socket, checkout: Path | None, function: ScoreFunction | None, hash_seed: int
-    ) -> subprocess.Popen[bytes]:
-        folder = self._directory
+    def _launch(self, theirs: socket.socket, settings: PoolSettings) -> subprocess.Popen[bytes]:
+        folder, function = self._directory, settings.score_function
         # Some tasks generate other items under another hash seed, and threads make forking unsafe. Other variables of
         # this process (keys, tokens, proxies) are kept from workers.
         environment = {
-            "PYTHONHASHSEED": str(hash_seed),
+            "PYTHONHASHSEED": str(settings.hash_seed),
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
             "HOME": folder,
@@ -174,7 +172,7 @@ class ForkServer:
         import_path = [os.path.abspath(path) for path in sys.path if path]
         start = {
             "import_path": import_path,
-            "checkout": checkout,
+            "checkout": settings.checkout,
             "directory": folder,
             "score_function": None if function is None else vars(function),
         }
@@ -378,17 +376,17 @@ def start_ahead() -> None:
     On two cores `serve` is ready 1.2 s earlier: imports take 2.5 s here and 1.2 s there. A fork server that no pool
     takes ends with this process.
     """
-    _started_ahead.append(ForkServer(None))
+    _started_ahead.append(ForkServer(PoolSettings()))
 
 
-def launch(checkout: Path | None, score_function: ScoreFunction | None = None, hash_seed: int = 0) -> ForkServer:
+def launch(settings: PoolSettings) -> ForkServer:
     """Return a fork server: the fork server that was started ahead, if it has the right library, else a new one.
 
     Raises WorkerError when the process cannot be started.
     """
-    if _started_ahead and checkout is None and score_function is None and hash_seed == 0:
+    if _started_ahead and settings.checkout is None and settings.score_function is None and settings.hash_seed == 0:
         return _started_ahead.pop()
     try:
-        return ForkServer(checkout, score_function, hash_seed)
+        return ForkServer(settings)
     except OSError as error:
         raise WorkerError(f"the process that forks workers cannot be started: {error}") from error

@@ -479,7 +479,7 @@ class WorkerPool:
 
     async def _start_fork_server(self) -> LibraryInfo:
         settings = self._settings
-        self._fork_server = launch(settings.checkout, settings.score_function, settings.hash_seed)
+        self._fork_server = launch(settings)
         self.stats.fork_servers_started += 1
         try:
             self._library = await self._fork_server.start(self._settings)

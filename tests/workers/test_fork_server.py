@@ -197,7 +197,7 @@ async def test_close_with_hanging_workers(fake_library: Path, temp_folder: Path,
 async def test_cancelled_end_leaves_nothing(fake_library: Path, temp_folder: Path) -> None:
     """As when a pool is closed while a fork server that does not answer is replaced."""
     settings = PoolSettings(ReasoningSettings(num_generators=1), fake_library)
-    server = launch(fake_library)
+    server = launch(PoolSettings(beside=fake_library))
     await server.start(settings)
     os.kill(server.process.pid, signal.SIGSTOP)
     stopping = asyncio.create_task(server.stop())
