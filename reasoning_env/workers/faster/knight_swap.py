@@ -6,6 +6,8 @@ same:
 - A position is a pair: the squares of the colour to move, and the squares of the other colour. A move changes the
   square colour of one knight, so all squares together tell whether the number of moves is even. After an even number
   of moves, the colour that began is to move.
+- A solution read backwards, with its pairs swapped, is a solution: a move back is a move. So half of the moves tell:
+  they lead to positions that are reached with their pairs swapped, too.
 - No move leads out of the positions that a failed search has reached. A later search on the same board fails too if
   its start is among these positions and its goal is not.
 - Breadth-first search returns the shortest path whose moves come first. Each position of this path was reached by the
@@ -14,7 +16,7 @@ same:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from types import ModuleType
 
@@ -39,23 +41,26 @@ class Graph:
         free = ~(mover | other)
         return [other << self.size | mover ^ square ^ to for square, to in self._pairs if mover & square and free & to]
 
+    def _swap(self, positions: Iterable[int]) -> set[int]:
+        size, others = self.size, (1 << self.size) - 1
+        return {position >> size | (position & others) << size for position in positions}
+
     def solve(self, start: int) -> list[set[int]] | None:
         """Return the positions after each move of the shortest solutions; None where there is no solution."""
-        goal = start >> self.size | (start & (1 << self.size) - 1) << self.size
+        (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None
         seen = {start}
         layers = [{start}]
-        while goal not in layers[-1]:
+        while not (allowed := [layers[-1] & self._swap(layers[-1])])[0]:
             layers.append({after for position in layers[-1] for after in self._moves(position)} - seen)
             seen |= layers[-1]
             if not layers[-1]:
                 self._closed.append(seen)
                 return None
-        allowed = [{goal}]
-        for layer in reversed(layers[1:-1]):
+        for layer in reversed(layers[:-1]):
             allowed.append({position for position in layer if not allowed[-1].isdisjoint(self._moves(position))})
-        return allowed[::-1]
+        return [*allowed[-2::-1], *map(self._swap, allowed[1:])]
 
 
 graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a board before it goes on to the next
