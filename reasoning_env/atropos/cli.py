@@ -21,12 +21,12 @@ from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import HostedSettings, evaluate_command
 from ..commands.options import OptionParser, option_parser
-from ..commands.parser import program
+from ..commands.parser import errors_for_user, program
 from ..commands.running import start_log, usable_as_secrets
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
-from ..errors import ReasoningEnvError, ServerError
+from ..errors import ServerError
 from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
 from ..metrics.recorder import MetricsRecorder
@@ -91,7 +91,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     """
     parser = environment_options(env_cls, mode_cls.name)
     options = parser.read(argv)
-    names = setting_names(env_cls, parser.typed(argv))
+    names = parser.setting_names(argv)
     selection = read_selection(options)
     if selection.pass_rates is not None and selection.keep is None:
         parser.error("--pass-rate goes with --keep")
@@ -106,7 +106,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
     logger.info("%s", launch.describe(), extra={"detail": True})
-    with errors_for_user(names, secrets):
+    with errors_for_user(names, secrets), errors_after_retries():
         asyncio.run(check_settings(launch, mode))
         if asyncio.run(_is_finished(launch, mode)):
             mode.print_summary(MetricsRecorder())
@@ -161,32 +161,15 @@ async def check_server(launch: Launch, mode: Mode) -> None:
         logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
 
 
-def setting_names(env_cls: EnvironmentClass, typed: Mapping[str, str]) -> dict[str, str]:
-    """Return what the user calls each setting, by the names that errors use.
-
-    `typed` has what the user typed for `section.name`. The core names a setting without its section; settings that the
-    user did not type are named `env.NAME`.
-    """
-    bare = {name: typed.get(f"env.{name}", f"env.{name}") for name in env_cls.env_config_cls.model_fields}
-    return {**bare, **typed}
-
-
 @contextlib.contextmanager
-def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
-    """Raise errors with the user's names of settings and without secrets.
-
-    An error that Atropos raises after its last retry becomes ServerError. Other errors are not changed.
-    """
+def errors_after_retries() -> Iterator[None]:
+    """Raise ServerError for an error that Atropos raises after its last retry. Other errors are not changed."""
     try:
         yield
-    except ReasoningEnvError as error:
-        error.text = redact(error.describe(names), secrets)
-        raise
     except Exception as error:
         if getattr(error, "last_attempt", None) is None:  # tenacity's errors have this attribute
             raise
-        failure = redact(describe_failure(error), secrets)
-        raise ServerError(f"gave up after several tries: {failure}") from error
+        raise ServerError(f"gave up after several tries: {describe_failure(error)}") from error
 
 
 # ------------------------------------------------------------------ keys

@@ -87,11 +87,10 @@ class ServerSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Request:
-    """The settings of a command line, and how each setting was written there."""
+    """The settings of a command line."""
 
     settings: HostedSettings
     server: ServerSettings
-    names: Mapping[str, str]
     unused: Sequence[str]
     """Settings in files that only a training has."""
 
@@ -111,10 +110,9 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
     """
     parser = option_parser(program(), "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
     options = _read(parser, argv)
-    typed = parser.typed(argv)
-    names = {**{name: typed.get(f"env.{name}", f"env.{name}") for name in HostedSettings.model_fields}, **typed}
+    names = parser.setting_names(argv)
     with errors_for_user(names):
-        request = _read_request(options, names, defaults or {})
+        request = _read_request(options, defaults or {})
         if "print-config" in options:
             print(write_config(request.settings, [request.server]), end="")
             return 0
@@ -197,7 +195,7 @@ def evaluate(
     values, names = _name_settings(given)
     names = {**names, **{name.removeprefix("env."): typed for name, typed in names.items()}}
     with errors_for_user(names):
-        request = _read_request(values, names, {})
+        request = _read_request(values, {})
         key = read_key(request.server.api_key, for_chat=True)
     with errors_for_user(names, _secrets(key, request.server.base_url)):
         return run_on_thread(_evaluate(request, model, key, None, _show_nothing))
@@ -260,7 +258,7 @@ def _read(parser: OptionParser, argv: Sequence[str]) -> dict[str, Any]:
         raise
 
 
-def _read_request(options: Mapping[str, Any], names: Mapping[str, str], defaults: Mapping[str, object]) -> Request:
+def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) -> Request:
     """Return the settings of files and options. Raises ConfigError."""
     file = read_config_files(options.get("config", ()))
     given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
@@ -286,7 +284,7 @@ def _read_request(options: Mapping[str, Any], names: Mapping[str, str], defaults
     unused = [*(name for name in unused if name != "openai"), *unused_of_server]
     if server.server_type == CHAT_TYPE and settings.chat_template is not None:
         unused.append("env.chat_template")
-    return Request(settings, server, names, unused)
+    return Request(settings, server, unused)
 
 
 def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerSettings, list[str]]:

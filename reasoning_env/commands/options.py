@@ -64,6 +64,15 @@ class OptionParser(CommandParser):
         actions = self._option_string_actions
         return {actions[word].dest: word for word in words if word in actions and actions[word].const is None}
 
+    def setting_names(self, argv: Sequence[str]) -> dict[str, str]:
+        """Return what the user of a command line calls each setting, by the names that errors use.
+
+        The core names a setting without its section. A setting that was not typed is named `env.NAME`.
+        """
+        typed = self.typed(argv)
+        names = [action.dest for action in self._actions if action.dest.startswith("env.")]
+        return {**{name.removeprefix("env."): typed.get(name, name) for name in names}, **typed}
+
     def short_names(self) -> dict[str, str]:
         """Return the options that are short names of settings, each with its setting."""
         return {

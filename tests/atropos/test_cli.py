@@ -16,13 +16,13 @@ import pytest
 from reasoning_env.atropos.cli import (
     commands,
     environment_options,
-    errors_for_user,
+    errors_after_retries,
     find_secrets,
-    redact,
-    setting_names,
 )
+from reasoning_env.commands.parser import errors_for_user
 from reasoning_env.dumps.format import Keep, encode_group, kept_path
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
+from reasoning_env.runtime.text import redact
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 from tests.records import make_group, make_rollout
@@ -118,7 +118,7 @@ def test_default_dumps_folder_before_tokenizer(monkeypatch: pytest.MonkeyPatch) 
 def test_exhausted_retries() -> None:
     error = RuntimeError("RetryError")
     error.last_attempt = SimpleNamespace(exception=lambda: ConnectionError("gone"))  # type: ignore[attr-defined]
-    with pytest.raises(ServerError, match="ConnectionError: gone"), errors_for_user({}):
+    with pytest.raises(ServerError, match="ConnectionError: gone"), errors_after_retries():
         raise error
 
 
@@ -221,21 +221,21 @@ def test_quiet_verbose(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "error", "shown"),
+    ("argv", "error", "shown"),
     [
-        ({"env.eval_tasks": "--tasks"}, ConfigError("no task", setting="eval_tasks"), "--tasks: no task"),
-        ({}, ConfigError("no task", setting="eval_tasks"), "env.eval_tasks: no task"),
-        ({"env.seed": "--seed"}, ConfigError("is wrong", setting="env.seed"), "--seed: is wrong"),
+        (["--tasks=a"], ConfigError("no task", setting="tasks"), "--tasks: no task"),
+        ([], ConfigError("no task", setting="tasks"), "env.tasks: no task"),
+        (["--seed", "1"], ConfigError("is wrong", setting="env.seed"), "--seed: is wrong"),
         (
-            {"openai.base_url": "--base-url"},
+            ["--base-url=x"],
             ServerError("no server", remedy="correct {openai.base_url}"),
             "no server; correct --base-url",
         ),
-        ({}, ConfigError("holds nothing", setting="evals/a"), "evals/a: holds nothing"),
+        ([], ConfigError("holds nothing", setting="evals/a"), "evals/a: holds nothing"),
     ],
 )
-def test_settings_are_named_as_typed(typed: dict[str, str], error: ReasoningEnvError, shown: str) -> None:
-    names = setting_names(ReasoningGymEnv, typed)
+def test_settings_are_named_as_typed(argv: list[str], error: ReasoningEnvError, shown: str) -> None:
+    names = environment_options(ReasoningGymEnv, "serve").setting_names(argv)
     with pytest.raises(type(error)) as raised, errors_for_user(names):
         raise error
     assert str(raised.value) == shown
