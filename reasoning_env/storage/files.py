@@ -9,6 +9,7 @@ the next call cuts off and tells. A power failure may cost the lines that the sy
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -156,6 +157,9 @@ class OutputError(ReasoningEnvError):
     """The disk takes no more. Written rows stay, and the same command goes on later."""
 
 
+MAKE_ROOM = "make room on the disk, then give the same command again"
+
+
 @contextmanager
 def output_errors(path: Path, kept: str) -> Iterator[None]:
     """Raise OutputError for an OSError of the block, which writes `path`; `kept` says what is safe, and where."""
@@ -164,7 +168,7 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{visible(str(path))} cannot be written ({describe(error)}); {visible(kept)}",
-            remedy="make room on the disk, then give the same command again",
+            remedy=MAKE_ROOM,
         ) from error
 
 
@@ -206,7 +210,11 @@ class KeyedFile:
                 self._file.close()
                 raise
         except OSError as error:
-            raise ConfigError(f"{visible(str(path))} cannot be used ({describe(error)})", setting=setting) from error
+            raise ConfigError(
+                f"{visible(str(path))} cannot be used ({describe(error)})",
+                setting=setting,
+                remedy=MAKE_ROOM if error.errno == errno.ENOSPC else None,
+            ) from error
 
     @property
     def keys(self) -> KeysView[str]:

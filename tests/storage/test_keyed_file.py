@@ -154,6 +154,15 @@ def test_full_disk_leaves_whole_lines(reopen: Open, path: Path, monkeypatch: pyt
     assert path.read_bytes() == before
 
 
+def test_full_disk_before_the_first_row(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "replace_file", refuse)
+    with pytest.raises(ConfigError, match=r"--out: .* cannot be used \(No space left .*\); make room on the disk"):
+        reopen()
+
+
 def test_room_again(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     file = reopen()
     with monkeypatch.context() as patch:
