@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shlex
@@ -17,7 +18,8 @@ import pytest
 import yaml
 
 from reasoning_env.atropos import commands
-from reasoning_env.commands.judge import _parse
+from reasoning_env.commands.judge import judge_command
+from reasoning_env.commands.parser import CommandParser
 from reasoning_gym_environment import ReasoningGymEnv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +29,13 @@ COMPOSE = (ROOT / "compose.yaml").read_text()
 JUDGE = yaml.safe_load((ROOT / "compose.judge.yaml").read_text())["services"]
 SERVICES = {**yaml.safe_load(COMPOSE)["services"], **JUDGE}
 PAGE = (ROOT / "docs" / "deployment.md").read_text()
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of `judge`."""
+    parser = CommandParser()
+    judge_command.add_options(parser)
+    return parser.parse_args(arguments)
 
 
 def service_command(name: str) -> Sequence[str]:
@@ -44,7 +53,7 @@ def listed(keyword: str) -> Sequence[str]:
 def test_default_is_judge() -> None:
     program, command, *arguments = [*listed("ENTRYPOINT")[2:], *listed("CMD")]
     assert (program, command) == ("reasoning-gym-environment", "judge")
-    assert (_parse(arguments).host, _parse(arguments).port) == ("0.0.0.0", 8400)
+    assert (parsed(arguments).host, parsed(arguments).port) == ("0.0.0.0", 8400)
 
 
 def test_user_is_not_root() -> None:
@@ -147,4 +156,4 @@ def test_judge_of_kubernetes() -> None:
     [deployment] = re.findall(r"```yaml\n(apiVersion.*?)```", PAGE, re.DOTALL)
     [container] = yaml.safe_load(deployment)["spec"]["template"]["spec"]["containers"]
     command, *arguments = container["args"]
-    assert (command, _parse(arguments).verifiers) == ("judge", 8)
+    assert (command, parsed(arguments).num_verifiers) == ("judge", 8)
