@@ -343,7 +343,7 @@ ASKED = re.compile(
 SAME_SIGNS = str.maketrans({"\u00d7": "*", "\u22c5": "*", "\u00b7": "*", "\u00f7": "/"})
 CALLED = (
     r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?"
-    r"(?P<called>[^\s:\uff1a*\"'{}\[\]][^\n:\uff1a\"{}\[\]]{0,200}?)(?(mark)(?P=mark)?)"
+    r"(?!-)(?P<called>[^\s:\uff1a*\"'{}\[\]][^\n:\uff1a\"{}\[\]]{0,200}?)(?(mark)(?P=mark)?)"
     r"(?:(?i: (?:is|are|was))(?:[:\uff1a]|(?=\s))|[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|(?=\u2248)))"
     r"(?(mark)[^\S\n]*(?P=mark)?)(?P<inner>.*)"
 )

@@ -61,8 +61,8 @@ EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<ri
 MAX_SIDES = 4
 """Sides of an equation such as `1/4 = 0.25 = 25%`."""
 ROUNDED = re.compile(r"\s?\u2248\s?")
-COUNTED = re.compile(r"(?:[Hh]ow many|number of)(?: \d+)?((?: [a-z-]+){1,4})")
-"""The words after `how many`, the first of which name what the question counts."""
+COUNTED = re.compile(r"(?:[Hh]ow many|number of)(?P<one> 1)?(?: \d+)?(?P<words>(?: [a-z-]+){1,4})")
+"""The words after `how many`, the first of which name what the question counts; `1 bits` are ones too."""
 NO_NOUNS = frozenset(
     {"are", "is", "was", "were", "do", "does", "did", "have", "has", "had", "in", "of", "to", "will", "would", "can"}
     | {"there", "that", "the", "a", "an", "you", "he", "she", "they", "it", "on", "at", "for", "with", "if", "per"}
@@ -243,8 +243,10 @@ def _is_unit(unit: str | None, question: str) -> bool:
 def _counted_nouns(question: str) -> set[str]:
     """Return the words of what the question counts, in the singular."""
     nouns: set[str] = set()
-    for phrase in COUNTED.findall(question):
-        for word in phrase.split():
+    for phrase in COUNTED.finditer(question):
+        if phrase["one"]:
+            nouns.add("one")
+        for word in phrase["words"].split():
             if word in NO_NOUNS:
                 break
             nouns.add(_singular(word))

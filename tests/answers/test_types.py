@@ -39,6 +39,13 @@ class Case:
 
 CASES = [
     Case(
+        "count_bits",
+        "16",
+        ["16 ones", "16 bits", "16 one bits", "Bits: 16"],
+        ["16 zeros", "16 0 bits", "161 ones", "32 bits: 16"],
+        "How many 1 bits are there in the binary representation of the number 65535?",
+    ),
+    Case(
         "leg_counting",
         "16",
         [
@@ -332,6 +339,9 @@ CASES = [
             "A: 1 B: 0 X: 5",
             "1 machine A, 0 machines B, and 5 parts X",
             "- Machine A: 1\n- Machine B: 0\n- Part X: 5",
+            "| Type | Count |\n|:---|---:|\n| Machine A | 1 |\n| Machine B | 0 |\n| Part X | 5 |",
+            "| A | 1 |\n| B | 0 |\n| X | 5 |",
+            "| A | B | X |\n|---|---|---|\n| 1 | 0 | 5 |",
         ],
         [
             "Part A: 1, B: 0, X: 5",
@@ -342,6 +352,10 @@ CASES = [
             "A: 1, B: 0, X: 5, Y: 0",
             "A: 1, B: 0, X: -5",
             "not A: 1, B: 0, X: 5",
+            "| Type | Change |\n|---|---|\n| A | 1 |\n| B | 0 |\n| X | 5 |",
+            "| A | B | X |\n|---|---|---|\n| 1 | 0 | 5 |\n| 1 | 0 | 5 |",
+            "| A | X | B |\n|---|---|---|\n| 1 | 0 | 5 |",
+            "| A | 1 |\n| A | 1 |\n| B | 0 |\n| X | 5 |",
         ],
         question="For example 1 0 4 means that you have 1 machine A, 0 machine B, and 4 part X.\n",
     ),
