@@ -85,7 +85,7 @@ def best_policy(task: Task, problems: Sequence[Generated]) -> str:
     answered = [(one.question, one.answer) for one in problems if one.answer is not None]
     if not answered:
         return "-"
-    options = [_option(task, one) for one in problems if one.answer is not None]
+    options = [option(task, one) for one in problems if one.answer is not None]
     frequent, times = Counter(options).most_common(1)[0]
     earned = {f"always {frequent[:12]}": times / len(options)}
     earned["a tree"] = fmean(score_best_tree([question for question, _ in answered], options))
@@ -101,7 +101,8 @@ def _right_copies(question: str, answer: str) -> list[str]:
     return [name for name, part in copies(question).items() if same_content(part, answer)]
 
 
-def _option(task: Task, one: Generated) -> str:
+def option(task: Task, one: Generated) -> str:
+    """Return which option the right answer of a problem is."""
     metadata: Mapping[str, object] = json.loads(one.metadata_json)
     return task.option({"question": one.question, "answer": one.answer, "metadata": metadata})
 

@@ -6,9 +6,15 @@ from functools import cache
 
 import pytest
 
-from .frozen_answers import frozen_problem, open_library
+from reasoning_env.workers.library import Library
 
-library = cache(open_library)
+from .frozen_answers import frozen_problem
+
+
+@cache
+def library() -> Library:
+    return Library(None)
+
 
 NAMED = [
     ("acre", "Light: ANSWER"),

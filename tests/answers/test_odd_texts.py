@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from reasoning_env.tasks import COMPOSITE, TASKS
 from reasoning_env.workers.library import Library
 
-from .frozen_answers import frozen_problem, open_library
+from .frozen_answers import frozen_problem
 
 TEXTS = (
     *("9/2", "1/0", "\\frac{1}{0}", "3^2 \N{MULTIPLICATION SIGN} 59", "1e400", "9" * 401, "10**30", "nan", "-", "i"),
@@ -21,7 +20,11 @@ TEXTS = (
     *('{"a": 1}', '{"0": [1]}', '{"1": null}', '{"answer": [1]}', '["pour A->Q"]', '["w,Z99,Z98"]'),
     *("99:99", "A=1,A=2", "R99", "Move disk 99 from Peg 1 to Peg 2", "x**x", "log(0)", "() + 1", "P \N{LOGICAL AND}"),
 )
-library: Callable[[], Library] = cache(open_library)
+
+
+@cache
+def library() -> Library:
+    return Library(None)
 
 
 @pytest.mark.parametrize("task", sorted(TASKS.keys() - {COMPOSITE}))
