@@ -8,9 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from ..data.verdict_files import NumberedRow, count_left_out, judge_files, judge_rows, row_files
+from ..data.verdict_files import LeftOut, NumberedRow, count_left_out, judge_files, judge_rows, row_files
 from ..data.verdicts import RowVerdicts
 from ..errors import ConfigError
 from ..metrics.outcomes import Tally
@@ -166,7 +165,7 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     return 0
 
 
-def _print_without_score(left_out: Mapping[str, Mapping[str, Any]], without_score: int) -> None:
+def _print_without_score(left_out: Mapping[str, LeftOut], without_score: int) -> None:
     """Print how many rows were left out, by reason, and how many could not be judged."""
     for reason, facts in left_out.items():
         first = f"first in {visible(facts['first_file'])}, row {facts['first_row']}"

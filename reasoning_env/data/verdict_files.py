@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterat
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ..dumps.format import DumpedGroup, as_group, model_of
 from ..dumps.reader import SeenGroups, files_in, folders_of_files
@@ -286,15 +286,23 @@ def _count(judged: KeyedFile, selection: Selection) -> dict[str, Any]:
     return {**counts, "left_out": count_left_out(in_order(judged))}
 
 
-def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return by reason how many rows are left out, and the first of them."""
-    left_out: dict[str, dict[str, Any]] = {}
+class LeftOut(TypedDict):
+    """How many rows are left out for a reason, and the first of them: its file, its number there, its own cause."""
+
+    rows: int
+    first_file: str
+    first_row: int
+    first: str
+
+
+def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, LeftOut]:
+    """Return the rows that are left out, by reason."""
+    found: dict[str, LeftOut] = {}
     for added in rows:
         if "left_out" in added:
-            reason = added["left_out"]
-            first = {"first_file": added["file"], "first_row": added["row"], "first": added["why"]}
-            left_out.setdefault(reason, {"rows": 0, **first})["rows"] += 1
-    return left_out
+            first: LeftOut = {"rows": 0, "first_file": added["file"], "first_row": added["row"], "first": added["why"]}
+            found.setdefault(added["left_out"], first)["rows"] += 1
+    return found
 
 
 Scored = tuple[NumberedRow, Row]
