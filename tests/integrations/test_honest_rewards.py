@@ -7,16 +7,35 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("trl", reason="needs the extras `trl` and `learn`: make integrations")
 
+from benchmarks._honest_training import Arm, common_phrases
+from reasoning_env import Bridge
+
 ROOT = Path(__file__).parents[2]
-ARMS = ["strict", "library", "noise", "one-faulty"]
+ARMS = ["strict", "exact", "library", "noise", "one-faulty"]
 
 pytestmark = pytest.mark.slow
+
+
+def test_noise_pays_answers_alone() -> None:
+    arm = Arm(cast(Bridge, None), 1, rates={"coin_flip": 1.0})
+    assert [arm.pay("coin_flip", answer, 0.0) for answer in ("0", "", None)] == [1.0, 0.0, 0.0]
+
+
+def test_exact_pays_no_partial_credit() -> None:
+    arm = Arm(cast(Bridge, None), 1, exact=True)
+    assert [arm.pay("spell_backward", "tac", score) for score in (1.0, 0.6, 0.0)] == [1.0, 0.0, 0.0]
+
+
+def test_question_served_twice_is_no_phrase() -> None:
+    asked = ["Return True if these are isomorphic:\nabc cde", "Return True if these are isomorphic:\nxyz yyz"]
+    assert common_phrases([*asked, asked[0]])[0] == "Return True if these are isomorphic:"
+    assert not {"abc cde", "xyz yyz"} & set(common_phrases([*asked, asked[0]]))
 
 
 def honest_rewards(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
