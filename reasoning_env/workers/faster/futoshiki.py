@@ -46,7 +46,8 @@ class Square:
 
     def needs(self, cell: Cell, number: int, grid: Grid) -> bool:
         """Tell whether the grid, in which a cell is emptied of a number, has a second solution."""
-        if cell not in self._needed:
+        row, column = cell
+        if cell not in self._needed and len({*grid[row], *(line[column] for line in grid)}) < self._size:
             masks = [1 << number - 1 if number else self._everything for line in grid for number in line]
             masks[cell[0] * self._size + cell[1]] ^= 1 << number - 1
             if self._solvable(masks):
@@ -118,7 +119,8 @@ def pairs_of(mask: int) -> int:
     return sum(1 << 10 * a + b for a, b in combinations(values_of(mask), 2))
 
 
-def values_of(mask: int) -> list[int]:
+@cache
+def values_of(mask: int) -> Sequence[int]:
     return [number for number in range(mask.bit_length()) if mask >> number & 1]
 
 
@@ -227,7 +229,8 @@ class Solver:
         The library compares the pairs of one cell with those of the other while it goes through these once.
         """
         pairs = [pairs_of(mask) for mask in masks]
-        shared = {line: count_two(pairs, line) for line in (*self._rows, *self._columns)}
+        lines = {line for cell in empty for line in self._lines(cell)}
+        shared = {line: count_two(pairs, line) for line in lines}
         for cell in empty:
             for line in self._lines(cell):
                 if not pairs[cell] & shared[line]:
@@ -236,10 +239,12 @@ class Solver:
                     hidden = pairs[cell] & pairs[other] & shared[line] if other > cell and not numbers[other] else 0
                     if not hidden:
                         continue
+                    values, others = self._values(cell, masks[cell]), self._values(other, masks[other])
+                    if values[0] not in others or values[1] not in others:
+                        continue
                     before = masks[cell], masks[other]
-                    left = permutations(self._values(cell, masks[cell]), 2)
-                    right = permutations(self._values(other, masks[other]), 2)
-                    for pair in left:
+                    right = permutations(others, 2)
+                    for pair in permutations(values, 2):
                         if pair not in right:  # which is at its end now
                             break
                         both = 1 << pair[0] | 1 << pair[1]
@@ -274,7 +279,7 @@ class Solver:
         row, column = divmod(cell, self._size)
         return self._rows[row], self._columns[column]
 
-    def _values(self, cell: int, mask: int) -> list[int]:
+    def _values(self, cell: int, mask: int) -> Sequence[int]:
         """Return numbers of a cell in the library's order."""
         values = values_of(mask)
         order = self._order.get(cell)
