@@ -19,6 +19,7 @@ from .declaration import (
     easy,
     frequent,
     replacing,
+    wrong,
 )
 
 ARC_1D = Task(
@@ -187,11 +188,21 @@ POOL_MATRIX = Task(
     answer=AnswerRules(boards.pooled, most_partial=0.1),
 )
 
+
+def _has_new_colour(entry: Entry) -> bool:
+    """Tell whether an answer has a colour that no grid of the question shows."""
+    grids = re.findall(r"^[\d ]+$", str(entry["question"]), re.MULTILINE)
+    return not set(re.findall(r"\d", str(entry["answer"]))) <= set(re.findall(r"\d", "".join(grids)))
+
+
 REARC = Task(
     "rearc",
     "arc",
     questions=(None, None, None),
-    rejected=(copied(served=0.3),),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles
+    rejected=(
+        wrong("its answer has a colour that no grid of the question shows", _has_new_colour),
+        copied(served=0.3),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles
+    ),
     answer=A_BOARD,
 )
 
