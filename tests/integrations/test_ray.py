@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -136,7 +137,9 @@ async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
     async with serving("--ray", cluster.address) as url, aiohttp.ClientSession() as client:
 
         async def judge(reference: str, texts: list[str]) -> list[float]:
-            async with client.post(f"{url}/score", json={"ref": reference, "texts": texts}) as reply:
+            # The judge reads UTF-8 alone, and one of the texts has half of a pair of surrogates.
+            body = json.dumps({"ref": reference, "texts": texts}, ensure_ascii=False).encode("utf-8", "replace")
+            async with client.post(f"{url}/score", data=body) as reply:
                 assert reply.status == 200, await reply.text()
                 return [verdict["score"] for verdict in (await reply.json())["verdicts"]]
 
