@@ -2,8 +2,9 @@
 
 `python -m benchmarks.generation` asks a pool with one generator for `--count` problems of each task, at the defaults
 and at random levels. The time of a problem holds all that the worker does: rejected draws, corrections,
-clarifications, and the reply. A problem that exceeds `generation_deadline_s` counts with this limit. The first problem
-of each task is not counted, because a worker loads a task's data once.
+clarifications, and the reply. A problem that exceeds `generation_deadline_s` counts with this limit, and one that the
+library fails to make counts with the time until it fails. The first problem of each task is not counted, because a
+worker loads a task's data once.
 
 Prints the mean and the longest time of each task on stderr, then one line of JSON, in milliseconds. Means are over
 tasks, each with the same weight; at random levels, tasks without levels count with their defaults. Needs Linux.
@@ -62,12 +63,15 @@ class GeneratorClock:
         self._worked_s = 0.0
 
     async def time(self, spec: ProblemSpec, limit_s: float) -> float:
+        failed = False
         try:
             await self._pool.generate(spec, PATIENCE_S, cpu_s=limit_s)
         except GenerationError as error:
             print(error, file=sys.stderr)
-            return limit_s
+            failed = True
         generator = self._pool.worker_pids[0]
+        if failed and generator != self._pid:  # it was ended at its limit, and another one stands in its place
+            return limit_s
         before_s = self._worked_s if generator == self._pid else 0.0
         self._pid, self._worked_s = generator, _worked_s(generator)
         return self._worked_s - before_s
