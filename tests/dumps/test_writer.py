@@ -136,9 +136,12 @@ def read_back(path: Path) -> list[tuple[Any, ...]]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(groups=st.lists(GROUPS, max_size=5), threshold=st.floats(0.0, 1.0))
+@given(
+    groups=st.lists(GROUPS, max_size=5, unique_by=lambda group: group.problem.spec.index), threshold=st.floats(0.0, 1.0)
+)
 @example(groups=[make_group(text=text) for text in HOSTILE], threshold=0.5)
 def test_groups_read_back(groups: list[Group], threshold: float) -> None:
+    """A run serves each problem once, so that no two groups of a millisecond are equal."""
     with tempfile.TemporaryDirectory() as folder:
         dumper = RolloutDumper(Path(folder), "run", dump_passed=True, dump_failed=True, score_threshold=threshold)
         dumper.start()
