@@ -80,8 +80,7 @@ class Ending(StrEnum):
         """
         if not word:
             return cls.FINISHED
-        lower = word.lower()
-        return next((ending for ending, words in ENDING_WORDS.items() if lower in words.split()), cls.BROKEN_OFF)
+        return _ENDINGS.get(word.lower(), cls.BROKEN_OFF)
 
 
 ENDING_WORDS: Mapping[Ending, str] = {
@@ -101,6 +100,7 @@ They are those of OpenAI, Anthropic, Bedrock, Cohere, DeepSeek, Gemini, Mistral,
 `repetition` is vLLM's limit on loops; `null` stands for a completion of which a server says nothing. The words of
 BROKEN_OFF are those that are known to mean it; every other word means it too, and is logged.
 """
+_ENDINGS = {word: ending for ending, words in ENDING_WORDS.items() for word in words.split()}
 
 
 class DropReason(StrEnum):

@@ -177,22 +177,29 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 
 def with_verdicts(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> tuple[Rollout, ...]:
     """Return rollouts with their verdicts and scores; a refusal is no answer, whatever its text holds."""
-    refused = Verdict(0.0, Reason.REFUSED)
-    final = [
-        refused if rollout.ending is Ending.REFUSED else verdict
-        for rollout, verdict in zip(rollouts, verdicts, strict=True)
-    ]
+    final = _without_refusals(rollouts, verdicts)
     return tuple(
         replace(rollout, verdict=verdict, score=verdict.score) for rollout, verdict in zip(rollouts, final, strict=True)
     )
 
 
+def _without_refusals(rollouts: Sequence[Rollout], verdicts: Sequence[Verdict]) -> list[Verdict]:
+    refused = Verdict(0.0, Reason.REFUSED)
+    return [
+        refused if rollout.ending is Ending.REFUSED else verdict
+        for rollout, verdict in zip(rollouts, verdicts, strict=True)
+    ]
+
+
 def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Group:
     """Return the group with a verdict and a reward for each rollout; rewards are scores after the length penalty."""
-    judged = with_verdicts(group.rollouts, verdicts)
-    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in judged]
-    scores = apply_length_penalty([rollout.score for rollout in judged], lengths, max_tokens)
-    rewarded = [replace(rollout, score=score) for rollout, score in zip(judged, scores, strict=True)]
+    final = _without_refusals(group.rollouts, verdicts)
+    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in group.rollouts]
+    scores = apply_length_penalty([verdict.score for verdict in final], lengths, max_tokens)
+    rewarded = [
+        replace(rollout, verdict=verdict, score=score)
+        for rollout, verdict, score in zip(group.rollouts, final, scores, strict=True)
+    ]
     return replace(group, rollouts=tuple(rewarded))
 
 

@@ -30,7 +30,7 @@ from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampl
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import can_show_panel, live_panel
-from ..runtime.turns import in_turn
+from ..runtime.turns import each_in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import find_checkout
@@ -252,7 +252,7 @@ class Run:
         if as_lists or self.mode.packs_lists:
             for name in LONG_FIELDS:
                 if packed[name] is not None:
-                    packed[name] = [await in_turn(partial(list, sequence)) for sequence in packed[name]]
+                    packed[name] = await each_in_turn(list, packed[name])
         return packed
 
     def observe(self, group: Group) -> None:
@@ -316,9 +316,12 @@ class Run:
         A completion needs `min_completion_tokens`, and no fewer tokens than the expected answer.
         """
         prompt = self.prompt(problem)
-        expected = 0 if problem.answer is None else self.chat.count_tokens(f"<answer>{problem.answer}</answer>")
-        least = max(self.config.min_completion_tokens, expected)
-        if self.sampling().completion_budget(prompt) < least:
+        budget = self.sampling().completion_budget(prompt)
+        expected = "" if problem.answer is None else f"<answer>{problem.answer}</answer>"
+        if budget < self.config.min_completion_tokens:
+            return None
+        # No text has more tokens than bytes, so that a short one need not be counted.
+        if len(expected.encode("utf-8", "replace")) >= budget and self.chat.count_tokens(expected) > budget:
             return None
         return RolloutItem(problem, prompt)
 

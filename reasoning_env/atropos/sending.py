@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from functools import partial
 
 from atroposlib.envs.base import ScoredDataGroup
 
-from ..runtime.turns import in_turn
+from ..runtime.turns import each_in_turn
 from .config import ReasoningGymEnvConfig
 from .environment import Environment, RolloutItem
 from .run import Run
@@ -57,7 +56,7 @@ async def send_groups(
     if deliveries and run.queue.stats.waiting > env.max_num_workers:
         await asyncio.wait(deliveries)
     for group in complete:
-        env.completion_lengths += [await in_turn(partial(_completion_length, mask)) for mask in group["masks"]]
+        env.completion_lengths += await each_in_turn(_completion_length, group["masks"])
     if config.use_wandb:
         for group in to_send:
             await env.add_rollouts_for_wandb(group, item)
@@ -96,5 +95,5 @@ def _as_list(groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[ScoredData
     return groups if isinstance(groups, list) else [groups]
 
 
-def _completion_length(mask: Sequence[int]) -> int:
+def _completion_length(mask: Sequence[float]) -> int:
     return len(mask) - list(mask).count(-100)

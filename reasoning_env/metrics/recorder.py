@@ -48,16 +48,16 @@ class Sums:
         assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
         sums = cls(Counter([outcome_of_group(group).value]), Counter(map(outcome_of, rollouts)))
         sums.score.add(*group.scores)
-        for rollout, verdict in zip(rollouts, verdicts, strict=True):
-            sums.frames.update(set(verdict.frames))
-            sums.correct.add(verdict.correct)
-            sums.unanswered.add(verdict.answer is None)
-            sums.truncated.add(rollout.ending is Ending.CUT)
-            sums.scoring_s.add(verdict.scoring_s)
-            if rollout.completion_tokens is not None:
-                sums.completion_tokens.add(rollout.completion_tokens)
-            if rollout.tokens:
-                sums.prompt_tokens.add(len(rollout.tokens) - (rollout.completion_tokens or 0))
+        sums.correct.add(*(verdict.correct for verdict in verdicts))
+        sums.unanswered.add(*(verdict.answer is None for verdict in verdicts))
+        sums.scoring_s.add(*(verdict.scoring_s for verdict in verdicts))
+        sums.truncated.add(*(rollout.ending is Ending.CUT for rollout in rollouts))
+        sums.frames.update(frame for verdict in verdicts for frame in set(verdict.frames))
+        tokens = [rollout.completion_tokens for rollout in rollouts]
+        sums.completion_tokens.add(*(count for count in tokens if count is not None))
+        sums.prompt_tokens.add(
+            *(len(each.tokens) - (count or 0) for each, count in zip(rollouts, tokens, strict=True) if each.tokens)
+        )
         if problem.level is not None:
             sums.level.add(problem.level)
         sums.generation_s.add(problem.generation_s)

@@ -15,6 +15,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling, Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
+from tests.records import make_problem
 from tests.waiting import until
 
 
@@ -53,6 +54,18 @@ def test_time_limits_of_modes(
     run = make_run(tokenizer, **fields)
     run.mode = mode
     assert (mode.startup_timeout_s(run.config), run.timeouts()) == (startup_s, timeouts)
+
+
+@pytest.mark.parametrize(("answer", "fits"), [("number " * 50, True), ("number " * 300, False), (None, True)])
+def test_problem_fits_by_tokens_of_its_answer(tokenizer: Any, answer: str | None, fits: bool) -> None:
+    run = make_run(tokenizer, max_token_length=500, min_completion_tokens=2)
+    prepared = run.prepare(make_problem(answer=answer))
+    assert (prepared is not None) == fits
+
+
+def test_prompt_that_leaves_too_few_tokens(tokenizer: Any) -> None:
+    run = make_run(tokenizer, max_token_length=500, min_completion_tokens=400)
+    assert run.prepare(make_problem(question="What is 1 + 1? " * 30, answer="2")) is None
 
 
 async def test_dumps_folder_that_cannot_be_made(tokenizer: Any, tmp_path: Path) -> None:

@@ -47,19 +47,18 @@ def rollout_from_tokens(
     in_bytes = tokens.astype(np.int32).tobytes()
     return Rollout(
         text=chat.completion_text(tokens),
-        tokens=_joined("i", prompt, in_bytes),
-        masks=_joined("i", [-100] * len(prompt), in_bytes),
-        logprobs=_joined("d", [1.0] * len(prompt), logprobs.tobytes()),
+        tokens=_joined(array("i", prompt), in_bytes),
+        masks=_joined(array("i", [-100]) * len(prompt), in_bytes),
+        logprobs=_joined(array("d", [1.0]) * len(prompt), logprobs.tobytes()),
         finish_reason=finish_word(finish_reason),
         token_count=len(tokens),
     )
 
 
-def _joined(typecode: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
-    """Return an array of the prompt's values, then the completion's: an array takes a tenth of a list's memory."""
-    joined: array[Any] = array(typecode, of_prompt)
-    joined.frombytes(of_completion)
-    return joined
+def _joined(values: array[Any], of_completion: bytes) -> array[Any]:
+    """Return the prompt's values with the completion's behind them: an array takes a tenth of a list's memory."""
+    values.frombytes(of_completion)
+    return values
 
 
 def rollout_from_text(
