@@ -120,14 +120,20 @@ def rounds(said: str, right: Fraction, *, places: int, error: Fraction = Fractio
     """Tell whether a decimal number is the right value, rounded to `places` decimals or to more.
 
     All digits of the number count: 2.674 is no rounding of 2.67. A rounded number may leave out noughts at its end.
+    Half a unit is rounded up or to the even digit: 0.9375 to 0.938 and no 0.937, 0.03125 to 0.0313 or 0.0312.
     `error` is the relative error of the right value.
     """
     if not NUMBER.fullmatch(said):
         return False
     mantissa, _, power = said.lower().partition("e")
     said_places = len(mantissa.partition(".")[2]) - int(power or 0)
-    half_unit = Fraction(1, 2) / Fraction(10) ** max(places, said_places)
-    return abs(Fraction(said) - right) <= max(half_unit, abs(right) * error)
+    unit = Fraction(1) / Fraction(10) ** max(places, said_places)
+    number = Fraction(said)
+    if abs(number - right) <= abs(right) * error:
+        return True
+    if abs(number - right) == unit / 2:
+        return abs(number) > abs(right) or number / unit % 2 == 0
+    return abs(number - right) < unit / 2
 
 
 def rounded(*, digits: int) -> AnswerType:

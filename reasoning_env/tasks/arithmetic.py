@@ -9,7 +9,7 @@ from ..answers import corrections, guards, numbers
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
 from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
-from .declaration import A_NUMBER, Corrected, FieldLevels, Task, frequent, wrong
+from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Task, frequent, replacing, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
@@ -41,6 +41,8 @@ CHAIN_SUM = Task(
     "chain_sum", "arithmetic", few_questions=True, questions=(None, 200, None, None, None, None), answer=A_NUMBER
 )
 
+DIGITS_OF_CHANCE = "Give the exact value, or round it to at least three significant digits."
+
 COIN_FLIP = Task(
     "coin_flip",
     "probability",
@@ -48,6 +50,11 @@ COIN_FLIP = Task(
     questions=(270, 70, 100, 140, 170, 160),
     levels=(
         FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"),
+    ),
+    clarification=Clarification(
+        "whether a rounded number is right, and to how many digits",
+        DIGITS_OF_CHANCE,
+        replacing(" fair coin flips?", f" fair coin flips? {DIGITS_OF_CHANCE}"),
     ),
     pays_for="0 is a prefix of every probability",
     answer=AnswerRules(numbers.probability, guard=guards.score_coin_flip, correction=corrections.correct_coin_flip),

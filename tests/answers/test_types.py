@@ -147,6 +147,8 @@ CASES = [
         ["1/31 = 0.03125", "1/32 = 0.5", "0.5 = 1/32", "not \u2248 0.03125", "0.03", "1/31"],
         metadata={"rational": {"numerator": 1, "denominator": 32}},
     ),
+    Case("coin_flip", "0.9375", ["0.938"], ["0.937"], metadata={"rational": {"numerator": 15, "denominator": 16}}),
+    Case("coin_flip", "0.03125", ["0.0312"], [], metadata={"rational": {"numerator": 1, "denominator": 32}}),
     Case(
         "number_format",
         "791044.979",

@@ -28,6 +28,7 @@ SHOWN = {
     "leap year or not": (4, {"tasks": ["weekday_of_date_from_first_date"]}, " The year is not a leap year. "),
     "leap year": (4, {"tasks": ["weekday_of_date_from_first_date"], "year": 2024}, " The year is a leap year. "),
     "month first": (4, {"tasks": ["weekday_of_date"]}, "/2022 (month/day/year). "),
+    "coin_flip": (1, {}, " fair coin flips? Give the exact value, or round it to at least three significant digits."),
     "color_cube_rotation": (2, {"min_rotations": 20, "max_rotations": 20}, "is a half turn that leaves the left and"),
     "emoji_mystery": (170, {}, "encoded_sentence[2:]"),
     "family_relationships": (1, {}, "Choose a word that tells a man from a woman"),
