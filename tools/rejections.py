@@ -8,7 +8,6 @@ part of the question, and a tree over the question's surface that is learnt on h
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -18,36 +17,23 @@ from statistics import fmean
 from reasoning_audit.learner import score_best_tree
 from reasoning_env.answers.shortcuts import copies, same_content
 from reasoning_env.records import ProblemRequest
-from reasoning_env.seeds import hash_int
 from reasoning_env.sources.contract import Generated
-from reasoning_env.tasks import COMPOSITE, Task, find_task
-from reasoning_env.workers.faster import FasterGenerators
+from reasoning_env.tasks import Task
 from reasoning_env.workers.library import Library
 
-from .running import choose_tasks, run_tool
+from .running import draw_parser, drawn_tasks, fast_library, run_tool
 
 HEAD = """| task | draws rejected, by cause | what is done | ms | best policy, library's | served |
 | --- | --- | --- | --- | --- | --- |"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
-    parser.add_argument("--count", type=int, default=1000, help="problems of each task (default: %(default)s)")
-    parser.add_argument("--level", type=float, help="a level from 0 to 1 (default: the library's defaults)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
-    options = parser.parse_args(argv)
-    library = Library(None)
-    FasterGenerators(library.module, library.tasks).install()
+    options = draw_parser(__doc__, count=1000).parse_args(argv)
+    library = fast_library()
     print(HEAD)
-    for task in choose_tasks(options.tasks):
-        declared = find_task(task)
-        if task == COMPOSITE or not (declared.rejected or declared.served_params or declared.failure):
-            continue
-        if options.level is not None and not library.tasks[task].has_levels:
-            continue
-        seeds = [hash_int("rejections", options.seed, task, number) % (1 << 31) for number in range(options.count)]
-        print(_row(library, declared, seeds, options.level), flush=True)
+    for task, seeds in drawn_tasks(library, options, "rejections"):
+        if task.rejected or task.served_params or task.failure:
+            print(_row(library, task, seeds, options.level), flush=True)
     return 0
 
 

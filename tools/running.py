@@ -1,16 +1,20 @@
-"""Run a tool's `main`, with a user's mistake as one line."""
+"""Run a tool's `main`, with a user's mistake as one line; draw problems of the tasks that its options name."""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from reasoning_env.errors import ReasoningEnvError
 from reasoning_env.problems.selection import match_tasks
 from reasoning_env.records import TaskInfo
-from reasoning_env.tasks import TASKS
+from reasoning_env.seeds import hash_int
+from reasoning_env.tasks import COMPOSITE, TASKS, Task
+from reasoning_env.workers.faster import FasterGenerators
+from reasoning_env.workers.library import Library
 
 
 def run_tool(main: Callable[[], int | None]) -> None:
@@ -30,3 +34,28 @@ def choose_tasks(patterns: str) -> tuple[str, ...]:
     """Return the library's tasks that match patterns joined by commas. Raises ConfigError for another pattern."""
     known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
     return match_tasks(known, [pattern.strip() for pattern in patterns.split(",")], "--tasks")
+
+
+def draw_parser(description: str | None, count: int) -> argparse.ArgumentParser:
+    """Return the parser of a tool that draws problems, of which `count` is the default; see `drawn_tasks`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
+    parser.add_argument("--count", type=int, default=count, help="problems of each task (default: %(default)s)")
+    parser.add_argument("--level", type=float, help="a level from 0 to 1 (default: the library's defaults)")
+    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
+    return parser
+
+
+def fast_library() -> Library:
+    """Return the installed library with the faster generators, for the rest of this process."""
+    library = Library(None)
+    FasterGenerators(library.module, library.tasks).install()
+    return library
+
+
+def drawn_tasks(library: Library, options: argparse.Namespace, tool: str) -> Iterator[tuple[Task, list[int]]]:
+    """Yield the tasks that options of `draw_parser` name and that have their level, with seeds of the tool's own."""
+    for name in choose_tasks(options.tasks):
+        if name != COMPOSITE and (options.level is None or library.tasks[name].has_levels):
+            numbers = range(options.count)
+            yield TASKS[name], [hash_int(tool, options.seed, name, number) % (1 << 31) for number in numbers]

@@ -8,7 +8,6 @@ difference follow in one line.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -16,12 +15,10 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 
 from reasoning_env.records import ProblemRequest
-from reasoning_env.seeds import hash_int
-from reasoning_env.tasks import COMPOSITE, Task, find_task
-from reasoning_env.workers.faster import FasterGenerators
+from reasoning_env.tasks import Task
 from reasoning_env.workers.library import Library
 
-from .running import choose_tasks, run_tool
+from .running import draw_parser, drawn_tasks, fast_library, run_tool
 
 COLUMNS = (
     "task",
@@ -34,42 +31,34 @@ COLUMNS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default="*", metavar="NAME,NAME", help="patterns of tasks (default: all)")
-    parser.add_argument("--count", type=int, default=100, help="problems of each task (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed draws other problems (default: %(default)s)")
-    options = parser.parse_args(argv)
-    library = Library(None)
-    FasterGenerators(library.module, library.tasks).install()
+    options = draw_parser(__doc__, count=100).parse_args(argv)
+    library = fast_library()
     print(f"| {' | '.join(COLUMNS)} |", "| --- " * len(COLUMNS) + "|", sep="\n")
     same = []
-    for task in choose_tasks(options.tasks):
-        if task == COMPOSITE:
-            continue
-        seeds = [hash_int("three rewards", options.seed, task, number) % (1 << 31) for number in range(options.count)]
+    for task, seeds in drawn_tasks(library, options, "three rewards"):
         with redirect_stdout(sys.stderr):  # the library prints warnings
-            cells = _cells(library, find_task(task), seeds)
+            cells = _cells(library, task, seeds, options.level)
         if any(cells):
-            print(f"| `{task}` | {' | '.join(cells)} |", flush=True)
+            print(f"| `{task.name}` | {' | '.join(cells)} |", flush=True)
         else:
-            same.append(f"`{task}`")
+            same.append(f"`{task.name}`")
     print(f"\nNo difference in {len(same)} tasks: {', '.join(same)}.")
     return 0
 
 
-def _cells(library: Library, task: Task, seeds: Sequence[int]) -> list[str]:
+def _cells(library: Library, task: Task, seeds: Sequence[int], level: float | None) -> list[str]:
     """Return the cells of a task's row, empty where nothing differs."""
     rejected = corrected = clarified = ""
     if task.rejected or task.failure is not None:
         flawed = Counter[str]()
         for seed in seeds:
-            flawed.update(library.generate(ProblemRequest(task.name, seed)).flawed)
+            flawed.update(library.generate(ProblemRequest(task.name, seed, {}, level)).flawed)
         draws = len(seeds) + flawed.total()
         rejected = ", ".join(f"{count / draws:.2f} {cause}" for cause, count in flawed.most_common())
     if task.right_answer is not None or task.clarification is not None:
         answers = questions = 0
         for seed in seeds:
-            request = ProblemRequest(task.name, seed, as_is=True)
+            request = ProblemRequest(task.name, seed, {}, level, as_is=True)
             ours, own = library.generate(request), library.generate(replace(request, as_published=True))
             answers += ours.answer != own.answer
             questions += ours.question != own.question

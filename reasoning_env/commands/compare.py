@@ -72,7 +72,7 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
         "TO": "+.3f",
         "BETTER": "d",
         "WORSE": "d",
-        "P": ">6",
+        "P": ">7",
     }
     tasks = comparison.tasks if whole or width() == UNLIMITED else comparison.tasks[:MOST]
     rows = [(*astuple(difference)[:-1], p_value(difference.p)) for difference in (comparison.overall, *tasks)]
@@ -91,7 +91,7 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
 
 def p_value(p: float) -> str:
     """Return a p-value to three digits; a value below is written as a bound, since it is never 0."""
-    return "< .001" if p < 0.001 else f"{p:.3f}"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _add_options(parser: CommandParser) -> None:

@@ -161,7 +161,7 @@ def test_few_tasks_are_not_ranked_above_many(write: Write, capsys: pytest.Captur
     assert [line.split(" | ")[:2] for line in lines[2:4]] == [["| m (many)", "2 tasks"], ["| m (few)", "gcd"]]
 
 
-@pytest.mark.parametrize(("p", "shown"), [(0.0004, "< .001"), (0.0, "< .001"), (0.001, "0.001"), (0.5, "0.500")])
+@pytest.mark.parametrize(("p", "shown"), [(0.0004, "< 0.001"), (0.0, "< 0.001"), (0.001, "0.001"), (0.5, "0.500")])
 def test_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
 

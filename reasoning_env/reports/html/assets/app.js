@@ -601,7 +601,7 @@ function compare() {
   against(pair);
 }
 
-const pValue = (p) => (p < 0.001 ? "< .001" : f3(p));
+const pValue = (p) => (p < 0.001 ? "< 0.001" : f3(p));
 
 // A change is coloured where its interval leaves 0 out.
 const direction = (row) => (row.low > 0 ? "up" : row.high < 0 ? "down" : "");
