@@ -11,8 +11,8 @@
     with Bridge(score="my_rewards:score") as bridge:
         verdicts = bridge.judge({"answer": "42"}, ["so it is 42", "no idea"])
 
-Any number of threads may call at the same time. `close` ends the calls under way with a RuntimeError. `anext` and
-`ajudge` are `next` and `judge` for an event loop.
+Any number of threads may call at the same time. `close` ends the calls under way with a RuntimeError. `anext`,
+`ajudge` and `averdict` are `next`, `judge` and `verdict` for an event loop.
 """
 
 from __future__ import annotations
@@ -139,6 +139,19 @@ class Bridge(LoopThread):
         check_subject(subject)
         return await self._wait(self._verdicts(subject, read_completions(completions)))
 
+    def verdict(self, subject: Problem | Subject, completion: Completion) -> Verdict:
+        """Return the verdict on one completion, for callers that know no None.
+
+        Raises ScoringError where `judge` returns None, else the errors of `judge`.
+        """
+        [verdict] = self.judge(subject, [completion])
+        return _known(verdict)
+
+    async def averdict(self, subject: Problem | Subject, completion: Completion) -> Verdict:
+        """Do the same as `verdict`, for callers with an event loop."""
+        [verdict] = await self.ajudge(subject, [completion])
+        return _known(verdict)
+
     def observe(self, problem: Problem, verdicts: Sequence[Verdict | float | None]) -> None:
         """Update curriculum and metrics with a group's verdicts, or with scores from 0 to 1.
 
@@ -250,6 +263,12 @@ class Bridge(LoopThread):
 
     async def _call(self, function: Callable[[], T]) -> T:
         return function()
+
+
+def _known(verdict: Verdict | None) -> Verdict:
+    if verdict is None:
+        raise ScoringError("a completion could not be judged", remedy="try again; the log above says why")
+    return verdict
 
 
 def _find_bridge(number: int) -> Bridge:

@@ -211,6 +211,14 @@ def test_infrastructure_error_is_none(bridge: Bridge, monkeypatch: pytest.Monkey
     monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
+    with pytest.raises(ScoringError, match="a completion could not be judged; try again; the log above says why"):
+        bridge.verdict(problem, WRONG)
+
+
+async def test_verdict_on_one_completion(bridge: Bridge) -> None:
+    problem = bridge.next()
+    text = right(problem)
+    assert (bridge.verdict(problem, text).score, (await bridge.averdict(problem.reference, text)).score) == (1.0, 1.0)
 
 
 def test_group_with_none_is_dropped(bridge: Bridge) -> None:

@@ -18,7 +18,6 @@ from inspect_ai.scorer import Score, Target, grouped, mean, scorer, stderr
 from inspect_ai.solver import TaskState, generate
 
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ScoringError
 
 MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser}
 
@@ -69,9 +68,7 @@ def judged(bridge: Bridge) -> Any:
     """Score a completion in a sandboxed process. An infrastructure error fails the sample; it is never scored 0."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        [verdict] = await bridge.ajudge(state.metadata["reference"], [state.output.completion])
-        if verdict is None:
-            raise ScoringError("a completion could not be judged; the log above says why")
+        verdict = await bridge.averdict(state.metadata["reference"], state.output.completion)
         return Score(value=verdict.score, answer=verdict.answer, explanation=verdict.reason.value)
 
     return score

@@ -25,7 +25,6 @@ from typing import Any
 import verifiers.v1 as vf
 
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ScoringError
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
 from reasoning_env.sources.modules import absolute_entry
@@ -81,10 +80,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
 
     async def _verdict(self, completion: str | None) -> Verdict:
         """Judge a completion. Raises ScoringError for an infrastructure error, never scored 0."""
-        [verdict] = await self._bridge().ajudge(self.data.reference, [completion or ""])
-        if verdict is None:
-            raise ScoringError("a completion could not be judged; the log above says why")
-        return verdict
+        return await self._bridge().averdict(self.data.reference, completion)
 
     def _bridge(self) -> Bridge:
         return _judge(self.data.task_modules, self.data.checkout)

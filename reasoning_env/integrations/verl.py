@@ -28,6 +28,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -99,13 +100,11 @@ def compute_score_of_row_blocking(*given: Any, **named: Any) -> dict[str, object
 
 async def _verdict(settings: Mapping[str, object] | None, subject: Subject, completion: str) -> Verdict:
     bridge = judge(_as_json(settings))
-    for pause_s in (*RESTART_PAUSES_S, None):
-        [verdict] = await bridge.ajudge(subject, [completion])
-        if verdict is not None:
-            return verdict
-        if pause_s is not None:
-            await asyncio.sleep(pause_s)
-    raise ScoringError("a completion could not be judged; the log above says why")
+    for pause_s in RESTART_PAUSES_S:
+        with suppress(ScoringError):
+            return await bridge.averdict(subject, completion)
+        await asyncio.sleep(pause_s)
+    return await bridge.averdict(subject, completion)
 
 
 def _as_json(arguments: Mapping[str, object] | None) -> str:

@@ -163,8 +163,8 @@ def test_reducer_joins_epochs(tmp_path: Path, six: Any) -> None:
 
 async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
-        async def ajudge(self, reference: str, completions: list[str]) -> list[None]:
-            return [None]
+        async def averdict(self, reference: str, completion: str) -> None:
+            raise ScoringError("a completion could not be judged")
 
     class State:
         metadata = MappingProxyType({"reference": "x"})

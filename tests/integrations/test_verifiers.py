@@ -187,8 +187,8 @@ async def test_own_task() -> None:
 
 async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     class Down:
-        async def ajudge(self, reference: str, completions: list[str]) -> list[None]:
-            return [None]
+        async def averdict(self, reference: str, completion: str) -> None:
+            raise ScoringError("a completion could not be judged")
 
     class Trace:
         id = "1"

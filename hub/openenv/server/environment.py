@@ -15,7 +15,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import ValidationError
 
 import reasoning_env
-from reasoning_env import Bridge, ConfigError, Problem, ReasoningEnvError, ScoringError
+from reasoning_env import Bridge, ConfigError, Problem, ReasoningEnvError
 
 try:
     from ..models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
@@ -100,9 +100,7 @@ class ReasoningGymEnvironment(Environment[ReasoningGymAction, ReasoningGymObserv
         problem = self._problem
         if problem is None:
             raise NoProblemError
-        [verdict] = bridge().judge(problem, [action.text])
-        if verdict is None:
-            raise ScoringError("the completion could not be judged", remedy="step again; the server's log says why")
+        verdict = bridge().verdict(problem, action.text)
         if self._is_in_flight:
             bridge().observe(problem, [verdict])
         self._problem = None

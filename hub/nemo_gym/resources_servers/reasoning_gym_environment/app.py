@@ -72,12 +72,9 @@ class ReasoningGymServer(SimpleResourcesServer):
         parts = [part for item in response.output if item.type == "message" for part in item.content]
         completion = {"content": [part.model_dump() for part in parts]}
         try:
-            [verdict] = await self._bridge.ajudge(body.reference, [completion])
+            verdict = await self._bridge.averdict(body.reference, completion)
         except ReasoningEnvError as error:
             return without_verdict(body, VERIFIER_ERROR, str(error))
-        if verdict is None:
-            reason = "the completion could not be judged; the log of the resources server says why"
-            return without_verdict(body, VERIFIER_ERROR, reason)
         return ReasoningGymVerifyResponse(
             **body.model_dump(),
             **verdict.parts,
