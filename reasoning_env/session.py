@@ -96,8 +96,8 @@ class Session(Generic[T]):
         settings: The settings; by default, made from the keywords `fields`.
         prepare: Returns the item that `next` hands out for a problem, such as the problem with its prompt, or None when
             prompt, expected answer and completion do not fit into the model's context. The problem is then counted and
-            another is drawn; each task is warned about once. Called from several threads. Without `prepare`, `next`
-            hands out the `Problem`.
+            another is drawn; each task is warned about once. Called in threads, several at a time. Without `prepare`,
+            `next` hands out the `Problem`.
         pool: Worker pool, started by `start` and closed by `close`. By default, made from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package, where the settings name none.
         score: Score function in place of tasks: `MODULE:FUNCTION`, or a ScoreFunction with what it may use. The session
@@ -106,10 +106,6 @@ class Session(Generic[T]):
         preamble: Text before the system prompt.
         thinking: Formats in which the model thinks. By default, the formats of the settings.
     """
-
-    LONG_QUESTION = 1500
-    """Characters of question and answer from which `prepare` runs in a thread. For a shorter question, switching to a
-    thread takes longer than counting the tokens."""
 
     @overload
     def __init__(
@@ -556,9 +552,7 @@ class Session(Generic[T]):
             return None
         if self._prepare is None:
             return cast("T", problem)
-        if len(problem.question) + len(expected) > self.LONG_QUESTION:
-            return await asyncio.to_thread(self._prepare, problem)
-        return self._prepare(problem)
+        return await asyncio.to_thread(self._prepare, problem)
 
     def _note_unfit(self, problem: Problem) -> None:
         self._unfit += 1

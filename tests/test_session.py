@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -242,10 +243,11 @@ async def test_unfit_task_ends_no_run(make_session: MakeSession, monkeypatch: py
 
 
 @on_module_loop
-async def test_long_question_is_prepared_in_thread(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Session, "LONG_QUESTION", 1)
-    session = await make_session(fits=lambda problem: problem.spec.attempt == 1)
-    assert (await session.next()).spec.attempt == 1
+async def test_event_loop_prepares_no_problem(make_session: MakeSession) -> None:
+    threads: set[int] = set()
+    session = await make_session(fits=lambda _: threads.add(threading.get_ident()) is None)
+    await session.next()
+    assert threads and threading.get_ident() not in threads
 
 
 # ---------------------------------------------------------------------------- references
