@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
@@ -90,7 +91,7 @@ class Library(Source):
     def path(self) -> str:
         return str(Path(str(self.module.__file__)).parent)
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The version of the installed distribution: the module's own `__version__` is older."""
         if not self._from_checkout:

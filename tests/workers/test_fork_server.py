@@ -164,6 +164,10 @@ def test_files_of_a_worker(report: dict[str, Any]) -> None:
     assert len(report["descriptors"]) == 4
 
 
+def test_library_without_sympy(report: dict[str, Any]) -> None:
+    assert "reasoning_gym" in report["modules"] and "sympy" not in report["modules"]
+
+
 def test_worker_is_limited(report: dict[str, Any]) -> None:
     assert report["niceness"] == min(19, os.nice(0) + 4)
     assert (report["memory"], report["file_size"]) == ([700 << 20] * 2, [MAX_FILE_MB << 20] * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import pickle
 import sys
@@ -14,6 +15,13 @@ from reasoning_env.records import ProblemRequest
 from reasoning_env.workers.library import Library, sort_fonts, without_plotting
 
 from .support import COMPOSITE, OVERRIDES
+
+
+def test_version_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: looked_up.append(name) or "1.2")
+    assert {task.release for task in Library(None).tasks.values()} == {"1.2"}
+    assert looked_up == ["reasoning-gym"]
 
 
 def test_scored_at_the_given_level(library: Library) -> None:

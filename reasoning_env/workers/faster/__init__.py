@@ -8,6 +8,7 @@ are, byte for byte, those of the argument.
 from __future__ import annotations
 
 import inspect
+import sys
 import textwrap
 from collections.abc import Collection, Mapping
 from hashlib import sha256
@@ -43,7 +44,8 @@ class FasterGenerators:
 
     def install(self) -> None:
         """Replace the library's functions in this process."""
-        remember_deductions(import_module("sympy.core.facts").FactKB)
+        if "sympy" in sys.modules:  # another library may do without, and its import takes 0.3 s
+            remember_deductions(import_module("sympy.core.facts").FactKB)
         for replacement in self._fitting:
             module, function = replacement.ours.split(".")
             install = getattr(import_module(f".{module}", __name__), function)
