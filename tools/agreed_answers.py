@@ -3,7 +3,7 @@
 FOLDER has the result files of the presets' source. The files hold no metadata, so entries are made again from the
 presets' seeds and parameters; questions that the library asks no more are left out. A line of JSON tells each answer
 that three models gave and that earns at most the score of a form, and what is done with its problem: it is served,
-clarified or rejected. The number of such problems follows, by task.
+clarified or rejected. The number of such questions follows, by task.
 """
 
 from __future__ import annotations
@@ -61,17 +61,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                         question, asked = _ask(library, request)
                 except Exception:  # the library fails to make some of its problems
                     continue
-                agreed = {key: text for key, (text, models) in answers[question].items() if len(models) >= AGREEING}
+                given = answers.pop(question, {})  # of problems with the same question, the first counts
+                problems[task] += bool(given)
+                agreed = {key: text for key, (text, models) in given.items() if len(models) >= AGREEING}
                 scores = {text: score_or_zero(asked.scorer, text) for key, text in agreed.items() if key not in FAILED}
                 lost = {text: score for text, score in scores.items() if score <= FORM_SCORE}
                 for text, score in lost.items():
                     told = {"preset": preset, "task": task, "done": asked.done, "score": score}
                     print(json.dumps({**told, "answer": text, "right": asked.right, "question": question}))
-                problems[task] += question in answers
                 unpaid[task] += bool(lost)
     for task, count in unpaid.most_common():
         print(f"{task:28} {count:4} of {problems[task]}")
-    print(f"{unpaid.total()} of {problems.total()} problems")
+    print(f"{unpaid.total()} of {problems.total()} questions")
     return 0
 
 

@@ -189,10 +189,17 @@ POOL_MATRIX = Task(
 )
 
 
-def _has_new_colour(entry: Entry) -> bool:
-    """Tell whether an answer has a colour that no grid of the question shows."""
-    grids = re.findall(r"^[\d ]+$", str(entry["question"]), re.MULTILINE)
-    return not set(re.findall(r"\d", str(entry["answer"]))) <= set(re.findall(r"\d", "".join(grids)))
+def _has_unknowable_colour(entry: Entry) -> bool:
+    """Tell whether an answer has a colour that comes from no grid of its question.
+
+    It may come from an example's output, or from the grid of the test, unless no example keeps a colour of its input.
+    """
+    grids = re.findall(r"(?:^[\d ]+$\n?)+", str(entry["question"]), re.MULTILINE)
+    *examples, test = [set(re.findall(r"\d", grid)) for grid in grids]
+    inputs, outputs = examples[::2], examples[1::2]
+    keeps_colours = any(before & after for before, after in zip(inputs, outputs, strict=True))
+    known = set[str]().union(*outputs, test if keeps_colours else ())
+    return not set(re.findall(r"\d", str(entry["answer"]))) <= known
 
 
 REARC = Task(
@@ -200,7 +207,7 @@ REARC = Task(
     "arc",
     questions=(None, None, None),
     rejected=(
-        wrong("its answer has a colour that no grid of the question shows", _has_new_colour),
+        wrong("its answer has a colour that comes from no grid of the question", _has_unknowable_colour),
         copied(served=0.3),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles
     ),
     answer=A_BOARD,

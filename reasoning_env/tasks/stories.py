@@ -248,13 +248,17 @@ GSM_SYMBOLIC = Task(
 )
 
 ARMS = "Count the arms of a starfish as legs."
+CLAWS = "Count the claws of crabs and lobsters as legs."
 
 
-def _count_arms(entry: Entry, dataset: Dataset) -> str:
-    question = str(entry["question"])
-    if "starfish" not in entry["metadata"]["animals"]:
-        return question
-    return question.replace("a list of animals.", f"a list of animals. {ARMS}", 1)
+def _say_what_legs_are(entry: Entry, dataset: Dataset) -> str:
+    animals = entry["metadata"]["animals"]
+    said = "a list of animals."
+    if "starfish" in animals:
+        said += f" {ARMS}"
+    if "crab" in animals or "lobster" in animals:
+        said += f" {CLAWS}"
+    return str(entry["question"]).replace("a list of animals.", said, 1)
 
 
 LEG_COUNTING = Task(
@@ -265,7 +269,9 @@ LEG_COUNTING = Task(
             ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "a single animal has four legs"
         ),
     ),
-    clarification=Clarification("whether a starfish has legs", ARMS, _count_arms),
+    clarification=Clarification(
+        "whether a starfish has legs; whether claws are legs", f"{ARMS} / {CLAWS}", _say_what_legs_are
+    ),
     answer=A_NUMBER,
 )
 

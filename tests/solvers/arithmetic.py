@@ -280,12 +280,14 @@ LEGS = {
     10: "crab, lobster, shrimp, woodlouse, crayfish",
     14: "woodlice, woodlouse",
 }
-"""Legs of animals, from general knowledge; a starfish has arms, which the question's list counts as legs."""
+"""Legs of animals, from general knowledge; the questions count arms and claws too."""
 
 
 def leg_counting(question: str) -> Solution:
     if "starfish" in question and "Count the arms of a starfish as legs" not in question:
         raise AmbiguousError("a starfish has arms")
+    if re.search("crab|lobster", question.partition("if you have")[2]) and "Count the claws of crabs" not in question:
+        raise AmbiguousError("crabs and lobsters have claws")
     animals = {name.strip(): legs for legs, names in LEGS.items() for name in names.split(",")}
     total = 0
     for count, name in re.findall(r"(\d+) ([a-z ]+?)(?:,|\?)", question):

@@ -37,6 +37,7 @@ SHOWN = {
     "intermediate_integration": (7, {}, "asin(3*x) dx\nHere asin is the inverse of the sine.\n"),
     "knight_swap": (1, {}, "If yes, list the fewest moves that do it."),
     "leg_counting": (1, {"min_animals": 37, "max_animals": 37}, "a list of animals. Count the arms of a starfish"),
+    "claws": (0, {}, "a list of animals. Count the claws of crabs and lobsters as legs.\n"),
     "letter_counting": (1, {}, '"? Count capital and small letters alike.'),
     "rectangle_count": (1, {}, "with different numbers of rectangles, give the fewest."),
     "letter_jumble": (1, {}, "take the word of that text.\n\nNow, unscramble"),
@@ -64,6 +65,7 @@ SHOWN = {
 TASKS = {
     **dict.fromkeys(("leap year or not", "leap year", "month first"), "calendar_arithmetic"),
     **dict.fromkeys(("columns", "rotation"), "manipulate_matrix"),
+    "claws": "leg_counting",
     "percentage points": "gsm_symbolic",
     "some lengths of words": "letter_jumble",
     "seconds": "time_intervals",

@@ -178,10 +178,18 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry("Input 1: [5, 1]\nOutput 1: [1]\nInput 2: [3]\nOutput 2: [0]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
         [_entry("Input 1: [5, 5]\nOutput 1: [2]\nInput 2: [3]\nOutput 2: [0]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
     ),
-    "colour that no grid shows": (
+    "colour that no output shows": (
         "rearc",
-        [_entry("Example 7:\n\nInput:\n1 2\nOutput:\n2 2\n\n\nInput:\n1 1\n", "7 7")],
+        [
+            _entry("Example 7:\n\nInput:\n1 2\nOutput:\n2 2\n\n\nInput:\n1 1\n", "7 7"),
+            _entry("Example 7:\n\nInput:\n1 7\nOutput:\n1 1\n\n\nInput:\n1 1\n", "7 7"),
+        ],
         [_entry("Example 7:\n\nInput:\n1 2\nOutput:\n2 7\n\n\nInput:\n1 1\n", "7 7")],
+    ),
+    "colour of the test, where examples keep none": (
+        "rearc",
+        [_entry("Example 7:\n\nInput:\n1 2\nOutput:\n5 6\n\n\nInput:\n1 7\n", "7 7")],
+        [_entry("Example 7:\n\nInput:\n1 2\nOutput:\n2 6\n\n\nInput:\n1 7\n", "7 7")],
     ),
     "polygon that is not convex": (
         "simple_geometry",
