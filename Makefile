@@ -156,7 +156,7 @@ clean:
 # What the extra `learn` names.
 .venv/installed-learn: constraints.txt | .venv/installed
 	@echo "Installing PyTorch into .venv (some minutes)"
-	@$(INSTALL) torch matplotlib
+	@$(INSTALL) torch matplotlib gguf
 	@touch $@
 
 # Brings requirements.txt in as well, so the plain stamp is due too.

