@@ -111,8 +111,8 @@ async def test_parts_of_verl(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers at the top level, which `gdpo_reward_keys` names."""
 
     class OfProblems:
-        async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict]:
-            return [Verdict(0.4, Reason.SCORED)]
+        async def averdict(self, reference: str, completion: str) -> Verdict:
+            return Verdict(0.4, Reason.SCORED)
 
     monkeypatch.setattr(verl, "judge", lambda _: OfProblems())
     found = await verl.compute_score("data", "<answer>1</answer>", "reference")

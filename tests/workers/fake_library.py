@@ -228,7 +228,7 @@ class Inspect(Base):
             "file_size": resource.getrlimit(resource.RLIMIT_FSIZE),
             "hash_randomization": sys.flags.hash_randomization,
             "stdin": sys.stdin.read(),
-            "modules": list(sys.modules),
+            "has_sympy": "sympy" in sys.modules,
         }
         return {**super().__getitem__(index), "question": json.dumps(report)}
 
