@@ -85,6 +85,7 @@ GAME_OF_LIFE_HALTING = Task(
     "algorithmic",
     few_questions=True,
     questions=(6000, 650, 9100),
+    faster=Replacement("algorithmic.game_of_life_halting", "47c54e209b1ea551", "boards.install_game_of_life_halting"),
     levels=(
         FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
         FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
@@ -146,6 +147,7 @@ GRID_STEPS = "Each step goes up, down, left or right."
 MAZE = Task(
     "maze",
     "games",
+    faster=Replacement("games.maze", "8e31f44bdf89f65b", "boards.install_maze"),
     clarification=Clarification(
         "whether steps may be diagonal",
         GRID_STEPS,

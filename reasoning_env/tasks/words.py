@@ -101,7 +101,7 @@ FIGLET_FONT = Task(
             ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
         ),
     ),
-    faster=Replacement("cognition.figlet_fonts", "a39ae5e48acca901", "small.install_figlet_font"),
+    faster=Replacement("cognition.figlet_fonts", "a39ae5e48acca901", "files.install_figlet_font"),
     scores_without_params=True,
     answer=AnswerRules(types.text(blanks_count=False), correction=corrections.correct_length),
 )
@@ -267,6 +267,7 @@ SPELL_BACKWARD = Task(
     "algorithmic",
     few_questions=True,
     questions=(None, 1500, None, None, None, None),
+    faster=Replacement("algorithmic.spell_backward", "a27f14e886fad4d7", "files.install_spell_backward"),
     scores_without_params=True,
     answer=AnswerRules(types.text(), correction=corrections.correct_length),
 )

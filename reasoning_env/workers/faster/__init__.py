@@ -19,7 +19,8 @@ from typing import Any
 
 from ...tasks import find_task
 from ...tasks.declaration import Replacement
-from .facts import remember_deductions
+from .facts import know_integers, remember_deductions
+from .printing import write_polynomials_at_once
 
 
 def fits(replacement: Replacement, library: Path) -> bool:
@@ -46,6 +47,8 @@ class FasterGenerators:
         """Replace the library's functions in this process."""
         if "sympy" in sys.modules:  # another library may do without, and its import takes 0.3 s
             remember_deductions(import_module("sympy.core.facts").FactKB)
+            know_integers(import_module("sympy").Integer)
+            write_polynomials_at_once(import_module("sympy.printing.str").StrPrinter)
         for replacement in self._fitting:
             module, function = replacement.ours.split(".")
             install = getattr(import_module(f".{module}", __name__), function)

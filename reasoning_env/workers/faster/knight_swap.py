@@ -16,9 +16,12 @@ same:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from types import ModuleType
+from typing import Any
+
+from . import edited
 
 Move = tuple[str, str, str]
 
@@ -30,34 +33,44 @@ class Graph:
         self.size = len(board)
         self.bits = {name: 1 << number for number, (name, _) in enumerate(board)}
         self._pairs = [(self.bits[name], self.bits[other]) for name, others in board for other in others]
+        self._steps = cache(self._find_steps)
         self._moves = cache(self._find_moves)
         self._closed: list[set[int]] = []
 
     def position(self, mover: frozenset[str], other: frozenset[str]) -> int:
         return sum(self.bits[name] << self.size for name in mover) | sum(self.bits[name] for name in other)
 
+    def _find_steps(self, mover: int) -> list[tuple[int, int]]:
+        """Return the squares that a colour can go to if they are free, and its squares then."""
+        return [(to, mover ^ square ^ to) for square, to in self._pairs if mover & square and not mover & to]
+
     def _find_moves(self, position: int) -> list[int]:
         mover, other = position >> self.size, position & (1 << self.size) - 1
-        free = ~(mover | other)
-        return [other << self.size | mover ^ square ^ to for square, to in self._pairs if mover & square and free & to]
+        waiting = other << self.size
+        return [waiting | after for to, after in self._steps(mover) if not other & to]
 
     def _swap(self, positions: Iterable[int]) -> set[int]:
         size, others = self.size, (1 << self.size) - 1
         return {position >> size | (position & others) << size for position in positions}
 
-    def solve(self, start: int) -> list[set[int]] | None:
-        """Return the positions after each move of the shortest solutions; None where there is no solution."""
+    def search(self, start: int) -> list[set[int]] | None:
+        """Return the positions first reached after each move, up to half of the moves; None without a solution."""
         (goal,) = self._swap([start])
         if any(start in closed and goal not in closed for closed in self._closed):
             return None
         seen = {start}
         layers = [{start}]
-        while not (allowed := [layers[-1] & self._swap(layers[-1])])[0]:
-            layers.append({after for position in layers[-1] for after in self._moves(position)} - seen)
+        while layers[-1].isdisjoint(self._swap(layers[-1])):
+            layers.append(set().union(*map(self._moves, layers[-1])) - seen)
             seen |= layers[-1]
             if not layers[-1]:
                 self._closed.append(seen)
                 return None
+        return layers
+
+    def positions_of_solutions(self, layers: Sequence[set[int]]) -> list[set[int]]:
+        """Return the positions after each move of the shortest solutions."""
+        allowed = [layers[-1] & self._swap(layers[-1])]
         for layer in reversed(layers[:-1]):
             allowed.append({position for position in layer if not allowed[-1].isdisjoint(self._moves(position))})
         return [*allowed[-2::-1], *map(self._swap, allowed[1:])]
@@ -66,26 +79,49 @@ class Graph:
 graph_of = lru_cache(2)(Graph)  # the library tries up to 50 placements on a board before it goes on to the next
 
 
-def solve_swap(
-    board: Mapping[str, Sequence[str]], pieces: Mapping[str, str], start_turn: str = "w"
-) -> list[Move] | None:
+@dataclass(frozen=True)
+class Solution:
+    """The moves that the library finds, walked when they are asked for: most solutions are too short or too long."""
+
+    board: Mapping[str, Sequence[str]]
+    pieces: Mapping[str, str]
+    start_turn: str
+    graph: Graph
+    layers: Sequence[set[int]]
+
+    def __len__(self) -> int:
+        return 2 * (len(self.layers) - 1)
+
+    def __iter__(self) -> Iterator[Move]:
+        turn, waiting = ("w", "B") if self.start_turn == "w" else ("B", "w")
+        mover, other = squares_of(self.pieces, turn), squares_of(self.pieces, waiting)
+        for allowed in self.graph.positions_of_solutions(self.layers):
+            moves = (
+                (square, to) for square in mover for to in self.board[square] if to not in mover and to not in other
+            )
+            for square, to in moves:
+                moved = frozenset(name if name != square else to for name in mover)
+                if self.graph.position(other, moved) in allowed:
+                    break
+            yield turn, square, to
+            turn, waiting = waiting, turn
+            mover, other = other, moved
+
+
+def squares_of(pieces: Mapping[str, str], colour: str) -> frozenset[str]:
+    return frozenset(square for square, piece in pieces.items() if piece == colour)
+
+
+def solve_swap(board: Mapping[str, Sequence[str]], pieces: Mapping[str, str], start_turn: str = "w") -> Solution | None:
     graph = graph_of(tuple((name, tuple(others)) for name, others in board.items()))
-    turn, waiting = ("w", "B") if start_turn == "w" else ("B", "w")
-    mover = frozenset(square for square, piece in pieces.items() if piece == turn)
-    other = frozenset(square for square, piece in pieces.items() if piece == waiting)
-    solutions = graph.solve(graph.position(mover, other))
-    path = []
-    for allowed in solutions or ():
-        moves = ((square, to) for square in mover for to in board[square] if to not in mover and to not in other)
-        for square, to in moves:
-            moved = frozenset(name if name != square else to for name in mover)
-            if graph.position(other, moved) in allowed:
-                break
-        path.append((turn, square, to))
-        turn, waiting = waiting, turn
-        mover, other = other, moved
-    return None if solutions is None else path
+    mover, other = squares_of(pieces, start_turn), squares_of(pieces, "B" if start_turn == "w" else "w")
+    layers = graph.search(graph.position(mover, other))
+    return None if layers is None else Solution(board, pieces, start_turn, graph, layers)
 
 
-def install(module: ModuleType) -> None:
+def install(module: Any) -> None:
     module.KnightSwapLogic.solve_swap = staticmethod(solve_swap)
+    dataset = module.KnightSwapDataset
+    dataset.__getitem__ = edited(
+        dataset.__getitem__, {"board_str = ": "solution = None if solution is None else [*solution]; board_str = "}
+    )

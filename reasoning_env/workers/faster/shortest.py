@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from string import ascii_uppercase
 from typing import Any
 
@@ -157,12 +157,11 @@ def find_ladder(self: Any, start: str, end: str, word_set: set[str]) -> list[str
     return path
 
 
-def build_graph(self: Any, word_length: int) -> dict[str, set[str]]:
+def build_graph(words: set[str], word_length: int) -> dict[str, set[str]]:
     """Return the neighbours of each word, added to their set in the library's order, which the set's order depends on.
 
     The library looks for each word with another letter; here, words are put together that differ in one place.
     """
-    words: set[str] = self.word_sets[word_length]
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for word in sorted(words):
         for place, letter in enumerate(word):
@@ -173,5 +172,12 @@ def build_graph(self: Any, word_length: int) -> dict[str, set[str]]:
 
 
 def install_word_ladder(module: Any) -> None:
-    module.WordLadderDataset._find_path = find_ladder
-    module.WordLadderDataset._build_word_graph = build_graph
+    dataset = module.WordLadderDataset
+    load = dataset._load_words_from_csv
+    words_of = cache(lambda length: load(length, length)[length])
+    graph_of = cache(lambda length: build_graph(words_of(length), length))
+    dataset._load_words_from_csv = lambda self, min_length, max_length: {
+        length: words_of(length) for length in range(min_length, max_length + 1)
+    }
+    dataset._build_word_graph = lambda self, word_length: graph_of(word_length)
+    dataset._find_path = find_ladder

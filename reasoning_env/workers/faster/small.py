@@ -1,16 +1,16 @@
-"""countdown, figlet_font, game_of_life, polynomial_multiplication and simple_integration: a few lines each."""
+"""countdown, game_of_life, polynomial_multiplication and simple_integration: a few lines each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cache
 from math import prod
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import edited
+from .printing import Polynomial
 
 
 def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
@@ -42,24 +42,6 @@ def install_countdown(module: Any) -> None:
     )
 
 
-def install_figlet_font(module: ModuleType) -> None:
-    """Read the file of words once; each dataset takes the words of other lengths out of it.
-
-    The same words, in the file's order.
-    """
-
-    @cache
-    def read_words() -> list[str]:
-        with module.get_data_file_path("anagrams.jsonl").open() as file:
-            return [word for line in file for word in module.json.loads(line)["words"]]
-
-    dataset = module.FigletFontDataset
-    from_memory = {"for line in f\n": "", 'json.loads(line)["words"]': "read_words()"}
-    # A compiled function has no class that `super()` could find.
-    of_base = {"super().__init__(": "ProceduralDataset.__init__(self, "}
-    dataset.__init__ = edited(dataset.__init__, {**from_memory, **of_base}, read_words=read_words)
-
-
 def evolve(boards: Any, timesteps: int, **_: object) -> list[Any]:
     from numpy import roll
 
@@ -80,61 +62,36 @@ def install_game_of_life(module: Any) -> None:
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
 
 
-class Product:
-    """The expanded product of polynomials in one variable with integer coefficients, as sympy writes it."""
-
-    def __init__(self, factors: Sequence[Any], symbol: Any) -> None:
-        self._symbol = symbol
-        self._coefficients = {0: 1}
-        for factor in factors:
-            multiplied: defaultdict[int, int] = defaultdict(int)
-            for power, coefficient in factor.as_coefficients_dict().items():
-                degree = 0 if power.is_number else int(power.as_base_exp()[1])
-                for exponent, other in self._coefficients.items():
-                    multiplied[exponent + degree] += other * int(coefficient)
-            self._coefficients = {exponent: number for exponent, number in multiplied.items() if number}
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        return {self._symbol} if any(self._coefficients) else set()
-
-    def __str__(self) -> str:
-        exponents = sorted(self._coefficients, reverse=True)
-        if not exponents:
-            return "0"
-        if len(exponents) == 2 and exponents[1] == 0 and self._coefficients[exponents[0]] < 0 < self._coefficients[0]:
-            exponents.reverse()  # 3 - x, though -x**2 - x + 3
-        first, *others = exponents
-        text = [f"-{self._term(first)}" if self._coefficients[first] < 0 else self._term(first)]
-        text += [f"{'-' if self._coefficients[other] < 0 else '+'} {self._term(other)}" for other in others]
-        return " ".join(text)
-
-    def _term(self, exponent: int) -> str:
-        """Return a term without its sign."""
-        number = abs(self._coefficients[exponent])
-        if exponent == 0:
-            return str(number)
-        power = str(self._symbol) if exponent == 1 else f"{self._symbol}**{exponent}"
-        return power if number == 1 else f"{number}*{power}"
-
-
 def multiply(sympy: Any, factors: Sequence[Any]) -> Any:
     """Return the expanded product of polynomials with integer coefficients."""
     symbols = sorted(set().union(*(factor.free_symbols for factor in factors)), key=str)
-    match symbols:
-        case []:
-            return sympy.expand(sympy.prod(factors))
-        case [symbol]:
-            return Product(factors, symbol)
-        case _:
-            return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
+    if not symbols:
+        return sympy.expand(sympy.prod(factors))
+    if len(symbols) > 1:
+        return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
+    product = {0: 1}
+    for factor in factors:
+        multiplied: defaultdict[int, int] = defaultdict(int)
+        for power, coefficient in factor.as_coefficients_dict().items():
+            degree = 0 if power.is_number else int(power.as_base_exp()[1])
+            for exponent, other in product.items():
+                multiplied[exponent + degree] += other * int(coefficient)
+        product = {exponent: number for exponent, number in multiplied.items() if number}
+    return Polynomial(symbols[0], product)
+
+
+def add_up(sympy: Any, terms: Sequence[tuple[int, Any]]) -> Any:
+    """Return the sum of numbers times monomials."""
+    numbers: dict[Any, int] = {}
+    for number, monomial in terms:
+        numbers[monomial] = numbers.get(monomial, 0) + number
+    return sympy.Add(*(number * monomial for monomial, number in numbers.items()))
 
 
 def install_polynomial_multiplication(module: ModuleType) -> None:
-    """Multiply coefficients, add terms at once, and write an expression once.
+    """Multiply and add coefficients, and write an expression once.
 
-    The same problems: the expanded sum of monomials is unique, and sympy orders its terms by itself: those of one
-    variable from its highest power down.
+    The same problems: a sum of different monomials is unique, and sympy orders its terms by itself.
     """
     dataset = module.PolynomialMultiplicationDataset
     dataset.__getitem__ = edited(
@@ -150,9 +107,10 @@ def install_polynomial_multiplication(module: ModuleType) -> None:
         dataset._generate_polynomial,
         {
             "polynomial_expr = 0": "terms = []",
-            "polynomial_expr += coeff * var": "terms.append(coeff * var)",
-            "return polynomial_expr": "return sp.Add(*terms)",
+            "polynomial_expr += coeff * var": "terms.append((coeff, var))",
+            "return polynomial_expr": "return add_up(sp, terms)",
         },
+        add_up=add_up,
     )
 
 

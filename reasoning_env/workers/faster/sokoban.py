@@ -6,7 +6,8 @@ the same:
 - Positions are taken in the same order. The key of a position is its cost, its estimate and the board's text as bytes.
   Keys that tie compare by depth and path, as in the library. The board tells where the player and the boxes are.
 - The heap holds the same entries. The library marks a position as seen when the position leaves the heap, so a position
-  may be in the heap several times. All entries stay: the depth of the entry that leaves first can end the search.
+  may be in the heap several times. All entries stay: the depth of the entry that leaves first can end the search. The
+  moves from a position are the same each time, but for those to positions that were seen since.
 - Deadlocks depend on the boxes alone. Estimates depend on the boxes and on the player's way to the nearest box off the
   goals. Outer squares are walls: the backward walk, which makes the board, does not go there.
 
@@ -16,15 +17,36 @@ The backward walk counts how often the board has looked the same. The text of th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from heapq import heappop, heappush
 from importlib import import_module
+from operator import attrgetter
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 LEAVE, ENTER, FILL = (bytes.maketrans(*pair) for pair in ((b"*%", b"-X"), (b"-X@$", b"*%*%"), (b"-X", b"@$")))
 """The new sign of a square that the player leaves, of a square that the player enters, and of a box's new square."""
+CHARACTER = attrgetter("char")
 STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
+
+
+class Look(NamedTuple):
+    """The boxes off the goals, the estimate without the player, and whether all is lost."""
+
+    loose: list[int]
+    cost: int
+    is_lost: bool
+
+
+class Move(NamedTuple):
+    """A move's letter, its key in the library's heap (`cost`, `estimate`, `text`), and what it leads to."""
+
+    letter: str
+    cost: int
+    estimate: int
+    text: bytes
+    player: int
+    boxes: int
 
 
 class Board:
@@ -34,40 +56,72 @@ class Board:
         self.text, self.width, self.size = text, width, len(text)
         self.walls, self.goals, self.boxes = map(self._where, (b"+", b"X$%", b"@$"))
         self.player = self._where(b"*%").bit_length() - 1
-        self.look_at = cache(self._look_at)
+        width, size = self.width, self.size
+        lines = [range(width + 1, 2 * width - 1), range(size - 2 * width + 1, size - width - 1)]
+        lines += [range(width + 1, size - width + 1, width), range(2 * width - 2, size - 2, width)]
+        self._lines = [_mask(line) for line in lines]
+        self._look_at = cache(self._look)
 
     def _where(self, characters: bytes) -> int:
         return _mask(square for square, character in enumerate(self.text) if character in characters)
 
-    def estimate(self, boxes: int, player: int) -> int:
-        loose, cost, _ = self.look_at(boxes)
-        row, column = divmod(player, self.width)
-        return cost + min((abs(r - row) + abs(c - column) for r, c in loose), default=0)
+    def moves(self, text: bytes, player: int, boxes: int) -> list[Move]:
+        """Return what the player can do that does not lose the game."""
+        before, moves = self._estimate(boxes, player), []
+        for letter, offset in (("D", self.width), ("U", -self.width), ("L", -1), ("R", 1)):
+            square, behind = player + offset, player + 2 * offset
+            if self.walls >> square & 1:
+                continue
+            squares, after_boxes, cost = bytearray(text), boxes, STEP_COST
+            squares[player], squares[square] = LEAVE[text[player]], ENTER[text[square]]
+            if boxes >> square & 1:
+                if (self.walls | boxes) >> behind & 1:
+                    continue
+                squares[behind] = FILL[text[behind]]
+                after_boxes ^= 1 << square | 1 << behind
+                cost = PUSH_ONTO_GOAL_COST if self.goals >> behind & 1 else PUSH_COST
+            if not self._look_at(after_boxes).is_lost:
+                estimate = self._estimate(after_boxes, square)
+                moves.append(Move(letter, before + cost, estimate, bytes(squares), square, after_boxes))
+        return moves
 
-    def _look_at(self, boxes: int) -> tuple[list[tuple[int, int]], int, bool]:
-        """Return which boxes are off the goals, the estimate without the player, and whether all is lost."""
-        loose, free = self._places(boxes & ~self.goals), self._places(self.goals & ~boxes)
-        ways = (min(abs(r - row) + abs(c - column) for r, c in free) for row, column in loose)
-        return loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes)
+    def _estimate(self, boxes: int, player: int) -> int:
+        look = self._look_at(boxes)
+        return look.cost + min(map(distances(player, self.width, self.size).__getitem__, look.loose), default=0)
 
-    def _places(self, squares: int) -> list[tuple[int, int]]:
-        return [divmod(square, self.width) for square in range(self.size) if squares >> square & 1]
+    def _look(self, boxes: int) -> Look:
+        loose, free = places(boxes & ~self.goals), places(self.goals & ~boxes)
+        ways = (min(map(distances(box, self.width, self.size).__getitem__, free)) for box in loose)
+        return Look(loose, len(loose) * self.size + sum(ways), self._is_deadlock(boxes))
 
     def _is_deadlock(self, boxes: int) -> bool:
         """Decide as the library does: a box off goals is in a corner or a block of four walls and boxes.
 
         Or a line along the outer walls holds more such boxes than free goals.
         """
-        loose, free, walls, width, size = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width, self.size
+        loose, free, walls, width = boxes & ~self.goals, self.goals & ~boxes, self.walls, self.width
         if loose & (walls >> 1 | walls << 1) & (walls >> width | walls << width):
             return True
         full = walls | boxes
         blocks = full & full >> 1 & full >> width & full >> width + 1
         if loose & (blocks | blocks << 1 | blocks << width | blocks << width + 1):
             return True
-        lines = [range(width + 1, 2 * width - 1), range(size - 2 * width + 1, size - width - 1)]
-        lines += [range(width + 1, size - width + 1, width), range(2 * width - 2, size - 2, width)]
-        return any((loose & line).bit_count() > (free & line).bit_count() for line in map(_mask, lines))
+        return any((loose & line).bit_count() > (free & line).bit_count() for line in self._lines)
+
+
+@lru_cache(4096)
+def distances(square: int, width: int, size: int) -> list[int]:
+    """Return how many steps each square is away."""
+    row, column = divmod(square, width)
+    return [abs(other // width - row) + abs(other % width - column) for other in range(size)]
+
+
+def places(squares: int) -> list[int]:
+    found = []
+    while squares:
+        found.append(squares.bit_length() - 1)
+        squares ^= 1 << found[-1]
+    return found
 
 
 def _mask(squares: Iterable[int]) -> int:
@@ -77,31 +131,17 @@ def _mask(squares: Iterable[int]) -> int:
 def solve(text: bytes, width: int, max_depth: int) -> str | None:
     """Find the moves that the library finds; None where it gives up."""
     board = Board(text, width)
-    estimate = board.estimate(board.boxes, board.player)
-    heap = [(0, estimate, text, 0, "", board.player, board.boxes)]
-    seen = set()
+    heap = [(0, 0, text, 0, "", board.player, board.boxes)]
+    known: dict[bytes, list[Move]] = {}
     while heap:
-        _, estimate, text, depth, path, player, boxes = heappop(heap)
-        seen.add(text)
-        for letter, offset in (("D", width), ("U", -width), ("L", -1), ("R", 1)):
-            square, behind = player + offset, player + 2 * offset
-            if board.walls >> square & 1:
-                continue
-            squares, after_boxes, cost = bytearray(text), boxes, STEP_COST
-            squares[player], squares[square] = LEAVE[text[player]], ENTER[text[square]]
-            if boxes >> square & 1:
-                if (board.walls | boxes) >> behind & 1:
-                    continue
-                squares[behind] = FILL[text[behind]]
-                after_boxes ^= 1 << square | 1 << behind
-                cost = PUSH_ONTO_GOAL_COST if board.goals >> behind & 1 else PUSH_COST
-            after, (loose, _, deadlock) = bytes(squares), board.look_at(after_boxes)
-            if after in seen or deadlock:
-                continue
-            if not loose:
+        _, _, text, depth, path, player, boxes = heappop(heap)
+        # Four of five entries are of a position that was here before.
+        moves = known[text] if text in known else board.moves(text, player, boxes)
+        known[text] = moves = [move for move in moves if move.text not in known]
+        for letter, cost, estimate, after, square, after_boxes in moves:
+            if not after_boxes & ~board.goals:
                 return path + letter
-            estimate_there = board.estimate(after_boxes, square)
-            heappush(heap, (cost + estimate, estimate_there, after, depth + 1, path + letter, square, after_boxes))
+            heappush(heap, (cost, estimate, after, depth + 1, path + letter, square, after_boxes))
         if depth > max_depth:
             break
     return None
@@ -111,8 +151,15 @@ def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
     return solve("".join(map("".join, puzzle.tolist())).encode(), puzzle.shape[1], max_depth), None
 
 
+def get_state(player: Any) -> str:
+    """Return the text of a board, whose elements change but stay where they are."""
+    if not player.curr_state:
+        player.elements = player.game.puzzle.flatten().tolist()
+    return "".join(map(CHARACTER, player.elements))
+
+
 def install(package: ModuleType) -> None:
     generator: Any = import_module(f"{package.__name__}.generator")
     player: Any = import_module(f"{package.__name__}.player")
     generator.solve_astar = solve_astar
-    player.ReversePlayer.get_state = lambda self: "".join([element.char for element in self.game.puzzle.flat])
+    player.ReversePlayer.get_state = get_state

@@ -7,7 +7,8 @@ The library writes all clues as clauses of strings for each of some 56 tests a p
   kind. So each literal has exactly one house, since each kind has as many literals as there are houses.
 - If an arrangement from an earlier test meets the clues, the clues leave several.
 - `check_correctness` is called after a test that found one solution, and can only confirm it.
-- Clues compare by their texts, so sorting them by texts that are made once gives the same order.
+- Clues compare by their texts, so sorting them by texts that are made once gives the same order. A clue does not
+  change: neither do its text and its hash.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from importlib import import_module
 from itertools import combinations, product
 from types import ModuleType
 from typing import Any
+
+from . import edited
 
 Clauses = list[list[int]]
 
@@ -77,6 +80,19 @@ def _sort(things: Collection[Any]) -> list[Any]:
     return sorted(things, key=str if hasattr(next(iter(things), None), "as_cnf") else None)
 
 
+def remember(kind: Any, name: str) -> None:
+    """Let the objects of a class keep what a method without arguments returns."""
+    compute = getattr(kind, name)
+
+    def remembered(self: Any) -> Any:
+        known = vars(self)
+        if name not in known:
+            known[name] = compute(self)
+        return known[name]
+
+    setattr(kind, name, remembered)
+
+
 def install(package: ModuleType) -> None:
     generate: Any = import_module(f"{package.__name__}.generate")
     sat_utils: Any = import_module(f"{package.__name__}.sat_utils")
@@ -84,3 +100,17 @@ def install(package: ModuleType) -> None:
     generate.has_unique_solution = lambda puzzle, clues: tests_of(puzzle).is_unique(clues)
     generate.check_correctness = lambda puzzle: True
     generate.sorted = _sort
+    generate.try_to_remove = edited(
+        generate.try_to_remove,
+        {
+            "weights = [weight(clue) for clue in sorted(clues)]": (
+                "ordered = sorted(clues); example = {type(clue): clue for clue in ordered}; "
+                "of_type = {kind: weight(clue) for kind, clue in example.items()}; "
+                "weights = [of_type[type(clue)] for clue in ordered]"
+            ),
+            "choices(sorted(clues)": "choices(ordered",
+        },
+    )
+    for kind in import_module(f"{package.__name__}.clues").Clue.__subclasses__():
+        remember(kind, "__repr__")
+        remember(kind, "__hash__")
