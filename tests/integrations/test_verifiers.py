@@ -146,8 +146,8 @@ async def test_wrong_right_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) ->
         def remake(self, reference: str) -> Problem:
             return make_problem(answer="2")
 
-        async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict]:
-            return [Verdict(0.5, Reason.SCORED, text) for text in completions]
+        async def averdict(self, reference: str, completion: str) -> Verdict:
+            return Verdict(0.5, Reason.SCORED, completion)
 
     monkeypatch.setattr(adapter, "_judge", lambda *_: Harsh())
     [task] = islice(taskset(), 1)
@@ -155,12 +155,12 @@ async def test_wrong_right_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_completion_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: list[list[str]] = []
+    judged: list[str] = []
 
     class Judge:
-        async def ajudge(self, reference: str, completions: list[str]) -> list[Verdict]:
-            judged.append(completions)
-            return [Verdict(0.4, Reason.SCORED)]
+        async def averdict(self, reference: str, completion: str) -> Verdict:
+            judged.append(completion)
+            return Verdict(0.4, Reason.SCORED)
 
     monkeypatch.setattr(adapter, "_judge", lambda *_: Judge())
     [task] = islice(taskset(level=0.5), 1)
