@@ -23,7 +23,6 @@ from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.settings import ReasoningSettings
-from reasoning_gym_testing.process_table import descendants, survivors
 from tests.three_completions import SCORES, three_completions
 from tests.waiting import PATIENCE_S
 
@@ -360,19 +359,6 @@ def test_unclosed_program_after_fork() -> None:
     assert "before a fork; make another" in ended.stdout
     assert ended.stdout.endswith("chain_sum\n")
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_killed_program_leaves_no_worker() -> None:
-    script = f"from reasoning_env.bridge import Bridge\nbridge = Bridge(**{SMALL!r})\nprint(1, flush=True)\ninput()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == b"1\n"
-        workers = descendants(program.pid)
-        assert workers
-        program.kill()
-    assert survivors(workers, PATIENCE_S) == set()
 
 
 @pytest.mark.slow

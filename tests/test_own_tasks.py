@@ -340,7 +340,7 @@ async def test_module_whose_import_hangs(
     monkeypatch.setattr(ForkServer, "_first_frame", wait)
     monkeypatch.setattr(ForkServer, "SLOW_IMPORT_S", 0.0)
     path = tmp_path / "hangs_at_import.py"
-    path.write_text("while True: pass")
+    path.write_text("import time; time.sleep(600)")
     with pytest.raises(ConfigError) as raised:
         await own_session(task_modules=[str(path)]).start()
     assert str(raised.value) == f"task_modules: {path} was still being imported after 300 s"

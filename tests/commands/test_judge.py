@@ -23,22 +23,22 @@ from reasoning_env.commands.main import main
 from reasoning_env.commands.parser import program
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
+from reasoning_gym_testing import Process, Processes
 from reasoning_gym_testing.process_table import descendants, survivors
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 
 
 class Server:
-    """A running `judge`; `token` is what it was given."""
+    """A running `judge`, whose token is `secret`."""
 
-    def __init__(self, process: subprocess.Popen[str], token: str) -> None:
-        self.process, self.token = process, token
-        assert process.stdout is not None
-        self.line = process.stdout.readline()
-        self.url = self.line.split()[-1]
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        wait_until(lambda: "\n" in process.stdout or not process.check(), "the start of the judge")
+        self.url = process.stdout.split()[-1]
 
-    def ask(self, body: dict[str, Any], token: str, route: str = "/score") -> Any:
+    def ask(self, body: dict[str, Any], token: str = "secret", route: str = "/score") -> Any:
         request = urllib.request.Request(
             f"{self.url}{route}",
             json.dumps(body).encode(),
@@ -50,17 +50,9 @@ class Server:
 
 @contextmanager
 def running_judge(folder: Path, *more: str) -> Iterator[Server]:
-    options = ["--port", "0", "--generators", "1", "--verifiers", "1", *more]
-    with subprocess.Popen(
-        [sys.executable, "reasoning_gym_environment.py", "judge", *options],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PATH": "", "HOME": str(folder), "REASONING_JUDGE_TOKEN": "secret"},
-    ) as process:
-        yield Server(process, "secret")
-        process.kill()
+    command = [ROOT / "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1", "--verifiers", "1"]
+    with Processes(folder, {"REASONING_JUDGE_TOKEN": "secret"}, isolated=True, grace_s=0.0) as processes:
+        yield Server(processes.start("judge", [*command, *more], python=True))
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +68,12 @@ def reference() -> str:
 
 
 def test_right_token_gets_verdicts(server: Server, reference: str) -> None:
-    verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]}, "secret")["verdicts"]
+    verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})["verdicts"]
     assert [verdict["score"] for verdict in verdicts] == [0.0]
 
 
 def test_metrics_tell_of_workers(server: Server, reference: str) -> None:
-    server.ask({"ref": reference, "texts": ["<answer>no</answer>"]}, "secret")
+    server.ask({"ref": reference, "texts": ["<answer>no</answer>"]})
     request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": "Bearer secret"})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
         lines = reply.read().decode().splitlines()
@@ -97,10 +89,9 @@ def test_log_as_json(tmp_path: Path) -> None:
     with running_judge(tmp_path, "--log-json") as server:
         without_prompt = {"query": ["a"], "prompts": ["Q?"], "labels": ["x"]}
         with pytest.raises(urllib.error.HTTPError, match="422"):
-            server.ask(without_prompt, "secret", "/get_reward")
-        server.process.send_signal(signal.SIGTERM)
-        _, errors = server.process.communicate(timeout=PATIENCE_S)
-    [told] = [json.loads(line) for line in errors.splitlines()]
+            server.ask(without_prompt, route="/get_reward")
+        server.process.end(signal.SIGTERM)
+    [told] = [json.loads(line) for line in server.process.stderr.splitlines()]
     assert (told["level"], told["logger"]) == ("WARNING", "reasoning_env.judging.server")
 
 
@@ -110,12 +101,18 @@ def test_wrong_token_is_refused(server: Server, reference: str) -> None:
 
 
 def test_signal_ends_workers(tmp_path: Path) -> None:
-    with running_judge(tmp_path) as server:
-        workers = descendants(server.process.pid)
+    """Begun as users begin it: workers are descendants of an interpreter of its own."""
+    command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--generators", "1"]
+    environment = {"PATH": "", "HOME": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        workers = descendants(process.pid)
         assert workers
-        server.process.send_signal(signal.SIGTERM)
-        _, errors = server.process.communicate(timeout=PATIENCE_S)
-    assert (server.process.returncode, "Traceback" in errors) == (0, False)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, "Traceback" in errors) == (0, False)
     assert survivors(workers, PATIENCE_S) == set()
 
 

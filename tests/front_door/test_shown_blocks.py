@@ -105,7 +105,7 @@ def generate(messages: object) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, fresh_fork_servers: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The reader's folder, with the files that the pages speak of."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "first.jsonl").write_bytes(encode_group(make_group([make_rollout(0.0), make_rollout(1.0)])))

@@ -221,7 +221,6 @@ async def test_folder_of_a_replaced_worker(fake_library: Path, temp_folder: Path
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-@fresh
 async def test_fork_server_started_ahead(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead

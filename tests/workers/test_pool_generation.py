@@ -141,9 +141,9 @@ async def test_hanging_task_holds_up_no_other(fake_library: Path, tmp_path: Path
 async def test_deadline_excludes_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
     """A job behind a hanging job waits longer than its own deadline, and succeeds."""
     marker = tmp_path / "began"
-    hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 4.0))
+    hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 2.0))
     await until(marker.exists)
-    assert (await pool.generate(spec("ok", seed=3), 3.0)).answer == "3"
+    assert (await pool.generate(spec("ok", seed=3), 1.5)).answer == "3"
     with pytest.raises(GenerationError):
         await hanging
 
