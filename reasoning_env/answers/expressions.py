@@ -21,6 +21,8 @@ ARITHMETIC = re.compile(r"(?:[-\d\s+*/().]|(?<=[\d)\] ])x(?=[\d(\[ ]))+")
 NAME_IN_EXPRESSION = re.compile(r"[A-Za-z_]\w*")
 """A name in an expression: of a variable, or of a function, which has a parenthesis behind it."""
 PARENTHESIS = re.compile(r"\s*\(")
+POWER_OF_FUNCTION = re.compile(r"\b(?P<name>sin|cos|tan)\*\*(?P<power>\d{1,2})\((?P<argument>[^()]{1,200})\)")
+"""A power of a function as mathematics writes it: `sin**2(x)`."""
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
 
 
@@ -42,12 +44,20 @@ def expression(said: str, asked: Asked) -> str:
 
 
 def integral(said: str, asked: Asked) -> str | None:
-    """The type of integrals: constants have names of constants, such as C or C1, but not X beside x."""
-    said = _in_python(said)
+    """The type of integrals: constants have names of constants, such as C or C1, but not X beside x.
+
+    The variable may be written in the other case alone: the questions' own examples have X in place of x.
+    """
+    said = POWER_OF_FUNCTION.sub(r"\g<name>(\g<argument>)**\g<power>", _in_python(said))
     variable = str(asked.metadata["variable"])
     found = NAME_IN_EXPRESSION.finditer(said)
-    names = {match[0] for match in found if not PARENTHESIS.match(said, match.end())} - {variable}
-    others = [name for name in names if not CONSTANT.fullmatch(name) or name.casefold() == variable.casefold()]
+    names = {match[0] for match in found if not PARENTHESIS.match(said, match.end())}
+    if variable not in names:
+        said = re.sub(rf"\b{variable.swapcase()}\b", variable, said)
+        names -= {variable.swapcase()}
+    others = [
+        name for name in names - {variable} if not CONSTANT.fullmatch(name) or name.casefold() == variable.casefold()
+    ]
     return None if others else said
 
 

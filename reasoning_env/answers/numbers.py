@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression
 from .types import AnswerType, Asked, text
 
 NUMBER = re.compile(
@@ -58,6 +59,9 @@ QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{
 r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
 EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
 """An expression of numbers and its value: `3 * 4 = 12`."""
+CALCULATION = re.compile(r"(?:[-\d+/() .]|(?<!\*)\*(?!\*)){3,1000}")
+"""A calculation without powers: `25 + 30 * (2 - 1)`."""
+MAX_PARTS = 300
 MAX_SIDES = 4
 """Sides of an equation such as `1/4 = 0.25 = 25%`."""
 ROUNDED = re.compile(r"\s?\u2248\s?")
@@ -102,18 +106,29 @@ ANY_WORDS = text()
 def value_of(said: str, asked: Asked) -> NumberValue | None:
     """Return the value of a number or a reduced fraction; None for other text.
 
-    Of an equation such as `1/32 = 0.03125` the last side counts, if the others have the same value.
+    Of an equation such as `1/32 = 0.03125` or `2 * 4 + 3 = 8 + 3 = 11` the last side counts, if the others have the
+    same value.
     """
     said = _without_name(said, asked.question)
-    sides = said.split("=", MAX_SIDES)
-    values = [_plain_value(side.strip(), asked.question) for side in sides]
-    last = values[-1]
-    if last is None or any(value is None or value.exact != last.exact for value in values[:-1]):
+    *before, end = said.split("=", MAX_SIDES)
+    last = _plain_value(end.strip(), asked.question)
+    if last is None or any(_value_of_side(side.strip(), asked.question) != last.exact for side in before):
         return None
-    parts = fraction_parts(sides[-1])
+    parts = fraction_parts(end)
     if parts is not None and (parts[1] < 2 or math.gcd(*parts) != 1):
         return None  # 12/2 is a calculation, and 6/8 is not reduced
     return last
+
+
+def _value_of_side(side: str, question: str) -> Fraction | None:
+    """Return the value of a number or a calculation before an equals sign; None for other text."""
+    value = _plain_value(side, question)
+    if value is not None:
+        return value.exact
+    try:
+        return evaluate_exactly(parse_expression(side, MAX_PARTS)) if CALCULATION.fullmatch(side) else None
+    except ExpressionError:
+        return None
 
 
 def rounds(said: str, right: Fraction, *, places: int, error: Fraction = Fraction(0)) -> bool:
@@ -624,16 +639,16 @@ def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bo
     return Fraction(said) == cut or rounds(said, exact, places=places, error=FLOAT_ERROR)
 
 
-DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?)?", re.IGNORECASE)
+DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?|\s?d)?", re.IGNORECASE)
 CLOCK = re.compile(
-    r"(?:(?P<days>\d{1,9})\s+days?(?:,? and|,)?\s{0,2})?"
+    r"(?:(?P<days>\d{1,9})(?:(?:\s+days?|\s?d)(?:,? and|,)?\s{0,2}|\s))?"
     r"(?P<hours>\d{1,9}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d{1,9})?))?",
     re.IGNORECASE,
 )
 
 
 def duration(said: str, asked: Asked) -> str | None:
-    """The type of `3 days`, `04:05` and `3 days, 04:05:06.789`."""
+    """The type of `3 days`, `04:05` and `3 days, 04:05:06.789`; days may be `3D`, as questions call them, or `3`."""
     match = DAYS.fullmatch(said) or CLOCK.fullmatch(said)
     if match is None:
         return None

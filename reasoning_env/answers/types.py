@@ -27,8 +27,10 @@ AnswerType = Callable[[str, Asked], str | None]
 """Returns the verifier's notation of the value that a text is, the expected answer if it is right; else None."""
 
 
-def text(*, case_counts: bool = False, blanks_count: bool = True) -> AnswerType:
+def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled: bool = False) -> AnswerType:
     """The type of words and sentences: any text, compared word by word, or letter by letter where blanks do not count.
+
+    A single word may be spelled, as in `s-u-n`, where the question asks for its letters.
 
     The text after the question's last colon may stand before it with an arrow, as in `sun -> nus`.
     A letter beyond ASCII never stands for one of ASCII.
@@ -45,6 +47,9 @@ def text(*, case_counts: bool = False, blanks_count: bool = True) -> AnswerType:
         result = INPUT_AND_RESULT.fullmatch(said)
         if result is not None and _unquoted(result["input"]) == asked.question.rpartition(": ")[2].strip():
             said = _unquoted(result["result"])
+        spelled = SPELLED.fullmatch(said) if may_be_spelled else None
+        if spelled is not None:
+            said = said.replace(spelled["joint"], "")
         return asked.right if is_right(said, asked) else said
 
     return read
@@ -52,6 +57,8 @@ def text(*, case_counts: bool = False, blanks_count: bool = True) -> AnswerType:
 
 INPUT_AND_RESULT = re.compile(r"(?P<input>[^\n\u2192>]{1,1000}?)\s?(?:[-=]>|\u2192)\s?(?P<result>[^\n\u2192>]+)")
 """What a question asks about, and the answer: `sun -> nus`."""
+SPELLED = re.compile(r"[^\W\d_](?P<joint>-|, ?| )[^\W\d_](?:(?P=joint)[^\W\d_])*")
+"""The letters of a word: `s-u-n`, `s, u, n`."""
 
 
 def either(word: str, otherwise: AnswerType) -> AnswerType:
@@ -59,6 +66,12 @@ def either(word: str, otherwise: AnswerType) -> AnswerType:
     return lambda said, asked: word if said.casefold() == word.casefold() else otherwise(said, asked)
 
 
+def yes_with(otherwise: AnswerType) -> AnswerType:
+    """The type of answers of another type with or without the Yes that they imply: `Yes, ["w,A1,B3"]`."""
+    return lambda said, asked: otherwise(IMPLIED_YES.sub("", said), asked)
+
+
+IMPLIED_YES = re.compile(r"\Ayes[,.:;]?\s+(?=\[)", re.IGNORECASE)
 JOINT = r"[,;]?\n\s*|[,;\u2192]|[-=]{1,2}>"
 BLANK_JOINT = r"(?:[\s,;\u2192]|[-=]{1,2}>|\b(?:and|then)\b)+"
 WORD = r"[\w'\u2019-]+"

@@ -101,25 +101,31 @@ def texts(pattern: str) -> AnswerType:
     return read
 
 
-def moves(pattern: str, tight: Mapping[str, str]) -> AnswerType:
-    """The type of a list of moves that match a pattern; each pattern of `tight` is then written as its text."""
-    read_texts = texts(pattern)
+def moves(pattern: str, tight: Mapping[str, str], joint: str) -> AnswerType:
+    """The type of a list of moves that match a pattern; each pattern of `tight` is then written as its text.
+
+    A move may be a list of its parts, which `joint` joins, and moves may stand on lines.
+    """
+    matches = re.compile(pattern).fullmatch
 
     def read(said: str, asked: Asked) -> str | None:
-        written = read_texts(said, asked)
-        found = None if written is None else json_value(written)
-        if not isinstance(found, list) or not all(isinstance(move, str) for move in found):
+        written = json_text(said)
+        found = said.split("\n") if written is None else json_value(written)
+        if not isinstance(found, list):
+            return None
+        whole = [joint.join(map(str, move)) if isinstance(move, list) else str(move).strip(" ,;") for move in found]
+        if not all(map(matches, whole)):
             return None
         for spaced, text in tight.items():
-            found = [re.sub(spaced, text, move) for move in found]
-        return json.dumps(found)
+            whole = [re.sub(spaced, text, move) for move in whole]
+        return json.dumps(whole)
 
     return read
 
 
-knight_moves = moves(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}", {r"\s": ""})
+knight_moves = moves(r"[wB],\s?[A-Z]\d{1,2},\s?[A-Z]\d{1,2}", {r"\s": ""}, ",")
 """The type of `w,A1,B3`, also with blanks after the commas."""
-jug_moves = moves(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*", {r"\s?(?:->|\u2192)\s?": "->"})
+jug_moves = moves(r"\s*(?:fill\s+\w|empty\s+\w|pour\s+\w\s?(?:->|\u2192)\s?\w)\s*", {r"\s?(?:->|\u2192)\s?": "->"}, " ")
 """The type of `fill A` and `pour A->B`, also with blanks around the arrow, or with another arrow."""
 AGENT = re.compile(r"Agent\[\d+(?:\.\d+)?,\s*\d+(?:\.\d+)?\]")
 

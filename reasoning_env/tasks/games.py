@@ -163,7 +163,7 @@ KNIGHT_SWAP = Task(
         "list the fewest moves that do it",
         replacing("If yes, list the moves.", "If yes, list the fewest moves that do it."),
     ),
-    answer=AnswerRules(types.either("No", values.knight_moves), many_right=True),
+    answer=AnswerRules(types.either("No", types.yes_with(values.knight_moves)), many_right=True),
 )
 
 
@@ -341,7 +341,7 @@ SURVO = Task(
 
 FEWER_PEGS = "each peg more saves moves, so that more pegs and more disks cancel out"
 
-DISK_MOVE = r"(?i:move disk) \d+ (?i:from peg) \d+ (?i:to peg) \d+\.?"
+DISK_MOVE = r"(?i:move disk) ?\d+ (?i:from peg) ?\d+ (?i:to peg) ?\d+\.?"
 
 
 def _spell_disk_move(move: str) -> str:

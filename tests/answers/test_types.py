@@ -56,6 +56,7 @@ CASES = [
             "x = 16",
             "16 legs",
             "Total legs: 16",
+            "4 * 3 + 2 * 2 = 12 + 4 = 16",
             "Number of legs = 16",
             "Therefore: 16",
             "So the final answer is: 16",
@@ -104,7 +105,7 @@ CASES = [
             "16?",
             "~16",
             "-(16)",
-            "12 + 4 = 16",
+            "12 + 5 = 16",
             "3 = 16",
             "3 cows = 16",
             "[16, 16]",
@@ -228,8 +229,8 @@ CASES = [
     Case(
         "time_intervals",
         "3 days, 04:05",
-        ["3 Days 04:05", "3 days and 4:05", "76:05"],
-        ["3 days", "04:05", "3 days, 04:06"],
+        ["3 Days 04:05", "3 days and 4:05", "76:05", "3D 04:05", "3 D, 04:05", "3 04:05"],
+        ["3 days", "04:05", "3 days, 04:06", "D3 04:05", "3 3 04:05", "4D 04:05"],
     ),
     Case(
         "dice",
@@ -378,8 +379,8 @@ CASES = [
     Case(
         "spell_backward",
         "nus",
-        ["sun -> nus", "Nus", '"sun" -> "nus"', "sun \\rightarrow nus", "sun => nus"],
-        ["nus -> sun", "son -> nus", "sun -> sun", "not sun -> nus", "sun -> nus -> sun"],
+        ["sun -> nus", "Nus", '"sun" -> "nus"', "sun \\rightarrow nus", "sun => nus", "n-u-s", "N, U, S", "n u s"],
+        ["nus -> sun", "son -> nus", "sun -> sun", "not sun -> nus", "sun -> nus -> sun", "n-us", "n-u s", "s-u-n"],
         question="Spell this word backward (example: cat -> tac): sun",
     ),
     Case("circuit_logic", "1", ["OUT = 1", "OUT: 1", "out=1"], ["A = 0", "OUT = 0", "NOT OUT = 1", "OUT != 1"]),
@@ -420,8 +421,16 @@ CASES = [
     Case(
         "jugs",
         '["fill A", "pour A->B"]',
-        ['["fill A", "pour A -> B"]', '["fill A", "pour A\u2192B"]', "['fill A', 'pour A \u2192 B']"],
-        ['["fill A", "pour B->A"]', '["fill A", "pour A<-B"]', '["fill A", "pour A->B->A"]', "fill A"],
+        [
+            '["fill A", "pour A -> B"]',
+            '["fill A", "pour A\u2192B"]',
+            "['fill A', 'pour A \u2192 B']",
+            '[["fill", "A"], ["pour", "A->B"]]',
+            '[["fill A"], ["pour A->B"]]',
+            "fill A\npour A->B",
+            "1. fill A\n2. pour A -> B",
+        ],
+        ['["fill A", "pour B->A"]', '["fill A", "pour A<-B"]', '["fill A", "pour A->B->A"]', "fill A", "fill A\nor B"],
     ),
     Case(
         "futoshiki",
@@ -436,10 +445,24 @@ CASES = [
     Case("codeio", "17", ["```json\n17\n```", "`17`", "**17**"], ['"17"', "[17]", '{"answer": 17}']),
     Case("codeio", '{"a": true}', ["{'a': True}", '{"a":true}'], ['{"a": 1}', '[{"a": true}]']),
     Case("group_anagrams", '[["a"]]', ["[['a']]", '[[ "a" ]]'], ["a", '[["b"]]']),
-    Case("knight_swap", '["w,A1,B3"]', ['["w, A1, B3"]', "['w,A1,B3']"], ['["w,A1"]', '["w A1 B3"]', '["B,A1,B3"]']),
-    Case("jugs", '["fill A"]', ["['fill A']"], ['["fill A", 1]', "fill A"]),
+    Case(
+        "knight_swap",
+        '["w,A1,B3"]',
+        ['["w, A1, B3"]', "['w,A1,B3']", '[["w", "A1", "B3"]]', 'Yes, ["w,A1,B3"]', "w,A1,B3"],
+        ['["w,A1"]', '["w A1 B3"]', '["B,A1,B3"]', 'No, ["w,A1,B3"]', "Yes"],
+    ),
+    Case("jugs", '["fill A"]', ["['fill A']", "fill A"], ['["fill A", 1]', "not fill A"]),
     Case("countdown", "(3 - 1) * 4", ["(3 - 1) \u00d7 4", "[3 - 1] * 4", "(3 - 1) x 4"], ["max(3, 1)", "3 or 4"]),
-    Case("simple_integration", "x**2 + C", ["F(x) = x**2 + C", "x**2 + C"], ["never + C"], metadata={"variable": "x"}),
+    Case(
+        "simple_integration",
+        "x**2 + C",
+        ["F(x) = x**2 + C", "x**2 + C", "X**2 + C"],
+        ["never + C", "x*X + C"],
+        metadata={"variable": "x"},
+    ),
+    Case(
+        "intermediate_integration", "sin(x)**2", ["sin**2(x)", "sin**2(X)"], ["sin(x**2)"], metadata={"variable": "x"}
+    ),
     Case(
         "propositional_logic",
         "\u00acP",
@@ -504,6 +527,7 @@ CASES = [
         [
             "1. move disk 1 from peg 2 to peg 3\n2. Move disk 2 from Peg 2 to Peg 1.",
             "Move disk 1 from Peg 2 to Peg 3,\nMove disk 2 from Peg 2 to Peg 1",
+            "Move disk1 from Peg2 to Peg3\nMove disk2 from Peg2 to Peg1",
         ],
         ["Move disk 1 from Peg 2 to Peg 3", "Move disk 1\nMove disk 2"],
     ),
