@@ -274,6 +274,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         library = None if function is not None else Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
+        read_frame(orders)  # whoever sends settings to a closed socket gets another error, and never reads this one
         return
     frame = read_frame(orders)
     if frame is None:  # the main process ended before it sent settings

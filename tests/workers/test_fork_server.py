@@ -8,7 +8,9 @@ import importlib.metadata
 import json
 import os
 import resource
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,7 +31,9 @@ from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import launch, start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.protocol import FrameLimits
 from reasoning_env.workers.sandbox import MAX_FILE_MB
+from reasoning_env.workers.worker import Channel
 from tests.preloaded_library import fresh_children
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S, until, wait_until
@@ -95,6 +99,20 @@ async def test_unreadable_registry(tmp_path: Path, factory: str) -> None:
 async def test_library_cannot_be_imported(tmp_path: Path, text: str, cause: str) -> None:
     with pytest.raises(WorkerError, match=f": {cause}"):
         await library_info(_package(tmp_path, __init__=text))
+
+
+async def test_import_fails_before_the_settings_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where this process is held up, on a busy machine."""
+    open_channel = fork_server_module.Channel.open
+
+    async def open_late(sock: socket.socket, limits: FrameLimits) -> Channel:
+        await until(lambda: select.select([sock], [], [], 0.0)[0])
+        await asyncio.sleep(0.1)  # time to end for a process that does not wait
+        return await open_channel(sock, limits)
+
+    monkeypatch.setattr(fork_server_module.Channel, "open", open_late)
+    with pytest.raises(WorkerError, match=": ModuleNotFoundError: No module named 'no_such_module'"):
+        await library_info(_package(tmp_path, __init__="import no_such_module"))
 
 
 @fresh
