@@ -22,14 +22,20 @@ from .declaration import (
 FEW_PREREQUISITES = (
     "of one or two prerequisites, those that close a cycle are so many that their number tells the answer"
 )
+FEW_COURSES = "of five to ten courses, a cycle is so large a part that often no course is left without prerequisites"
 
 COURSE_SCHEDULE = Task(
     "course_schedule",
     "graphs",
     few_questions=True,
-    levels=(FieldLevels(("min_num_prerequisites", "max_num_prerequisites"), ((1, 5),), FEW_PREREQUISITES),),
-    # With one or two prerequisites and cycles of up to five, prerequisites per course tell 0.89 of the answers.
-    served_params={"max_num_prerequisites": 5, "max_cycle_length": 3},
+    levels=(
+        FieldLevels(("min_num_prerequisites", "max_num_prerequisites"), ((1, 5),), FEW_PREREQUISITES),
+        FieldLevels(
+            ("min_num_courses", "max_num_courses"), ((10, 15), (10, 21), (18, 38), (31, 63), (50, 100)), FEW_COURSES
+        ),
+    ),
+    # With 5 to 10 courses, one or two prerequisites and cycles of up to five, a tree earns 0.89.
+    served_params={"min_num_courses": 10, "max_num_courses": 15, "max_num_prerequisites": 5, "max_cycle_length": 3},
     options=2,
     pays_for=BOTH_OPTIONS,
     answer=A_TEXT,
