@@ -22,13 +22,17 @@ from ...tasks.declaration import Replacement
 from .facts import know_integers, remember_deductions
 from .printing import write_polynomials_at_once
 
+OF_BASE = {"super().__init__(": "ProceduralDataset.__init__(self, "}
+"""For `edited`: a compiled function has no class that `super()` could find."""
+
 
 def fits(replacement: Replacement, library: Path) -> bool:
     """Tell whether the library in a folder has the very files of a replacement's argument."""
-    files = library / replacement.module.replace(".", "/")
     digest = sha256()
-    for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
-        digest.update(file.read_bytes() if file.exists() else b"")
+    for module in (replacement.module, *replacement.behind):
+        files = library / module.replace(".", "/")
+        for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
+            digest.update(file.read_bytes() if file.exists() else b"")
     return digest.hexdigest().startswith(replacement.fingerprint)
 
 

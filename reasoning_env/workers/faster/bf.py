@@ -1,8 +1,12 @@
 """bf: run programs as Python functions, and give up those that never end.
 
-The same outputs: cells hold 0 to 255, as in the library's interpreter, and indexes are Python's there, too. A loop that
-counts its own cell down by one, changes other cells by fixed numbers and comes back to its cell is a product. Programs
-with input or scanning loops, which the compiler does not write, are left to the interpreter.
+The same outputs: the library's interpreter keeps cells from 0 to 255. Here they differ from these by multiples of 256,
+and the last bits are taken where a cell is read. Indexes are Python's there, too. A loop that counts its own cell down
+by one, changes other cells by fixed numbers and comes back to its cell is a product. Programs with input or scanning
+loops, which the compiler does not write, are left to the interpreter.
+
+The compiler tries 52 patterns at each place of a text; here, those that can begin with the character there. It makes
+classes of named tuples as places for attributes; here, plain classes.
 """
 
 from __future__ import annotations
@@ -11,8 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
+
+from . import edited
+
+Rules = Sequence[tuple[re.Pattern[str], str]]
 
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
@@ -30,14 +39,10 @@ def lines_of(steps: str, *, is_loop: bool) -> Sequence[str] | None:
         changes[place] += {"+": 1, "-": -1}.get(step, 0)
     if is_loop and (place or changes.pop(0) != -1):
         return None
-    times = " * cells[at]" if is_loop else ""
-    lines = [
-        f"cells[at + {place}] = (cells[at + {place}] + {change}{times}) % 256"
-        for place, change in changes.items()
-        if change
-    ]
+    times = " * (cells[at] & 255)" if is_loop else ""
+    lines = [f"cells[at + {place}] += {change}{times}" for place, change in changes.items() if change]
     if is_loop:
-        return [*(["if cells[at]:", *(f" {line}" for line in lines)] if lines else ()), "cells[at] = 0"]
+        return [*lines, "cells[at] = 0"]
     return [*lines, f"at += {place}"] if place else lines
 
 
@@ -50,13 +55,13 @@ def translate(program: str) -> str:
         for part in ("[", loop, "]") if loop and product is None else (steps or sign,):
             match part:
                 case "[":
-                    lines.append(f"{indent}while cells[at]:")
+                    lines.append(f"{indent}while cells[at] & 255:")
                     indent += " "
                     lines += [f"{indent}rounds -= 1", f"{indent}if not rounds: raise TimeoutError"]
                 case "]":
                     indent = indent[1:]
                 case ".":
-                    lines.append(f"{indent}write(cells[at])")
+                    lines.append(f"{indent}write(cells[at] & 255)")
                 case _:
                     lines += [indent + line for line in product or lines_of(part, is_loop=False) or ()]
     return "\n".join(lines)
@@ -67,11 +72,41 @@ def interpret(program: str) -> str:
     names: dict[str, Any] = {}
     exec(translate(program), names)
     written: list[int] = []
-    names["run"](bytearray(CELLS), written.append)
+    names["run"]([0] * CELLS, written.append)
     return "".join(map(chr, written))
 
 
+def patterns_for(character: str, patterns: Rules) -> Rules:
+    """Return those that can match a text from a character on: keywords begin with it, names with any letter."""
+    if character.isspace():
+        return patterns[:1]
+    is_name = character.isalpha() or character == "_"
+    return [
+        (pattern, token)
+        for pattern, token in patterns
+        if pattern.pattern == "."
+        or (pattern.pattern[0] == character if pattern.pattern[0].isalpha() else is_name == ("_" in pattern.pattern))
+    ]
+
+
 def install(module: Any) -> None:
+    compiler = f"{module.__package__}.contrib.bfit.Compiler"
+    lexer = import_module(f"{compiler}.Lexical_analyzer")
+    compiling: Any = import_module(f"{compiler}.Compiler")
+    compiling.analyze = edited(
+        lexer.analyze,
+        {
+            "current_matches = []": "current_matches, here = [], text[i]",
+            "tokens = []": "tokens, known = [], {}",
+            "in rules:\n            m ": (
+                "in known.get(here) or known.setdefault(here, patterns_for(here, rules)):\n            m "
+            ),
+        },
+        patterns_for=patterns_for,
+    )
+    for name in ("Globals", "FunctionCompiler"):
+        user: Any = import_module(f"{compiler}.{name}")
+        user.namedtuple = lambda name, fields: type(name, (), {})
     library = module.bfi
 
     def run(program: str, **options: Any) -> str:

@@ -1,14 +1,14 @@
-"""Boards and hands of cards: game_of_life_halting, kakurasu, mahjong_puzzle, maze and n_queens."""
+"""Boards and hands of cards: game_of_life_halting, kakurasu, mahjong_puzzle, maze, n_queens and rearc."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from random import Random
 from typing import Any
 
-from . import edited
+from . import OF_BASE, edited
 
 
 def find_room(rng: Random, taken: int, height: int, width: int, size: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -171,3 +171,50 @@ def install_maze(module: Any) -> None:
 def install_n_queens(module: Any) -> None:
     """Copy boards row by row, which is all there is to copy."""
     module.deepcopy = lambda board: [row.copy() for row in board]
+
+
+def count_areas(grid: Sequence[Sequence[int]]) -> int:
+    """Count the areas of cells of one colour that touch side by side."""
+    width = len(grid[0]) + 1  # a gap, so that no row touches the next
+    cells: defaultdict[int, int] = defaultdict(int)
+    place = 1
+    for row in grid:
+        for color in row:
+            cells[color] |= place
+            place <<= 1
+        place <<= 1
+    areas = 0
+    for left in cells.values():
+        alone = left & ~(left << 1 | left >> 1 | left << width | left >> width)
+        areas += alone.bit_count()
+        left ^= alone
+        while left:
+            area, before = left & -left, 0
+            while area != before:
+                before = area
+                area |= (area << 1 | area >> 1 | area << width | area >> width) & left
+            left ^= area
+            areas += 1
+    return areas
+
+
+def pso_difficulty(example: Mapping[str, Sequence[Sequence[int]]]) -> float:
+    boards = example["input"], example["output"]
+    pixels, other_pixels = (len(board) * len(board[0]) for board in boards)
+    areas, other_areas = map(count_areas, boards)
+    colors = {color for board in boards for row in board for color in row}
+    density = (areas / pixels + other_areas / other_pixels) / 2
+    return ((pixels + other_pixels) / 1800 + len(colors) / 10 + density) / 3
+
+
+def install_rearc(module: Any) -> None:
+    """Count the objects of a puzzle with bit masks; the library builds them as sets.
+
+    The same puzzles: the library draws until the difficulty, which is computed in the same order, is in a range.
+    """
+    dataset = module.ReArcDataset
+    dataset.__init__ = edited(
+        dataset.__init__,
+        {**OF_BASE, "self.get_pso_difficulty = get_pso_difficulty": "self.get_pso_difficulty = pso_difficulty"},
+        pso_difficulty=pso_difficulty,
+    )

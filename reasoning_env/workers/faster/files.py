@@ -9,10 +9,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from . import edited
-
-OF_BASE = {"super().__init__(": "ProceduralDataset.__init__(self, "}
-"""A compiled function has no class that `super()` could find."""
+from . import OF_BASE, edited
 
 
 def install_codeio(module: Any) -> None:
