@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.honest_rewards import main
 
 
 def save(folder: Path, arm: str, seed: int, *paid: float) -> None:
@@ -23,33 +22,25 @@ def save(folder: Path, arm: str, seed: int, *paid: float) -> None:
     (folder / f"{arm}-{seed}.json").write_text(json.dumps(run))
 
 
-def saved(folder: Path, picture: Path) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.honest_rewards",
-        "--folder",
-        str(folder),
-        "--arms",
-        "strict",
-        "library",
-    ]
-    command += ["--seeds", "1", "2", "--picture", str(picture)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+@pytest.fixture
+def picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that the command line of these tests names."""
+    words = ["--folder", str(tmp_path), "--arms", "strict", "library", "--seeds", "1", "2"]
+    monkeypatch.setattr(sys, "argv", ["honest_rewards", *words, "--picture", str(tmp_path / "honest.svg")])
+    return tmp_path / "honest.svg"
 
 
-def test_saved_runs_are_drawn(tmp_path: Path) -> None:
+def test_saved_runs_are_drawn(picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra learn")
     for arm, paid in (("strict", 0.0), ("library", 1.0)):
         for seed in (1, 2):
-            save(tmp_path, arm, seed, 0.25, paid)
-    done = saved(tmp_path, tmp_path / "honest.svg")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["library"]["faulty paid"] == [[0.25, 1.0], [0.25, 1.0]]
-    assert "reasoning-gym as it is: paid" in (tmp_path / "honest.svg").read_text()
+            save(picture.parent, arm, seed, 0.25, paid)
+    main()
+    assert json.loads(capsys.readouterr().out)["library"]["faulty paid"] == [[0.25, 1.0], [0.25, 1.0]]
+    assert "reasoning-gym as it is: paid" in picture.read_text()
 
 
-def test_missing_run_is_named(tmp_path: Path) -> None:
-    done = saved(tmp_path, tmp_path / "honest.svg")
-    assert done.returncode == 1
-    assert f"{tmp_path / 'strict-1.json'} does not exist; run --arms strict --seeds 1 first" in done.stderr
+def test_missing_run_is_named(picture: Path) -> None:
+    missing = f"{picture.parent / 'strict-1.json'} does not exist; run --arms strict --seeds 1 first"
+    with pytest.raises(SystemExit, match=missing):
+        main()

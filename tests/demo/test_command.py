@@ -23,7 +23,8 @@ TASKS = "gcd,leg_counting,spell_backward,maze"
 LAUNCHER_AND_THREE_PROCESSES = 7
 """Each of the three processes has a supervisor. The environment's workers come on top."""
 ALONE = """
-import sys
+import os, sys
+sys.path.insert(0, os.getcwd())
 from pathlib import Path
 from argparse import ArgumentParser
 from demo.command import main
@@ -43,11 +44,12 @@ def start(tmp_path: Path) -> Iterator[StartDemo]:
     with Processes(tmp_path, isolated=True, grace_s=0.0) as processes:
 
         def start_one(*options: str, code: str | None = None) -> Process:
-            environment = tmp_path / "environment.py"
+            environment, alone = tmp_path / "environment.py", tmp_path / "alone.py"
             environment.write_text(code or "")
-            words = [FRONT_DOOR, "demo"] if code is None else ["-c", ALONE, environment]
+            alone.write_text(ALONE)
+            words = [FRONT_DOOR, "demo"] if code is None else [alone, environment]
             words += ["--dumps-dir", tmp_path / "dumps", "--tasks", TASKS, *options]
-            return processes.start("demo", [sys.executable, *words], cwd=ROOT)
+            return processes.start("demo", words, python=True, cwd=ROOT)
 
         yield start_one
 

@@ -57,6 +57,16 @@ def test_missing_program(processes: Processes) -> None:
         processes.start("the process", ["/no/such/program"])
 
 
+def test_forked_python_has_its_own_temporary_folder(tmp_path: Path) -> None:
+    """Modules that were imported for all have asked for the folder of their own process."""
+    script = tmp_path / "script.py"
+    script.write_text("import tempfile; print(tempfile.gettempdir())")
+    with Processes(tmp_path / "processes", isolated=True) as processes:
+        process = processes.start("the process", [script], python=True)
+        assert process.end() == 0
+    assert process.stdout == f"{process.folder / 'tmp'}\n"
+
+
 def test_process_over_its_time(processes: Processes) -> None:
     with pytest.raises(ProcessError, match=r"^the process .* 0\.1 s"):
         start(processes, SLEEPER).end(timeout_s=0.1)
