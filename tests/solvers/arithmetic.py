@@ -354,7 +354,6 @@ MONTHS = (
     "November",
     "December",
 )
-DATE = rf"(?:(?:{'|'.join(WEEKDAYS)}),? )?({'|'.join(MONTHS)}) (\d+), (\d+)"
 
 
 def _dates(question: str) -> list[datetime.date]:
