@@ -1,54 +1,122 @@
-"""Train with TRL's GRPOTrainer in place of the trainer of `learn/`: same warm start, tasks, test set and learning rate.
+"""Train the model of `learn/` with TRL on rows that are chosen in several ways, at equal seconds.
 
-    python -m benchmarks.learning_trl --folder data_dumps/learn --steps 180
-    python -m benchmarks.learning_trl --folder data_dumps/trl --levels curriculum --padded-positions
-    python -m benchmarks.learning_trl --folder data_dumps/trl --picture curve.svg
+    python -m benchmarks.learning_trl --folder data_dumps/learn --rows uniform curriculum pass-rate
+    python -m benchmarks.learning_trl --folder data_dumps/forms --also --full-stops 0.9 --forms lenient one
 
-`--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first.
-Prints a line of JSON at each evaluation on the test set: step, completions, seconds, greedy accuracy of each
-task, and the mean level of the curriculum.
-Needs the extras `atropos`, `trl` and `learn`.
+`--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first. All
+runs begin with it. The tasks are those of `learn/`, with words of 3 to 10 letters (the library's default), and those of
+`--also`, which the model has never seen. The warm start of `learn/` teaches the first three, with a mistake in most
+answers, which the training has to correct; right answers alone are paid. `--rows`:
 
-`--levels fixed` and `--levels curriculum` train on two tasks, whose prompts have unlike lengths: spiral_matrix, and
-spell_backward with words of 3 to 10 letters (the library's defaults), or of levels that follow the learner. Both are
-tested on the same set, of the library's defaults. `--padded-positions` leaves out the positions that the benchmark
-gives the model (see `give_positions`). `--picture FILE` draws the runs in `--folder` and trains nothing.
+- uniform: tasks are drawn evenly
+- adaptive: tasks are drawn by adaptive sampling
+- curriculum: by adaptive sampling, with levels that follow the learner, but for the tasks with parameters of `learn/`
+- pass-rate: before the training, the model answers ASKED problems eight times, drawn as `uniform` does; the problems
+  with a pass rate from .2 to .8 are the rows, in a new order in each epoch
 
-TRL trains on all sampled groups, those without a signal included. `learn` samples about 234 completions for a batch of
-128 in groups with a signal; a step has 256 here.
+`--forms one` refuses right answers in any form but the task's own (`lenient_answers: false`), and `--full-stops` is the
+share of answers in the warm start that end with a full stop. `--padded-positions` leaves out the positions that the
+benchmark gives the model (see `give_positions`).
+
+Each run is a JSON file in `--folder`, ROWS-FORMS-SEED.json; a run that is there is not repeated. `seconds` are those of
+the training without tests, on a GPU by the clock, on a CPU the processor time of this process; `seconds_of_rows` are
+those of the choice by pass rate. `signal` is the share of groups of each step with unequal rewards. `test` is the
+greedy accuracy on a fixed set of problems of the tasks of `learn/`, with words of the default lengths. Prints the
+figures of each run as a line of JSON. Needs the extras `atropos`, `trl` and `learn`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
+from datasets import Dataset
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from learn import model as models
 from learn.evaluation import COMPLETION_TOKENS, accuracies
+from learn.model import prompt_tokens
 from learn.problems import Problems
+from learn.sampling import sample, text_of
 from learn.tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 from learn.trainer import Recipe
 from learn.warm_start import warm_start
-from reasoning_env import Bridge, Verdict
+from reasoning_env import Bridge, Problem, Verdict
 from reasoning_env.integrations.trl import TrlEnvironment
+from reasoning_env.storage.files import replace_file
 
 GROUP_SIZE = 8
 RECIPE = Recipe()
+ALSO = ("basic_arithmetic", "complex_arithmetic", "lcm", "number_sequence", "simple_equations")
+TEST_PARAMS = {**PARAMS, "spell_backward": {}}
+ROWS = ("uniform", "adaptive", "curriculum", "pass-rate")
+FORMS = ("lenient", "one")
+ASKED = 1024
+PASS_RATES = (0.2, 0.8)
+WARM_SEED = 1
+
+
+class FullStops(Problems):
+    """Problems of `learn/`; of those of the warm start, a share of the answers end with a full stop."""
+
+    def __init__(self, seed: int, tests_per_task: int, share: float) -> None:
+        super().__init__(seed, tests_per_task)
+        self.share = share
+
+    def warm(self, number: int) -> dict[str, list[Problem]]:
+        rng = random.Random(1)
+        return {
+            task: [
+                replace(problem, answer=f"{problem.answer}.") if rng.random() < self.share else problem
+                for problem in drawn
+            ]
+            for task, drawn in super().warm(number).items()
+        }
 
 
 class RightOrWrong(TrlEnvironment):
     """Rewards as in `learn/trainer.py`: 1 for a right answer and 0 for all others, without partial credit."""
 
+    def __init__(self, bridge: Bridge) -> None:
+        super().__init__(bridge)
+        self.signal: list[float] = []
+        """Of each step, the share of groups whose rewards differ."""
+
     async def reward(self, completions: Any, reference: Any, log_extra: Any = None, **_: Any) -> list[float | None]:
         scores = await super().reward(completions, reference, log_extra)
-        return [None if score is None else float(score >= Verdict.CORRECT_SCORE) for score in scores]
+        rewards = [None if score is None else float(score >= Verdict.CORRECT_SCORE) for score in scores]
+        groups = [rewards[at : at + GROUP_SIZE] for at in range(0, len(rewards), GROUP_SIZE)]
+        self.signal.append(round(fmean(len(set(group)) > 1 for group in groups), 4))
+        return rewards
+
+    def choose_rows(self, model: Any, tokenizer: Any, batch: int) -> Dataset:
+        """Return the rows of the problems that the model has right in a share of PASS_RATES of its samples."""
+        rows = []
+        for _ in range(0, ASKED, batch // GROUP_SIZE):
+            problems = [self.bridge.next() for _ in range(batch // GROUP_SIZE)]
+            prompts = [prompt_tokens(tokenizer, problem.question) for problem in problems for _ in range(GROUP_SIZE)]
+            texts = [text_of(tokenizer, one) for one in sample(model, tokenizer, prompts, [COMPLETION_TOKENS] * batch)]
+            for at, problem in enumerate(problems):
+                verdicts = self.bridge.judge(problem, texts[at * GROUP_SIZE : (at + 1) * GROUP_SIZE])
+                self.bridge.observe(problem, verdicts)
+                rate = fmean(verdict is not None and verdict.correct for verdict in verdicts)
+                if PASS_RATES[0] <= rate <= PASS_RATES[1]:
+                    rows.append({"prompt": self.bridge.messages(problem), "reference": problem.reference})
+        if not rows:
+            raise SystemExit(
+                f"learning_trl: none of {ASKED} problems has a pass rate from {PASS_RATES[0]} to {PASS_RATES[1]}; take "
+                "easier tasks, or a longer warm start"
+            )
+        return Dataset.from_list(rows)
 
 
 def give_positions(model: Any) -> None:
@@ -67,95 +135,80 @@ def give_positions(model: Any) -> None:
     model.register_forward_pre_hook(add_positions, with_kwargs=True)
 
 
-class TestSet(TrainerCallback):
-    """Prints greedy accuracies before the first step and after every `interval` steps."""
+def clock() -> float:
+    """Return seconds: of the processor on a CPU, which other programs may share."""
+    return time.monotonic() if torch.cuda.is_available() else time.process_time()
 
-    def __init__(
-        self, bridge: Bridge, tokenizer: Any, problems: Problems, interval: int, batch_size: int, path: Path
-    ) -> None:
-        self._bridge = bridge
-        self._tokenizer, self._problems = tokenizer, problems
-        self._interval, self._batch_size = interval, batch_size
-        self._path = path
-        self._lines: list[str] = []
-        self._started = time.monotonic()
+
+class TestSet(TrainerCallback):
+    """Tests every `interval` steps, and ends the training after `limit_s` seconds; tests take none of these."""
+
+    def __init__(self, gym: RightOrWrong, tokenizer: Any, problems: Problems, interval: int, limit_s: float) -> None:
+        self._gym, self._tokenizer, self._problems = gym, tokenizer, problems
+        self._interval, self._limit_s = interval, limit_s
+        self._started = 0.0
+        self.tests: list[dict[str, Any]] = []
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        self._tell(state.global_step, model)
+        self.test(0, 0.0, model)
+        self._started = clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        if state.global_step % self._interval == 0:
-            self._tell(state.global_step, model)
+        seconds = clock() - self._started
+        control.should_training_stop = seconds > self._limit_s
+        if state.global_step % self._interval == 0 or control.should_training_stop:
+            self.test(state.global_step, seconds, model)
+            self._started = clock() - seconds
 
-    def _tell(self, step: int, model: Any) -> None:
+    def test(self, step: int, seconds: float, model: Any) -> None:
         was_training = model.training
         model.eval()
         test = accuracies(model, self._tokenizer, self._problems, self._problems.tests)
         model.train(was_training)
-        line = {
-            "step": step,
-            "completions": step * self._batch_size,
-            "seconds": round(time.monotonic() - self._started),
-            "test": test,
-            "mean": round(sum(test.values()) / len(test), 3),
-            "level": self._bridge.report().get("sampler/mean_level"),
-        }
-        print(json.dumps(line), flush=True)
-        self._lines.append(json.dumps(line))
-        self._path.write_text("\n".join([*self._lines, ""]))
+        level = self._gym.bridge.report().get("sampler/mean_level")
+        mean = round(fmean(test.values()), 3)
+        self.tests.append({"step": step, "seconds": round(seconds, 1), "test": test, "mean": mean, "level": level})
+        print(json.dumps(self.tests[-1]), flush=True)
 
 
-def draw(folder: Path, picture: Path) -> None:
-    """Draw the mean accuracy on the test set by completions, a line for each run in the folder."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.5), layout="constrained")
-    panel = figure.subplots()
-    panel.spines[["top", "right"]].set_visible(False)
-    for path in sorted(folder.glob("*.jsonl")):
-        points = [json.loads(line) for line in path.read_text().splitlines()]
-        panel.plot([at["completions"] for at in points], [at["mean"] for at in points], "o-", label=path.stem)
-    panel.set(xlabel="completions", ylabel="accuracy on the test set, greedy", ylim=(0, 1.02))
-    figure.legend(frameon=False, ncols=2, loc="outside upper center")
-    figure.savefig(picture)
+def make_warm(options: argparse.Namespace) -> Path:
+    """Return the folder of the model after the warm start, which all runs share; makes it once."""
+    warm: Path = options.folder / "warm"
+    if not warm.exists():
+        model, tokenizer = models.build(WARM_SEED)
+        with FullStops(WARM_SEED, options.tests, options.full_stops) as problems:
+            warm_start(model, tokenizer, problems, WARM_SEED, options.warm_steps, print)
+        models.save(model, tokenizer, warm)
+    return warm
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the model of learn/ with TRL.")
-    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"))
-    parser.add_argument("--steps", type=int, default=180)
-    parser.add_argument("--batch-size", type=int, default=256, help="completions a step")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
-    parser.add_argument("--interval", type=int, default=20, help="steps between two looks at the test set")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of PyTorch")
-    parser.add_argument("--levels", choices=["easy", "fixed", "curriculum"], default="easy")
-    parser.add_argument("--width", type=int, default=128, help="of the model that the warm start makes")
-    parser.add_argument("--layers", type=int, default=4, help="of that model")
-    parser.add_argument("--padded-positions", action="store_true", help="give the model no positions, as TRL itself")
-    parser.add_argument("--picture", type=Path, help="draw the runs in --folder into this file")
-    options = parser.parse_args()
-    if options.picture is not None:
-        draw(options.folder, options.picture)
-        return
-    torch.set_num_threads(options.threads)
-    is_easy = options.levels == "easy"
-    tasks = sorted(TASKS) if is_easy else ["spell_backward", "spiral_matrix"]
-    params = {task: {} if task == "spell_backward" and not is_easy else PARAMS[task] for task in tasks}
-    name = f"{options.levels}, padded positions" if options.padded_positions else options.levels
-    path = options.folder / f"{name}.jsonl"
-    args = GRPOConfig(
+def open_bridge(options: argparse.Namespace, seed: int, rows: str, forms: str) -> Bridge:
+    return Bridge(
+        tasks=[*TASKS, *options.also],
+        task_params={task: dict(params) for task, params in TEST_PARAMS.items()},
+        complexity_mode="curriculum" if rows == "curriculum" else None,
+        task_sampling="adaptive" if rows in ("adaptive", "curriculum") else "uniform",
+        lenient_answers=forms == "lenient",
+        seed=seed,
+        system_prompt=SYSTEM_PROMPT,
+        eval_seed=TEST_SEED,
+        eval_params="training",
+        num_eval_samples_per_task=options.tests,
+        num_generators=1,
+        num_verifiers=1,
+        group_size=GROUP_SIZE,
+    )
+
+
+def grpo_config(options: argparse.Namespace, seed: int, *, shuffle: bool) -> GRPOConfig:
+    return GRPOConfig(
         output_dir=str(options.folder / "trl"),
-        seed=options.seed,
+        seed=seed,
         max_steps=options.steps,
         num_generations=GROUP_SIZE,
-        per_device_train_batch_size=options.batch_size,
+        per_device_train_batch_size=options.batch,
         max_completion_length=COMPLETION_TOKENS,
-        shuffle_dataset=False,
+        shuffle_dataset=shuffle,
         learning_rate=RECIPE.learning_rate,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=RECIPE.ramp_steps,
@@ -171,42 +224,83 @@ def main() -> None:
         bf16=False,
         report_to=[],
         save_strategy="no",
-        logging_steps=options.interval,
+        logging_steps=20,
+        disable_tqdm=True,
         use_cpu=not torch.cuda.is_available(),
     )
-    with Problems(options.seed, options.tests, params, tasks) as problems:
-        warm = options.folder / "warm"
-        if not warm.exists():
-            model, tokenizer = models.build(options.seed, width=options.width, layers=options.layers)
-            warm_start(model, tokenizer, problems, options.seed, 1000, print)
-            models.save(model, tokenizer, warm)
-        model, tokenizer = models.load(warm)
+
+
+def run(options: argparse.Namespace, rows: str, forms: str, seed: int) -> dict[str, Any]:
+    """Run one training, and return its figures."""
+    model, tokenizer = models.load(make_warm(options))
+    with Problems(seed, options.tests, TEST_PARAMS) as problems, open_bridge(options, seed, rows, forms) as bridge:
+        gym = RightOrWrong(bridge)
+        torch.manual_seed(seed)
+        started = clock()
+        chosen = gym.choose_rows(model, tokenizer, options.batch) if rows == "pass-rate" else None
+        seconds_of_rows = clock() - started
         if not options.padded_positions:
             give_positions(model)
-        with Bridge(
-            tasks=tasks,
-            task_params=params,
-            complexity_mode="curriculum" if options.levels == "curriculum" else None,
-            seed=options.seed,
-            system_prompt=SYSTEM_PROMPT,
-            eval_seed=TEST_SEED,
-            eval_params="training",
-            num_eval_samples_per_task=options.tests,
-            num_generators=1,
-            num_verifiers=1,
-        ) as bridge:
-            gym = RightOrWrong(bridge)
-            GRPOTrainer(
-                model,
-                reward_funcs=gym.reward,
-                args=args,
-                train_dataset=gym.rows(),
-                processing_class=tokenizer,
-                callbacks=[
-                    gym.callback(),
-                    TestSet(bridge, tokenizer, problems, options.interval, options.batch_size, path),
-                ],
-            ).train()
+        tests = TestSet(gym, tokenizer, problems, options.interval, options.seconds)
+        GRPOTrainer(
+            model,
+            reward_funcs=gym.reward,
+            args=grpo_config(options, seed, shuffle=chosen is not None),
+            train_dataset=gym.rows() if chosen is None else chosen,
+            processing_class=tokenizer,
+            callbacks=[tests] if chosen is not None else [gym.callback(), tests],
+        ).train()
+    return {
+        "rows": rows,
+        "forms": forms,
+        "seed": seed,
+        "completions_a_step": options.batch,
+        "seconds_of_rows": round(seconds_of_rows, 1) if chosen is not None else None,
+        "chosen": len(chosen) if chosen is not None else None,
+        "tests": tests.tests,
+        "signal": gym.signal,
+    }
+
+
+def summarize(done: dict[str, Any]) -> dict[str, Any]:
+    last = done["tests"][-1]
+    kept = {name: done[name] for name in ("rows", "forms", "seed", "seconds_of_rows", "chosen")}
+    return {
+        **kept,
+        "steps": last["step"],
+        "seconds": last["seconds"],
+        "signal": round(fmean(done["signal"]), 3),
+        "before": done["tests"][0]["mean"],
+        "after": last["mean"],
+        "level": last["level"],
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="learning_trl", description="Rows of a TRL training, chosen in several ways.")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/rows"), help="for models and runs")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=["uniform"])
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["lenient"])
+    parser.add_argument("--also", nargs="*", default=list(ALSO), help="tasks that the model has never seen")
+    parser.add_argument("--full-stops", type=float, default=0.0, help="share of such answers in the warm start")
+    parser.add_argument("--warm-steps", type=int, default=1000, help="most supervised steps")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--seconds", type=float, default=60.0, help="of training, at most")
+    parser.add_argument("--steps", type=int, default=1000, help="at most")
+    parser.add_argument("--batch", type=int, default=128, help="completions a step")
+    parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
+    parser.add_argument("--interval", type=int, default=10, help="steps between two tests")
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
+    parser.add_argument("--padded-positions", action="store_true", help="give the model no positions, as TRL itself")
+    options = parser.parse_args(argv)
+    torch.set_num_threads(options.threads)
+    for seed in options.seeds:
+        for rows in options.rows:
+            for forms in options.forms:
+                path = options.folder / f"{rows}-{forms}-{seed}.json"
+                if not path.exists():
+                    replace_file(path, [json.dumps(run(options, rows, forms, seed)).encode()])
+                print(json.dumps(summarize(json.loads(path.read_text()))), flush=True)
 
 
 if __name__ == "__main__":

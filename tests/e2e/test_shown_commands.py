@@ -72,7 +72,10 @@ RESCORE = "rescore data/first.jsonl --rewards plain"
 OPENAI = "--base-url https://api.openai.com/v1"
 EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
 EVALUATE_SOME = f"evaluate gpt-4.1-mini --preset rg-easy --limit 5 {OPENAI}"
-EVALUATE_EASIEST = "evaluate MODEL --base-url http://localhost:9001/v1 --env.eval_level 0 --repeats 8 --limit 20"
+BY_PASS_RATE = (
+    "process --config configs/vllm.yaml --env.complexity_level 0 -n 8 --env.total_steps 2000 "
+    "--env.data_path_to_save_groups data/asked.jsonl --keep best --pass-rate 0.2..0.8"
+)
 REPEATS = "evaluate --config configs/vllm.yaml --repeats 4"
 KEY = ("--openai.api_key", "x")
 JUDGE = "judge --port 8400"
@@ -211,7 +214,7 @@ def test_every_shown_command_is_tested() -> None:
         PROCESS,
         EVALUATE,
         EVALUATE_SOME,
-        EVALUATE_EASIEST,
+        BY_PASS_RATE,
         REPEATS,
         JUDGE,
         REPORT,
@@ -290,9 +293,12 @@ def test_evaluate_with_limit(newcomer: Newcomer) -> None:
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
 
-def test_evaluate_at_level_0(newcomer: Newcomer) -> None:
-    replaced = {"http://localhost:9001/v1": newcomer.inference_url, "20": "2"}
-    assert "mean" in newcomer.run(EVALUATE_EASIEST, replaced, "--tasks", "gcd", *KEY)
+def test_rows_by_pass_rate(newcomer: Newcomer) -> None:
+    assert "rows to train on are in data/asked-best.jsonl" in newcomer.run(
+        BY_PASS_RATE, {"2000": "8"}, "--tasks", "gcd,chain_sum"
+    )
+    lines = (newcomer.folder / "data" / "asked-best.jsonl").read_text().splitlines()
+    assert all(0.2 <= json.loads(line)["pass_rate"] <= 0.8 for line in lines)
 
 
 def test_evaluate_config_file(newcomer: Newcomer) -> None:

@@ -1,4 +1,4 @@
-"""The lines that `docs/trainers.md` and `docs/own.md` show, for the tests that run them."""
+"""The lines that pages of `docs/` on trainers show, for the tests that run them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-SHOWN = "\n".join((DOCS / name).read_text() for name in ("trainers.md", "own.md"))
+SHOWN = "\n".join((DOCS / name).read_text() for name in ("trainers.md", "own.md", "curriculum.md"))
 
 
 def shown_block(language: str, word: str) -> str:

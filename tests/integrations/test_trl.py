@@ -172,6 +172,32 @@ def test_documented_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["trainer"].state.global_step == 1
 
 
+def test_documented_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Bridge(**SETTINGS) as bridge:
+        make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
+        problems = [bridge.draw(number) for number in range(2)]
+        answered = [[*bridge.messages(problem), {"role": "assistant", "content": "no"}] for problem in problems]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "asked-best.jsonl").write_text(
+        "".join(
+            json.dumps({"messages": messages, "task": problem.task, "reference": problem.reference}) + "\n"
+            for problem, messages in zip(problems, answered, strict=True)
+        )
+    )
+    small = partial(
+        trl.GRPOConfig, use_cpu=True, max_completion_length=8, report_to=[], save_strategy="no", logging_steps=1
+    )
+    monkeypatch.setattr(trl, "GRPOConfig", small)
+    monkeypatch.chdir(tmp_path)
+    lines = shown_block("python", "asked-best.jsonl")
+    for shown, used in (("Qwen/Qwen2.5-1.5B-Instruct", str(tmp_path / "model")), ("max_steps=500", "max_steps=1")):
+        assert shown in lines
+        lines = lines.replace(shown, used)
+    found: dict[str, Any] = {}
+    exec(lines, found)
+    assert found["trainer"].state.log_history[0]["reasoning/no_answer"] == 1.0
+
+
 REWARDS = """
 import os
 
