@@ -224,7 +224,7 @@ answer (`scoring_deadline_s: 1` in a file of `--config`):
 
 - `audit --rewards library --levels defaults --items 3 --output plain.json`
 - `audit --levels defaults --output corrected.json`
-- `audit --task-modules examples/rlve_tasks.py --tasks "rlve/*" --levels 0 --items 2 --output rlve.json`
+- `audit --task-modules examples/rlve_tasks.py --tasks "rlve/*" --levels 0 --output rlve.json`
 - `python -m tools.defects plain.json corrected.json rlve.json`
 
 When the tables of the code change, `python -m tools.defects` makes the page again from the same findings.

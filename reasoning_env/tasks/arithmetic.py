@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from ..answers import corrections, guards, numbers
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
 from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
-from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Task, frequent, replacing, wrong
+from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Task, easy, frequent, replacing, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
@@ -121,6 +122,12 @@ def _obeys_another_rule(entry: Entry) -> bool:
     return len(terms) > 1 and any(p * shown[-1] + q * shown[-2] != int(entry["answer"]) for p, q in rules)
 
 
+def _goes_on_with_most_frequent(entry: Entry) -> bool:
+    """Tell whether the number that a sequence shows most often is the answer, as 0 after repeated divisions."""
+    shown = SHOWN_NUMBER.findall(str(entry["question"]))
+    return Counter(shown).most_common(1)[0][0] == str(entry["answer"])
+
+
 NUMBER_SEQUENCE = Task(
     "number_sequence",
     "cognition",
@@ -130,7 +137,11 @@ NUMBER_SEQUENCE = Task(
         FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
         FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
     ),
-    rejected=(wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),),
+    rejected=(
+        wrong("its numbers also fit a simple rule that continues differently", _obeys_another_rule),
+        # Of level 1 it solves 0.40.
+        easy("the number that it shows most often is the answer", _goes_on_with_most_frequent, served=0.7),
+    ),
     answer=A_NUMBER,
 )
 

@@ -148,6 +148,7 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry("-1, 1, 0, 1, 1, 2, ?", "5"), _entry("2, 1, 4, 9, ?", "64")],
         [_entry("-1, 1, 0, 1, 1, 2, ?", "3"), _entry("2, 1, 9, ?", "100")],
     ),
+    "number that goes on": ("number_sequence", [_entry("9, 3, 1, 0, 0, ?", "0")], [_entry("9, 3, 1, 0, 0, ?", "1")]),
     "lock that one button opens": ("quantum_lock", [_lock(*"AAAA"), _lock(*"ABAC")], [_lock(*"ABC")]),
     "two numbers of which either may count": ("aiw", [_friends(3, 3)], [_friends(3, 4), _friends(3, 4, 3, 4)]),
     "words that are grouped two by two or by length": (
