@@ -14,9 +14,10 @@ answers, which the training has to correct; right answers alone are paid. `--row
 - pass-rate: before the training, the model answers ASKED problems eight times, drawn as `uniform` does; the problems
   with a pass rate from .2 to .8 are the rows, in a new order in each epoch
 
-`--forms one` refuses right answers in any form but the task's own (`lenient_answers: false`), and `--full-stops` is the
-share of answers in the warm start that end with a full stop. `--padded-positions` leaves out the positions that the
-benchmark gives the model (see `give_positions`).
+`--forms one` refuses right answers in any form but the task's own (`lenient_answers: false`). With `--full-stops`, the
+warm start goes on with answers of which this share end with a full stop, and all runs begin with that model (take a
+folder of their own). `--padded-positions` leaves out the positions that the benchmark gives the model (see
+`give_positions`).
 
 Each run is a JSON file in `--folder`, ROWS-FORMS-SEED.json; a run that is there is not repeated. `seconds` are those of
 the training without tests, on a GPU by the clock, on a CPU the processor time of this process; `seconds_of_rows` are
@@ -155,7 +156,8 @@ class TestSet(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         seconds = clock() - self._started
-        control.should_training_stop = seconds > self._limit_s
+        if seconds > self._limit_s:
+            control.should_training_stop = True
         if state.global_step % self._interval == 0 or control.should_training_stop:
             self.test(state.global_step, seconds, model)
             self._started = clock() - seconds
@@ -175,11 +177,20 @@ def make_warm(options: argparse.Namespace) -> Path:
     """Return the folder of the model after the warm start, which all runs share; makes it once."""
     warm: Path = options.folder / "warm"
     if not warm.exists():
-        model, tokenizer = models.build(WARM_SEED)
-        with FullStops(WARM_SEED, options.tests, options.full_stops) as problems:
-            warm_start(model, tokenizer, problems, WARM_SEED, options.warm_steps, print)
-        models.save(model, tokenizer, warm)
-    return warm
+        _warm_up(options, models.build(WARM_SEED), 0.0, warm)
+    if not options.full_stops:
+        return warm
+    formed: Path = options.folder / "warm-full-stops"
+    if not formed.exists():
+        _warm_up(options, models.load(warm), options.full_stops, formed)
+    return formed
+
+
+def _warm_up(options: argparse.Namespace, loaded: tuple[Any, Any], full_stops: float, folder: Path) -> None:
+    model, tokenizer = loaded
+    with FullStops(WARM_SEED, options.tests, full_stops) as problems:
+        warm_start(model, tokenizer, problems, WARM_SEED, options.warm_steps, print)
+    models.save(model, tokenizer, folder)
 
 
 def open_bridge(options: argparse.Namespace, seed: int, rows: str, forms: str) -> Bridge:

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("trl", reason="needs the extras `trl` and `learn`: make integrations")
 
 from benchmarks import learning_trl
-from benchmarks.learning_trl import RightOrWrong
+from benchmarks.learning_trl import FullStops, RightOrWrong
 from learn import model as models
 from learn.sampling import Sample
 from reasoning_env import Bridge
@@ -27,13 +27,20 @@ pytestmark = pytest.mark.slow
 def test_streams_and_forms(tmp_path: Path) -> None:
     sizes = ["--seeds", "1", "--steps", "2", "--batch", "16", "--tests", "2", "--warm-steps", "2", "--interval", "1"]
     ways = ["--rows", "adaptive", "curriculum", "--forms", "one", "--also", "lcm"]
-    command = [sys.executable, "-m", "benchmarks.learning_trl", "--folder", str(tmp_path), "--full-stops", "0.5"]
+    command = [sys.executable, "-m", "benchmarks.learning_trl", "--folder", str(tmp_path)]
     env = os.environ | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run([*command, *sizes, *ways], cwd=ROOT, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr
     runs: list[dict[str, Any]] = [json.loads(path.read_text()) for path in tmp_path.glob("*.json")]
     assert {run["rows"] for run in runs} == {"adaptive", "curriculum"}
     assert {(len(run["signal"]), run["tests"][-1]["step"]) for run in runs} == {(2, 2)}
+
+
+def test_full_stops() -> None:
+    with FullStops(1, 1, 1.0) as problems:
+        answers = [problem.answer or "" for drawn in problems.warm(2).values() for problem in drawn]
+    assert answers
+    assert all(answer.endswith(".") for answer in answers)
 
 
 def test_rows_by_pass_rate(monkeypatch: pytest.MonkeyPatch) -> None:
