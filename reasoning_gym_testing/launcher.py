@@ -84,7 +84,9 @@ def _take_place(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["variables"])
     if "tempfile" in sys.modules:  # a module that was imported before may have asked where temporary files go
-        sys.modules["tempfile"].tempdir = None
+        import tempfile
+
+        tempfile.tempdir = None
 
 
 def _end_with_starter(starter: socket.socket, group: int, grace_s: float) -> None:

@@ -124,7 +124,7 @@ def _obeys_another_rule(entry: Entry) -> bool:
 
 def _goes_on_with_most_frequent(entry: Entry) -> bool:
     """Tell whether the number that a sequence shows most often is the answer, as 0 after repeated divisions."""
-    shown = SHOWN_NUMBER.findall(str(entry["question"]))
+    shown: list[str] = SHOWN_NUMBER.findall(str(entry["question"]))
     return Counter(shown).most_common(1)[0][0] == str(entry["answer"])
 
 
