@@ -195,7 +195,6 @@ MAHJONG_PUZZLE = Task(
             ("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), "questions grow beyond 20,000 characters"
         ),
     ),
-    faster=Replacement("games.mahjong", "421d9b55bdd6eef3", "boards.install_mahjong_puzzle"),
     right_answer=_apply_last_card,
     options=3,
     answer=A_TEXT,
@@ -226,7 +225,6 @@ N_QUEENS = Task(
         FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
     ),
     built_from=("n",),
-    faster=Replacement("games.n_queens", "2738aad6232b45f2", "boards.install_n_queens"),
     scores_without_params=True,
     answer=AnswerRules(boards.board, many_right=True, guard=guards.score_n_queens),
 )
@@ -287,7 +285,6 @@ RUSH_HOUR = Task(
     "games",
     few_questions=True,
     questions=(None, 3400, 6100),
-    faster=Replacement("games.rush_hour", "75a9a4f18b737666", "files.install_rush_hour"),
     levels=(
         FieldLevels(
             ("min_moves", "max_moves"),

@@ -267,7 +267,6 @@ SPELL_BACKWARD = Task(
     "algorithmic",
     few_questions=True,
     questions=(None, 1500, None, None, None, None),
-    faster=Replacement("algorithmic.spell_backward", "a27f14e886fad4d7", "files.install_spell_backward"),
     scores_without_params=True,
     answer=AnswerRules(types.text(may_be_spelled=True), correction=corrections.correct_length),
 )

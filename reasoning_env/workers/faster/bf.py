@@ -80,13 +80,17 @@ def patterns_for(character: str, patterns: Rules) -> Rules:
     """Return those that can match a text from a character on: keywords begin with it, names with any letter."""
     if character.isspace():
         return patterns[:1]
-    is_name = character.isalpha() or character == "_"
-    return [
-        (pattern, token)
-        for pattern, token in patterns
-        if pattern.pattern == "."
-        or (pattern.pattern[0] == character if pattern.pattern[0].isalpha() else is_name == ("_" in pattern.pattern))
-    ]
+    return [(pattern, token) for pattern, token in patterns if can_begin(pattern.pattern, character)]
+
+
+def can_begin(pattern: str, character: str) -> bool:
+    if pattern == ".":
+        return True
+    if pattern[0].isalpha():
+        return pattern[0] == character
+    if character.isalpha() or character == "_":
+        return "_" in pattern  # names alone begin with a letter and are no keywords
+    return "_" not in pattern
 
 
 def install(module: Any) -> None:

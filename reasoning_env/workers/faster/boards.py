@@ -1,4 +1,4 @@
-"""Boards and hands of cards: game_of_life_halting, kakurasu, mahjong_puzzle, maze, n_queens and rearc."""
+"""Boards: game_of_life_halting, kakurasu, maze and rearc."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from random import Random
+from types import ModuleType
 from typing import Any
 
 from . import OF_BASE, edited
@@ -51,7 +52,7 @@ def write_board(board: Any) -> str:
     return text.format(*board.flat) if text.count("{}") == board.size else str(board)
 
 
-def install_game_of_life_halting(module: Any) -> None:
+def install_game_of_life_halting(module: ModuleType) -> None:
     """Look for a pattern's place with bit masks, and write all boards of a size alike.
 
     The same boards: the library draws up to 1,000 places for a pattern, and looks at each cell of the place.
@@ -113,29 +114,12 @@ def count_solutions(_: object, n: int, m: int, row_sums: list[int], col_sums: li
     return count(n, sum(number << bits * column for column, number in enumerate(col_sums)))
 
 
-def install_kakurasu(module: Any) -> None:
+def install_kakurasu(module: ModuleType) -> None:
     """Count solutions with sums of all columns in one number, and leave a branch that no row can complete.
 
     The same puzzles: the library asks only whether there is one solution.
     """
     module.KakurasuDataset._count_solutions = count_solutions
-
-
-def makes_chi(_: object, cards: str, new_card: str) -> bool:
-    """Tell whether a card is one of three neighbours in the sorted hand: of the middle one, there is a single card."""
-    hand = cards + new_card
-    return any(
-        hand.count(chr(middle)) == 1 and chr(middle - 1) in hand and chr(middle + 1) in hand
-        for middle in range(ord(new_card) - 1, ord(new_card) + 2)
-    )
-
-
-def install_mahjong_puzzle(module: Any) -> None:
-    """Count cards instead of sorting a hand.
-
-    The same rounds: the library finds three letters in a row in the sorted hand, which a second middle card parts.
-    """
-    module.MahjongPuzzleDataset._check_chi = makes_chi
 
 
 def make_maze(self: Any, rng: Random, size: int) -> list[list[str]]:
@@ -157,7 +141,7 @@ def count_steps(self: Any, grid: list[list[str]], start_r: int, start_c: int, go
     return None
 
 
-def install_maze(module: Any) -> None:
+def install_maze(module: ModuleType) -> None:
     """Draw a row at once, and step from all reached cells together.
 
     The same mazes: cells are drawn in the same order; walls on all sides keep steps from going around the border; and a
@@ -166,11 +150,6 @@ def install_maze(module: Any) -> None:
     dataset = module.MazeDataset
     dataset._generate_random_maze = make_maze
     dataset._bfs_shortest_path = count_steps
-
-
-def install_n_queens(module: Any) -> None:
-    """Copy boards row by row, which is all there is to copy."""
-    module.deepcopy = lambda board: [row.copy() for row in board]
 
 
 def count_areas(grid: Sequence[Sequence[int]]) -> int:
@@ -207,7 +186,7 @@ def pso_difficulty(example: Mapping[str, Sequence[Sequence[int]]]) -> float:
     return ((pixels + other_pixels) / 1800 + len(colors) / 10 + density) / 3
 
 
-def install_rearc(module: Any) -> None:
+def install_rearc(module: ModuleType) -> None:
     """Count the objects of a puzzle with bit masks; the library builds them as sets.
 
     The same puzzles: the library draws until the difficulty, which is computed in the same order, is in a range.

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import acos, cos, isqrt, pi, sqrt
+from types import ModuleType
 from typing import Any
 
 from . import edited
@@ -20,7 +21,7 @@ BITS = 128
 """Binary places of an irrational solution, many more than a float has."""
 
 
-def install(module: Any) -> None:
+def install(module: ModuleType) -> None:
     dataset = module.PolynomialEquationsDataset
 
     def solve(polynomial: Any, variable: str) -> Sequence[Any]:

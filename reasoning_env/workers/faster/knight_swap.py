@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from types import ModuleType
 
 from . import edited
 
@@ -119,7 +119,7 @@ def solve_swap(board: Mapping[str, Sequence[str]], pieces: Mapping[str, str], st
     return None if layers is None else Solution(board, pieces, start_turn, graph, layers)
 
 
-def install(module: Any) -> None:
+def install(module: ModuleType) -> None:
     module.KnightSwapLogic.solve_swap = staticmethod(solve_swap)
     dataset = module.KnightSwapDataset
     dataset.__getitem__ = edited(

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from string import ascii_uppercase
+from types import ModuleType
 from typing import Any
 
 from . import edited
@@ -122,7 +123,7 @@ def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
     return None
 
 
-def install_quantum_lock(module: Any) -> None:
+def install_quantum_lock(module: ModuleType) -> None:
     dataset = module.QuantumLockDataset
     dataset.generate_quantum_puzzle = edited(
         dataset.generate_quantum_puzzle,
@@ -171,7 +172,7 @@ def build_graph(words: set[str], word_length: int) -> dict[str, set[str]]:
     return {word: {other for rest in rests[word] for other in alike[rest] if other != word} for word in words}
 
 
-def install_word_ladder(module: Any) -> None:
+def install_word_ladder(module: ModuleType) -> None:
     dataset = module.WordLadderDataset
     load = dataset._load_words_from_csv
     words_of = cache(lambda length: load(length, length)[length])

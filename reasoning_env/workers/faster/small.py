@@ -25,7 +25,7 @@ def evaluate(expression: Any, numbers: Mapping[Any, int]) -> Fraction:
     return prod(values, start=Fraction(1)) if expression.is_Mul else values[0] ** int(values[1])
 
 
-def install_countdown(module: Any) -> None:
+def install_countdown(module: ModuleType) -> None:
     """Evaluate expressions with fractions; sympy's `subs` simplifies them at each number that it puts in.
 
     The same problems: both are exact, and nothing is divided by 0.
@@ -120,7 +120,7 @@ def differentiate(sympy: Any, polynomial: Any, x: Any) -> Any:
     return sympy.Add(*(coefficient * exponent * x ** (exponent - 1) for coefficient, exponent in powers))
 
 
-def install_simple_integration(module: Any) -> None:
+def install_simple_integration(module: ModuleType) -> None:
     """Differentiate a polynomial term by term; sympy's `diff` asks more of each term.
 
     The same derivatives: a sum of terms of different powers is written in one way.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 from . import edited
 
@@ -131,7 +131,7 @@ def _count(cells: Sequence[int]) -> tuple[int, int, int]:
     return once, twice, thrice
 
 
-def install(module: Any) -> None:
+def install(module: ModuleType) -> None:
     dataset = module.SudokuDataset
     dataset._solve = fill
     dataset._create_puzzle = edited(

@@ -80,6 +80,14 @@ def _sort(things: Collection[Any]) -> list[Any]:
     return sorted(things, key=str if hasattr(next(iter(things), None), "as_cnf") else None)
 
 
+def weigh(clues: Collection[Any], weight: Callable[[Any], float]) -> tuple[list[Any], list[float]]:
+    """Return the clues in order, and their weights, which depend on their types alone."""
+    ordered = sorted(clues)
+    examples = {type(clue): clue for clue in ordered}
+    weights = {kind: weight(clue) for kind, clue in examples.items()}
+    return ordered, [weights[type(clue)] for clue in ordered]
+
+
 def remember(kind: Any, name: str) -> None:
     """Let the objects of a class keep what a method without arguments returns."""
     compute = getattr(kind, name)
@@ -103,13 +111,10 @@ def install(package: ModuleType) -> None:
     generate.try_to_remove = edited(
         generate.try_to_remove,
         {
-            "weights = [weight(clue) for clue in sorted(clues)]": (
-                "ordered = sorted(clues); example = {type(clue): clue for clue in ordered}; "
-                "of_type = {kind: weight(clue) for kind, clue in example.items()}; "
-                "weights = [of_type[type(clue)] for clue in ordered]"
-            ),
+            "weights = [weight(clue) for clue in sorted(clues)]": "ordered, weights = weigh(clues, weight)",
             "choices(sorted(clues)": "choices(ordered",
         },
+        weigh=weigh,
     )
     for kind in import_module(f"{package.__name__}.clues").Clue.__subclasses__():
         remember(kind, "__repr__")
