@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from ..answers import expressions, guards, numbers
+from ..answers import expressions, guards, notations
 from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
 
@@ -19,7 +19,7 @@ def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
 
 
 ADVANCED_GEOMETRY = Task(
-    "advanced_geometry", "geometry", right_answer=_round_angle, answer=AnswerRules(numbers.measure)
+    "advanced_geometry", "geometry", right_answer=_round_angle, answer=AnswerRules(notations.measure)
 )
 
 
@@ -44,7 +44,7 @@ COMPLEX_ARITHMETIC = Task(
     few_questions=True,
     rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
     pays_for="nan counts as equal to any number",
-    answer=AnswerRules(numbers.complex_number, guard=guards.score_short_number),
+    answer=AnswerRules(notations.complex_number, guard=guards.score_short_number),
 )
 
 ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
@@ -100,7 +100,7 @@ POLYNOMIAL_EQUATIONS = Task(
     few_questions=True,
     faster=Replacement("algebra.polynomial_equations", "d41b84e2daf73105", "equations.install"),
     rejected=(easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),),
-    answer=AnswerRules(numbers.roots),
+    answer=AnswerRules(notations.roots),
 )
 
 POLYNOMIAL_MULTIPLICATION = Task(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from ..answers import corrections, guards, numbers
+from ..answers import corrections, guards, notations, numbers
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
 from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
@@ -15,7 +15,7 @@ from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Task, 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
 
-BASE_CONVERSION = Task("base_conversion", "algorithmic", few_questions=True, answer=AnswerRules(numbers.digits))
+BASE_CONVERSION = Task("base_conversion", "algorithmic", few_questions=True, answer=AnswerRules(notations.digits))
 
 
 def _is_cut_division(entry: Entry) -> bool:
@@ -35,7 +35,7 @@ BASIC_ARITHMETIC = Task(
 )
 
 BITWISE_ARITHMETIC = Task(
-    "bitwise_arithmetic", "arithmetic", answer=AnswerRules(numbers.hexadecimal, guard=guards.score_bitwise_arithmetic)
+    "bitwise_arithmetic", "arithmetic", answer=AnswerRules(notations.hexadecimal, guard=guards.score_bitwise_arithmetic)
 )
 
 CHAIN_SUM = Task(
@@ -58,7 +58,7 @@ COIN_FLIP = Task(
         replacing(" fair coin flips?", f" fair coin flips? {DIGITS_OF_CHANCE}"),
     ),
     pays_for="0 is a prefix of every probability",
-    answer=AnswerRules(numbers.probability, guard=guards.score_coin_flip, correction=corrections.correct_coin_flip),
+    answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, correction=corrections.correct_coin_flip),
 )
 
 COUNT_BITS = Task("count_bits", "arithmetic", questions=(None, 970, None, None, None, None), answer=A_NUMBER)
@@ -83,9 +83,9 @@ DECIMAL_ARITHMETIC = Task("decimal_arithmetic", "arithmetic", right_answer=_roun
 
 DECIMAL_CHAIN_SUM = Task("decimal_chain_sum", "arithmetic", answer=A_NUMBER)
 
-DICE = Task("dice", "arithmetic", few_questions=True, answer=AnswerRules(numbers.fraction))
+DICE = Task("dice", "arithmetic", few_questions=True, answer=AnswerRules(notations.fraction))
 
-FRACTION_SIMPLIFICATION = Task("fraction_simplification", "arithmetic", answer=AnswerRules(numbers.fraction))
+FRACTION_SIMPLIFICATION = Task("fraction_simplification", "arithmetic", answer=AnswerRules(notations.fraction))
 
 GCD = Task(
     "gcd",
@@ -98,7 +98,7 @@ GCD = Task(
 
 LCM = Task("lcm", "arithmetic", few_questions=True, questions=(5100, 5100, None, None, None, None), answer=A_NUMBER)
 
-NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(numbers.numbers))
+NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(notations.numbers))
 
 NUMBER_FORMAT = Task(
     "number_format",
@@ -154,7 +154,7 @@ NUMBER_SORTING = Task(
         ),
     ),
     pays_for="nan is in order with any number",
-    answer=AnswerRules(numbers.numbers, guard=guards.score_number_sorting),
+    answer=AnswerRules(notations.numbers, guard=guards.score_number_sorting),
 )
 
 
@@ -175,7 +175,7 @@ PRIME_FACTORIZATION = Task(
     "arithmetic",
     few_questions=True,
     questions=(1100, 1100, 2600, 4100, 4200, 4500),
-    answer=AnswerRules(numbers.factors, most_partial=0.01),
+    answer=AnswerRules(notations.factors, most_partial=0.01),
 )
 
 PRODUCTS = Task(

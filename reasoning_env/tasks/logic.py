@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..answers import corrections, expressions, guards, numbers, types
+from ..answers import corrections, expressions, guards, notations, types
 from ..answers.grammars.logic import are_contradictory, concludes, follows_from_classes, simple_conclusion
 from ..answers.rules import AnswerRules, Dataset, Entry
 from .declaration import (
@@ -114,7 +114,7 @@ LIST_FUNCTIONS = Task(
     questions=(None,),
     built_for_each_seed=True,
     rejected=(wrong("its examples show whether something is there, and its answer is a count", _counts_unseen),),
-    answer=AnswerRules(numbers.numbers),
+    answer=AnswerRules(notations.numbers),
 )
 
 SEVERAL_PREMISES = (

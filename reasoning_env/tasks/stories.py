@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from ..answers import corrections, numbers, types
+from ..answers import corrections, notations, numbers, types
 from ..answers.rules import AnswerRules, Dataset, Entry
 from ..answers.shortcuts import SHOWN_NUMBER
 from .declaration import A_NUMBER, A_TEXT, Clarification, Corrected, FieldLevels, Task, easy, wrong
@@ -372,5 +372,5 @@ TIME_INTERVALS = Task(
         _clarify_times,
     ),
     pays_for="a duration of zero is near most durations",
-    answer=AnswerRules(numbers.duration, correction=corrections.correct_time_intervals),
+    answer=AnswerRules(notations.duration, correction=corrections.correct_time_intervals),
 )

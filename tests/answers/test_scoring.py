@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.answers import numbers, types
+from reasoning_env.answers import notations, numbers, types
 from reasoning_env.answers.rules import AnswerRules
 from reasoning_env.answers.scoring import Judged, Scorer
 
@@ -52,7 +52,7 @@ def test_right_answer_is_no_guess() -> None:
 
 def test_failure_at_text_that_is_no_value() -> None:
     dataset: Any = FakeDataset(lambda answer: float(int(answer)))
-    rules = AnswerRules(numbers.factors)
+    rules = AnswerRules(notations.factors)
     entry = pickle.dumps({**ENTRY, "answer": "3 \N{MULTIPLICATION SIGN} 3"})
     assert Scorer(rules, dataset, entry, strict=True, with_tags=False).score("3^2") == 0.0
 

@@ -151,6 +151,13 @@ CASES = [
     Case("coin_flip", "0.9375", ["0.938"], ["0.937"], metadata={"rational": {"numerator": 15, "denominator": 16}}),
     Case("coin_flip", "0.03125", ["0.0312"], [], metadata={"rational": {"numerator": 1, "denominator": 32}}),
     Case(
+        "coin_flip",
+        "0.375",
+        ["3 * 1/8 = 3/8 = 0.375"],
+        ["3 * 1/4 = 3/8 = 0.375"],
+        metadata={"rational": {"numerator": 3, "denominator": 8}},
+    ),
+    Case(
         "number_format",
         "791044.979",
         ["791,044.979", "7.91044979e5", "791044.9790"],

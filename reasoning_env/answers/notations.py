@@ -1,0 +1,408 @@
+"""Types of numbers that have a notation of their own: chances, bases, complex numbers, measures, factors, roots, times.
+
+A type of answers is described in `types`; `numbers` reads the numbers in these notations.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from .numbers import (
+    MAX_SIDES,
+    NUMBER,
+    TIMES,
+    WHOLE_NUMBER,
+    fraction_parts,
+    has_digits,
+    plain_value,
+    rounds,
+    value_of,
+    value_of_side,
+    without_name,
+    without_rounding_sign,
+)
+from .types import Asked
+
+
+def probability(said: str, asked: Asked) -> str | None:
+    """The type of probabilities: an exact fraction in any terms, or a number with three right digits or more."""
+    said = _without_chance(without_rounding_sign(said), asked.question)
+    terms = asked.metadata["rational"]
+    right = Fraction(terms["numerator"], terms["denominator"])
+    *exact, last = without_name(said, asked.question).split("=", MAX_SIDES)
+    if any(value_of_side(side.strip(), asked.question) != right for side in exact):
+        return None
+    parts = fraction_parts(last)
+    if parts is not None:
+        if parts[1] == 0:
+            return None
+        return asked.right if parts[1] > 0 and Fraction(*parts) == right else f"{parts[0]}/{parts[1]}"
+    value = plain_value(last.strip(), asked.question)
+    if value is None:
+        return None
+    is_right = value.exact == Fraction(asked.right) or has_digits(value.notation, right, 3)
+    return asked.right if is_right else value.notation
+
+
+THROWN = (
+    r"(?i:[a-z](?:_\{?[a-z]{1,5}\}?)?"
+    r"|(?:(?:the|of|all|these|sum|total|score|value|outcome|rolls?|rolling|dice|result|heads|tails|number) ?)+)"
+)
+"""What is thrown, as a random variable or in words: `X`, `sum of dice`."""
+CHANCE = re.compile(
+    r"(?:\\?(?:Pr|P)|\\mathbb\{P\})"
+    rf"(?:\((?:{THROWN}\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{{1,9}})"
+    r"|(?P<words>(?:(?:at least|exactly) )?\d{1,9}(?: or higher| heads| tails)?))\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
+)
+r"""The name of a chance: `P = `, `P(X \geq 23) = `, `\Pr(at least 3 heads) = `."""
+ASKED_CHANCE = re.compile(
+    r"\b(?P<words>(?P<number>\d+) or higher|(?P<relation>at least|exactly) (?P<count>\d+) (?:heads|tails))\b"
+)
+"""The event whose chance a question asks for."""
+IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
+"""A value with its rounding behind it in parentheses: `3/4 (\u2248 0.75)`."""
+
+
+def fraction(said: str, asked: Asked) -> str | None:
+    """The type of reduced fractions: also after fractions of the same value, and before a rounded value of it.
+
+    The name of the chance that a question asks for may stand before it. Questions ask for reduced fractions, so `6/8`
+    is not `3/4`.
+    """
+    said = _without_chance(said, asked.question)
+    rounded = IN_PARENTHESES.fullmatch(said)
+    if rounded is not None:
+        said = rounded["exact"].strip() + rounded["rounded"]
+    exact, sign, decimal = said.partition("\N{ALMOST EQUAL TO}")
+    sides = [fraction_parts(side.strip()) for side in exact.split("=", MAX_SIDES)]
+    last = sides[-1]
+    if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
+        return None
+    if sign and not _is_rounding(decimal.strip(), Fraction(*last)):
+        return None
+    right = fraction_parts(asked.right.strip("$").strip())
+    if right is None:  # LaTeX of the expected answer
+        match = re.search(r"\{(\d+)\}\{(\d+)\}", asked.right)
+        right = (int(match[1]), int(match[2])) if match else None
+    return asked.right if last == right else f"{last[0]}/{last[1]}"
+
+
+def _without_chance(said: str, question: str) -> str:
+    """Return the value after the name of the chance that a question asks for; another text as it is."""
+    chance, asked = CHANCE.fullmatch(said), ASKED_CHANCE.search(question)
+    if chance is None or asked is None:
+        return said
+    if chance["number"] is not None:
+        is_asked = chance["number"] == (asked["number"] or asked["count"])
+        is_asked = is_asked and (chance["relation"] == "=") == (asked["relation"] == "exactly")
+    else:
+        is_asked = chance["words"] is None or chance["words"] == asked["words"]
+    return chance["value"].strip() if is_asked else said
+
+
+def _is_rounding(decimal: str, exact: Fraction) -> bool:
+    """Tell whether a decimal number or a percentage is a value that is rounded or cut to its places."""
+    if decimal.endswith("%"):
+        decimal, exact = decimal[:-1].strip(), exact * 100
+    if not re.fullmatch(r"-?\d{0,9}\.\d{1,9}", decimal, re.ASCII):
+        return False
+    return abs(Fraction(decimal) - exact) < Fraction(1, 10 ** len(decimal.partition(".")[2]))
+
+
+LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
+DIGITS_IN_BASE = re.compile(
+    r"(?P<bracket>\()?(?P<sign>[-+]?)(?P<prefix>0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
+    r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
+    r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))?"
+)
+"""Digits with their base or without: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`, `0x28b`."""
+GROUPED_DIGITS = re.compile(
+    r"-?(?:[0-9a-zA-Z]{1,3}(?P<three>[ ,_'~]|\{,\})[0-9a-zA-Z]{3}(?:(?P=three)[0-9a-zA-Z]{3}){0,100}"
+    r"|[0-9a-zA-Z]{1,4}(?P<four>[ ,_'~]|\{,\})[0-9a-zA-Z]{4}(?:(?P=four)[0-9a-zA-Z]{4}){0,100})",
+    re.ASCII,
+)
+"""Digits in groups of three or four: `1,275`, `1{,}275`, `1010 0110`."""
+BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
+PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
+
+
+BASE_NAME = re.compile(
+    r"(?i:(?:the )?(?:final )?(?:(?:in )?base[- ]?(?P<base>\d{1,2})|(?P<word>binary|octal|hex(?:[ai]?decimal)?))"
+    r"(?: (?:number|value|result|form|representation|notation))?(?:\s?[:=]| is[ :]))\s?(?P<digits>\S.*)"
+)
+"""The name of a base before digits: `Hexadecimal: f1`, `Base 5: 121`, `In base-5: 121`, `Hex value = f1`."""
+
+
+def digits(said: str, asked: Asked) -> str | None:
+    """The type of digits in the base that the question asks for; another base beside them makes another number."""
+    target = asked.question.rpartition(" to ")[2].split()
+    base = BASES.get(target[0], target[0].removeprefix("base-")) if target else ""
+    named = BASE_NAME.fullmatch(said)
+    if named is None:
+        return _digits_in(said, base)
+    return _digits_in(named["digits"], base) if _named_base(named) == base else None
+
+
+def _named_base(name: re.Match[str]) -> str:
+    return name["base"] or {"b": "2", "o": "8", "h": "16"}[name["word"][0].lower()]
+
+
+def _digits_in(said: str, base: str) -> str | None:
+    if GROUPED_DIGITS.fullmatch(said):
+        said = re.sub("[ ,_'~{}]", "", said)
+    match = DIGITS_IN_BASE.fullmatch(said)
+    if match is None:
+        return None
+    if match["prefix"] and PREFIXES[match["prefix"]] != base:
+        # In a base of letters, 0b1 may be three digits.
+        return said if not (match["base"] or match["lowered"] or match["named"]) else None
+    named = match["base"] or match["named"] or (match["lowered"] or "").translate(LOWERED)
+    return match["sign"].replace("+", "") + match["digits"] if named in ("", base) else None
+
+
+BASE_16 = r"(?:_\{?16\}?|\s?\(?(?:in )?base[- ]16\)?)"
+HEXADECIMAL = re.compile(
+    rf"(?P<sign>[-+]?)(?:0[xX]|(?=[0-9a-fA-F]{{1,400}}{BASE_16}\Z))(?P<digits>[0-9a-fA-F][0-9a-fA-F_]{{0,400}}?){BASE_16}?"
+)
+"""A hexadecimal number with its prefix, its base or both: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
+
+
+def hexadecimal(said: str, asked: Asked) -> str | None:
+    """The type of hexadecimal numbers with their prefix or their base."""
+    named = BASE_NAME.fullmatch(said)
+    if named is not None:
+        said = named["digits"] if re.search("[xX_(]", named["digits"]) else f"{named['digits']} base 16"
+    match = HEXADECIMAL.fullmatch(said) if named is None or _named_base(named) == "16" else None
+    if match is None:
+        return None
+    value = int(match["sign"] + match["digits"].replace("_", ""), 16)
+    return asked.right if value == int(asked.right, 16) else hex(value)
+
+
+PART_OF_COMPLEX = r"[-+]?\s?\d{1,50}(?:,\d{3})*(?:\.\d{0,50})?(?:[eE][-+]?\d{1,2})?"
+COMPLEX = re.compile(
+    rf"(?:[a-z]\s?=\s?)?(?:(?P<real>{PART_OF_COMPLEX})(?![\d.])\s?(?=[-+]|\Z))?(?:\+\s?(?=-))?"
+    rf"(?P<imaginary>(?:[-+]\s?)?(?:{PART_OF_COMPLEX})?)(?:\s?[*\u22c5\u00b7\u00d7]?\s?(?P<unit>[ijIJ]))?(?:\s?(?P<last>[-+]\s?{PART_OF_COMPLEX}))?"
+)
+"""A complex number: `4 - 7i`, `4 + -7*j`, `-7i + 4`, `i`, `4`."""
+COMPLEX_CALL = re.compile(rf"complex\((?P<real>{PART_OF_COMPLEX}),\s?(?P<imaginary>{PART_OF_COMPLEX})\)")
+
+
+def complex_number(said: str, asked: Asked) -> str | None:
+    """The type of complex numbers: a real part, an imaginary part before i or j, or both, in either order."""
+    match = COMPLEX_CALL.fullmatch(said)
+    is_call = match is not None
+    match = match or COMPLEX.fullmatch(said)
+    if match is None:
+        return None
+    parts = {name: re.sub(r"[\s,]", "", match[name] or "") for name in match.re.groupindex if name != "unit"}
+    if is_call or match["unit"]:
+        imaginary = parts["imaginary"]
+        real = parts["real"] or parts.get("last", "")
+        if parts["real"] and parts.get("last"):
+            return None
+        if imaginary in ("", "+", "-"):
+            imaginary += "1"
+        if parts["real"] and not is_call and imaginary[0] not in "+-":
+            return None  # two numbers side by side
+    else:
+        if (parts["real"] and parts["imaginary"]) or parts["last"] or not (parts["real"] or parts["imaginary"]):
+            return None
+        real, imaginary = parts["real"] or parts["imaginary"], "0"
+    if real in ("+", "-"):
+        return None
+    values = [Fraction(real or "0"), Fraction(imaginary)]
+    if values == [Fraction(part) for part in asked.metadata["result"]]:
+        return asked.right
+    return f"{real or '0'}{'' if imaginary[0] in '+-' else '+'}{imaginary}i"
+
+
+POINT = re.compile(
+    r"(?:[A-Za-z]\s?=?\s?)?(?:(?P<round>\()|(?P<square>\[))?\s?(?:x\s?=\s?)?(?P<x>[^\s,()\[\]]{1,100})\s?,\s?(?:y\s?=\s?)?"
+    r"(?P<y>[^\s,()\[\]]{1,100})\s?(?(round)\))(?(square)\])"
+)
+"""A point with its name: `H = (1.5, -2)`, `[1.5, -2]`, `x = 1.5, y = -2`."""
+FLOAT_ERROR = Fraction(1, 10**9)
+"""Relative error of right values that are calculated with floating-point numbers, far below the digits asked for."""
+
+
+def measure(said: str, asked: Asked) -> str | None:
+    """The type of an angle, a point or a length, right to the decimals that the question asks for."""
+    kind = asked.metadata["task_type"]
+    if kind == "orthocenter":
+        point = POINT.fullmatch(said)
+        expected = POINT.fullmatch(asked.right)
+        if point is None or expected is None or not all(map(NUMBER.fullmatch, point.group("x", "y"))):
+            return None
+        exact = map(Fraction, asked.metadata["ortho"])
+        pairs = zip(point.group("x", "y"), expected.group("x", "y"), exact, strict=True)
+        is_right = all(_is_measured(part, shown, value, places=3) for part, shown, value in pairs)
+        return asked.right if is_right else f"({point['x']}, {point['y']})"
+    value = value_of(without_rounding_sign(said), asked)
+    if value is None:
+        return None
+    is_angle = kind == "angle_measure"
+    exact_value = Fraction(asked.metadata["angle_ABC_degrees" if is_angle else "incircle_radius_approx"])
+    shown = asked.right.rstrip("\N{DEGREE SIGN}")
+    if not is_angle and re.search("\N{DEGREE SIGN}|deg", said):
+        return None
+    # The question asks for three decimals; of an angle, the library expects two.
+    is_right = _is_measured(value.notation, shown, exact_value, places=2 if is_angle else 3)
+    return asked.right if is_right else value.notation + ("\N{DEGREE SIGN}" if is_angle else "")
+
+
+def _is_measured(said: str, shown: str, exact: Fraction, places: int) -> bool:
+    """Tell whether a number is the expected one, or the exact value rounded to so many places or more."""
+    if not NUMBER.fullmatch(said):
+        return False
+    return Fraction(said) == Fraction(shown) or rounds(said, exact, places=places, error=FLOAT_ERROR)
+
+
+BETWEEN_FACTORS = re.compile(rf"\s?{TIMES}\s?")
+
+
+def factors(said: str, asked: Asked) -> str | None:
+    """The type of `2 x 2 x 3`: whole numbers with signs of multiplication, also after their product."""
+    product, equals, right_side = said.rpartition("=")
+    numbers = [_whole(part) for part in BETWEEN_FACTORS.split(right_side.strip())]
+    found = [number for number in numbers if number is not None]
+    if len(found) < len(numbers) or len(found) > 200:
+        return None
+    if equals and _whole(product.strip()) != math.prod(found):
+        return None
+    written = " \N{MULTIPLICATION SIGN} ".join(map(str, found))
+    right = [int(part) for part in re.findall(r"\d+", asked.right)]
+    return asked.right if sorted(found) == sorted(right) else written
+
+
+def _whole(said: str) -> int | None:
+    return int(re.sub("[, ]", "", said)) if WHOLE_NUMBER.fullmatch(said) and said[:1] != "-" else None
+
+
+TERM = re.compile(r"(?P<sign>[-+]?)(?P<factor>\d*)\*?(?P<name>[A-Za-z]?)(?:\*\*(?P<power>\d+))?")
+"""A term of a polynomial without blanks: `-69*m**2`, `m`, `140`."""
+ROOT_NAME = re.compile(
+    r"(?P<name>[A-Za-z])(?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?(?:[:=\u2248]|\u2208(?=\s?\{))\s?|\u2248\s?"
+)
+"""The name before a root: `x = `, `x_1: `, `x \u2208 ` before a set; roots are rounded, so also `x \u2248 `."""
+BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
+
+
+def roots(said: str, asked: Asked) -> str | None:
+    """The type of all roots of a polynomial, in any order, each rounded or cut to four decimals.
+
+    The question asks to round, and to round down where the fifth decimal is 5 or more.
+    """
+    names: set[str | None] = set()
+    said = _without_root_name(said, names)
+    if (said[:1], said[-1:]) in (("[", "]"), ("{", "}"), ("(", ")")):
+        said = said[1:-1]
+    values = []
+    for part in BETWEEN_ROOTS.split(said.rstrip(",; \n")):
+        value = _without_root_name(part.strip(), names)
+        quoted = re.fullmatch(r"([\"'])(.*)\1", value)
+        values.append(re.sub(r"^-\s(?=[\d.])", "-", quoted[2] if quoted else value))
+    if len(names - {None}) > 1 or not all(map(NUMBER.fullmatch, values)):
+        return None
+    expected = sorted(Fraction(str(root)) for root in asked.metadata["real_solutions"])
+    if len(values) == len(expected):
+        terms = _terms(str(asked.metadata["polynomial_expr"]))
+        pairs = zip(sorted(values, key=Fraction), expected, strict=True)
+        if all(Fraction(value) == root or _is_root(value, root, terms) for value, root in pairs):
+            return asked.right
+    return ", ".join(values)
+
+
+def _without_root_name(said: str, names: set[str | None]) -> str:
+    match = ROOT_NAME.match(said)
+    if match is None:
+        return said
+    names.add(match["name"])
+    return said[match.end() :]
+
+
+def _terms(polynomial: str) -> dict[int, Fraction]:
+    """Return the coefficients of a polynomial by power."""
+    terms: dict[int, Fraction] = {}
+    for match in TERM.finditer(polynomial.replace(" ", "")):
+        if match["factor"] or match["name"]:
+            power = int(match["power"] or 1) if match["name"] else 0
+            terms[power] = terms.get(power, Fraction(0)) + Fraction(match["sign"] + (match["factor"] or "1"))
+    return terms
+
+
+def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bool:
+    """Tell whether a number is an expected root, rounded or cut. Newton's steps make the expected root exact."""
+    root = float(expected)
+    for _ in range(3):
+        value = sum(float(factor) * root**power for power, factor in terms.items())
+        slope = sum(power * float(factor) * root ** (power - 1) for power, factor in terms.items() if power)
+        if slope == 0.0:
+            return False
+        root -= value / slope
+    exact = Fraction(root)
+    places = 4  # that the questions ask for
+    unit = Fraction(1, 10**places)
+    if abs(exact - expected) > unit:
+        return False
+    cut = math.trunc(exact / unit) * unit
+    return Fraction(said) == cut or rounds(said, exact, places=places, error=FLOAT_ERROR)
+
+
+DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?|\s?d)?", re.IGNORECASE)
+CLOCK = re.compile(
+    r"(?:(?P<days>\d{1,9})(?:(?:\s+days?|\s?d)(?:,? and|,)?\s{0,2}|\s))?"
+    r"(?P<hours>\d{1,9}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d{1,9})?))?",
+    re.IGNORECASE,
+)
+
+
+def duration(said: str, asked: Asked) -> str | None:
+    """The type of `3 days`, `04:05` and `3 days, 04:05:06.789`; days may be `3D`, as questions call them, or `3`."""
+    match = DAYS.fullmatch(said) or CLOCK.fullmatch(said)
+    if match is None:
+        return None
+    if _seconds(match) == _seconds(DAYS.fullmatch(asked.right) or CLOCK.fullmatch(asked.right)):
+        return asked.right
+    if match.re is DAYS:
+        return f"{match['days']} days"
+    clock = said[match.start("hours") :]
+    return f"{match['days']} days, {clock}" if match["days"] else clock
+
+
+def _seconds(match: re.Match[str] | None) -> Fraction:
+    if match is None:
+        raise ValueError("the expected answer is no duration")
+    days = 86_400 * int(match["days"] or 0)
+    if match.re is DAYS:
+        return Fraction(days)
+    return days + 3600 * int(match["hours"]) + 60 * int(match["minutes"]) + Fraction(match["seconds"] or 0)
+
+
+def numbers(said: str, asked: Asked) -> str | None:
+    """The type of lists of numbers, quoted or not, in brackets or not, compared by their values in order."""
+    found = _listed(said)
+    if found is None:
+        return None
+    right = _listed(asked.right)
+    if right is not None and [Fraction(item) for item in found] == [Fraction(item) for item in right]:
+        return asked.right
+    return json.dumps(found)
+
+
+def _listed(said: str) -> list[str] | None:
+    """Return the numbers of a list as they are written; None for other text."""
+    match = re.fullmatch(r"(?s)\[(?P<square>[^\[\]()]*)\]|\((?P<round>[^\[\]()]*)\)|(?P<bare>[^\[\]()]+)", said)
+    if match is None:
+        return None
+    inner = next((group for group in match.groups() if group is not None), "").strip()
+    if not inner:
+        return [] if match["bare"] is None else None
+    inner = inner.removesuffix(",")
+    items = [item.strip() for item in (inner.split(",") if "," in inner else inner.split())]
+    values = [item[1:-1] if len(item) > 2 and item[0] == item[-1] and item[0] in "\"'`" else item for item in items]
+    return values if all(map(NUMBER.fullmatch, values)) else None
