@@ -1,29 +1,25 @@
 """Check the contract of a verifier on a few problems: by what it returns, and by what it does meanwhile.
 
-The scores come from watched workers (`watch.py`), where bare verifiers score each answer twice. Three processes answer:
-one with the hash seed of ordinary workers, one with another, and, only where these two differ, a third, which tells
-whether the hash seed is the cause.
+The scores come from watched workers (`watch.py`), where bare verifiers score each answer twice. Two processes answer,
+and must agree.
 """
 
 from __future__ import annotations
 
 import math
-import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from reasoning_env.answers.shortcuts import last_grid
 from reasoning_env.errors import GenerationError, ScoringError
 from reasoning_env.problems.plan import BUSY_MACHINE_S
-from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
-from .probes import ANSWER_CELL, perturb
-from .questions import Remark, contradictions, giveaways
+from .probes import perturb
+from .questions import contradictions, giveaways
 from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
@@ -65,58 +61,42 @@ POSITIVE_NUMBER = re.compile(r"(?<![\w.-])[1-9]\d*(?![\w.])")
 
 @dataclass(frozen=True)
 class WatchedPools:
-    """Pools of watched workers: with the ordinary hash seed, with another, and what starts a third like the first."""
+    """Two pools of watched workers, each with one process of a kind."""
 
     first: Workers
-    other_hash_seed: Workers
-    third: Callable[[], Awaitable[Workers]]
+    second: Workers
 
 
 @asynccontextmanager
 async def watched_pools(
-    settings: PoolSettings, as_workers: Callable[[WorkerPool], Workers] = lambda pool: pool
+    settings: PoolSettings, *, other_hash_seed: bool, as_workers: Callable[[WorkerPool], Workers] = lambda pool: pool
 ) -> AsyncIterator[WatchedPools]:
     """Yield watched pools of workers with these settings, and close them at the end. Raises what `start` raises.
 
-    Each has one worker of a kind, so that two calls for scores reach the same process. `as_workers` is what the audit
-    sees of a pool.
+    Two calls for scores reach the same process. With `other_hash_seed`, the second pool has another PYTHONHASHSEED, as
+    two processes of another program have. `as_workers` is what the audit sees of a pool.
     """
     # One slow answer of a group must not hide what the others show.
     one_of_each = {"num_generators": 1, "num_verifiers": 1, "scoring_budget_s": math.inf}
     watched = replace(settings, user=settings.user.model_copy(update=one_of_each), source_wrapper=WATCHED)
     async with AsyncExitStack() as stack:
 
-        async def start(hash_seed: int) -> Workers:
-            pool = WorkerPool(replace(watched, hash_seed=hash_seed))
+        async def start(of_pool: PoolSettings) -> Workers:
+            pool = WorkerPool(of_pool)
             stack.push_async_callback(pool.close)
             await pool.start()
             return as_workers(pool)
 
-        started: list[Workers] = []
-
-        async def third() -> Workers:
-            if not started:
-                started.append(await start(watched.hash_seed))
-            return started[0]
-
-        # Ordinary workers have the hash seed 0.
-        yield WatchedPools(await start(watched.hash_seed), await start(hash_seed=1), third)
+        second = replace(watched, hash_seed=watched.hash_seed + 1) if other_hash_seed else watched
+        yield WatchedPools(await start(watched), await start(second))
 
 
 @dataclass(frozen=True)
 class ContractCheck:
-    """A check of a task at a level.
-
-    - `reporter` makes the findings, as watched workers show them.
-    - `makes_problems`: workers can make the problems again. Rows of a file stay what they are.
-    - `is_isolated`: neither another hash seed nor JSON reaches the task, since every process has the same hash seed and
-      entries pass as bytes. What depends on them is no defect then.
-    """
+    """A check of a task at a level. `reporter` makes the findings, as watched workers show them."""
 
     pools: WatchedPools
     reporter: Reporter
-    makes_problems: bool = True
-    is_isolated: bool = False
 
     async def run(
         self, problems: Sequence[Problem], failed: Sequence[ProbedAnswer] = (), *, attacks: bool
@@ -140,20 +120,18 @@ class ContractCheck:
     # ---- texts
 
     async def _check_texts(self, problems: Sequence[Problem]) -> list[Finding]:
-        remarks = [(Defect.GIVES_ANSWER_AWAY, remark) for remark in giveaways(problems)]
-        for remark in contradictions(problems):
-            if not await self._is_right_too(remark):
-                remarks.append((Defect.CONTRADICTS_QUESTION, remark))
-        return [
-            self.reporter.finding(defect, remark.text, remark.problem, remark.problem.known_answer or "")
-            for defect, remark in remarks
+        told = "the question states its answer"
+        found = [
+            self.reporter.finding(Defect.GIVES_ANSWER_AWAY, told, problem, problem.known_answer or "")
+            for problem in giveaways(problems)
         ]
-
-    async def _is_right_too(self, remark: Remark) -> bool:
-        if remark.other is None:
-            return False
-        [verdict] = await self.pools.first.score(remark.problem, [remark.other])
-        return verdict.score >= GOLD_SCORE
+        for second in contradictions(problems):
+            answer = second.problem.answer or ""
+            [verdict] = await self.pools.first.score(second.problem, [second.other])
+            if verdict.score < GOLD_SCORE:
+                detail = f"the same question has the answers {second.other[:40]!r} and {answer[:40]!r}"
+                found.append(self.reporter.finding(Defect.CONTRADICTS_QUESTION, detail, second.problem, answer))
+        return found
 
     async def _look_again(self, example: ProbedAnswer) -> list[Finding]:
         problem = example.problem
@@ -172,17 +150,13 @@ class ContractCheck:
     async def _check(self, problem: Problem) -> list[Finding]:
         gold = problem.known_answer
         answers = ["qwxz", " "]
-        chain = [] if gold is None else wrong_cells(gold)
         if gold is not None:
-            answers += [gold, perturb(gold), with_negative_number(gold), *chain]
+            answers += [gold, perturb(gold), with_negative_number(gold)]
         verdicts = dict(zip(answers, await self.pools.first.score(problem, answers), strict=True))
         found = [one for answer, verdict in verdicts.items() for one in self._look_at(problem, answer, verdict)]
         if gold is not None:
-            found += self._compare(problem, gold, verdicts, chain)
-        found += await self._check_processes(problem, verdicts)
-        if self.makes_problems:
-            found += await self._check_generation(problem, gold, verdicts)
-        return found
+            found += self._compare(problem, gold, verdicts)
+        return found + await self._check_other_process(problem, verdicts)
 
     def _look_at(self, problem: Problem, answer: str, verdict: Verdict) -> Iterator[Finding]:
         """Yield what one watched verdict shows."""
@@ -203,9 +177,7 @@ class ContractCheck:
             detail = f"two equal calls return {raw:g} and {again:g}"
             yield self.reporter.finding(Defect.CALLS_DIFFER, detail, problem, answer, raw, again)
 
-    def _compare(
-        self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict], chain: Sequence[str]
-    ) -> Iterator[Finding]:
+    def _compare(self, problem: Problem, gold: str, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
         right = _raw(verdicts[gold])
         if right is None:
             return
@@ -214,20 +186,9 @@ class ContractCheck:
             if raw is not None and raw > right + SCORE_ROUNDING:
                 detail = f"another answer earns {raw:g}, the right one {right:g}"
                 yield self.reporter.finding(Defect.WRONG_ABOVE_RIGHT, detail, problem, answer, raw, right)
-        before = right
-        for count, answer in enumerate(chain):
-            raw = _raw(verdicts[answer])
-            if raw is None or raw >= Verdict.CORRECT_SCORE:  # another right answer has no wrong cells
-                return
-            if raw <= 0.0:  # the cells may break a rule of the form, such as that of a permutation
-                continue
-            if raw > before + SCORE_ROUNDING:
-                detail = f"step {count + 1} of wrong cells earns {raw:g}, the step before, with fewer, {before:g}"
-                yield self.reporter.finding(Defect.CREDIT_NOT_MONOTONE, detail, problem, answer, raw, before)
-            before = raw
 
-    async def _check_processes(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
-        """Score the same answers in a process with another hash seed."""
+    async def _check_other_process(self, problem: Problem, verdicts: Mapping[str, Verdict]) -> list[Finding]:
+        """Score the same answers, and make the same problem, in another process."""
         steady = {
             answer: raw
             for answer, verdict in verdicts.items()
@@ -236,48 +197,17 @@ class ContractCheck:
         }
         # In the other order: a verifier that remembers answers scores differently then.
         backward = [*reversed(steady.items())]
-        others = await self.pools.other_hash_seed.score(problem, [answer for answer, _ in backward])
+        others = await self.pools.second.score(problem, [answer for answer, _ in backward])
         for (answer, raw), verdict in zip(backward, others, strict=True):
             other = _raw(verdict)
-            if other is None or abs(other - raw) <= SCORE_ROUNDING:
-                continue
-            [like] = await (await self.pools.third()).score(problem, [answer])
-            third = _raw(like)
-            if third is None or abs(third - raw) > SCORE_ROUNDING:
-                detail = f"two processes score {raw:g} and {other if third is None else third:g}"
-                return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, third)]
-            if not self.is_isolated:
-                detail = f"processes with two hash seeds score {raw:g} and {other:g}"
-                return [self.reporter.finding(Defect.HASH_SEEDS_DIFFER, detail, problem, answer, raw, other)]
-        return []
-
-    async def _check_generation(
-        self, problem: Problem, gold: str | None, verdicts: Mapping[str, Verdict]
-    ) -> list[Finding]:
-        """Make the same problem in a process with another hash seed, and score its right answer after JSON."""
-        spec = Reference.parse(problem.reference).spec()
-        made = await self.pools.other_hash_seed.generate(spec, BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S)
-        found = []
+            if other is not None and abs(other - raw) > SCORE_ROUNDING:
+                detail = f"two processes score {raw:g} and {other:g}"
+                return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, other)]
+        made = await self.pools.second.generate(problem.spec, BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S)
         if (made.question, made.answer) != (problem.question, problem.answer):
-            again = await self.pools.first.generate(spec, BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S)
-            differs = (again.question, again.answer) != (problem.question, problem.answer)
-            defect = Defect.PROCESSES_DIFFER if differs else Defect.HASH_SEEDS_DIFFER
-            if differs or not self.is_isolated:
-                words = "two processes make" if differs else "two hash seeds make"
-                found.append(self.reporter.finding(defect, f"{words} different problems of one seed", problem))
-            made = again
-            if differs:
-                return found
-        if gold is not None and not self.is_isolated and (_raw(verdicts[gold]) or 0.0) >= GOLD_SCORE:
-            [verdict] = await self.pools.first.score(made, [gold])
-            raw = _raw(verdict)
-            if raw is None or raw < GOLD_SCORE:
-                detail = f"the right answer earns {raw or 0.0:g} after the entry passed through JSON"
-                expected = _raw(verdicts[gold])
-                found.append(
-                    self.reporter.finding(Defect.GOLD_LOST_IN_JSON, detail, problem, gold, raw or 0.0, expected)
-                )
-        return found
+            detail = "two processes make different problems of one seed"
+            return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem)]
+        return []
 
     async def _attack(self, problem: Problem) -> list[Finding]:
         """Try hostile answers one by one until one ends a worker: further answers would end a worker likewise."""
@@ -309,36 +239,3 @@ def with_negative_number(answer: str) -> str:
     A verifier that rates numbers by their ratio or difference may leave its range.
     """
     return POSITIVE_NUMBER.sub(r"-\g<0>0", answer, count=1)
-
-
-def wrong_cells(answer: str) -> list[str]:
-    """Return a board or list with more and more wrong cells: each has the wrong cells of the one before, and others.
-
-    A wrong cell has the content of another cell, so that the form stays. Returns [] for answers that are no board and
-    no list of cells with different contents.
-    """
-    text = answer.strip()
-    lines = text.splitlines()
-    is_board = len(lines) >= 2 and len(last_grid(text)) == len(lines)
-    if not is_board and not (text.startswith("[") and text.endswith("]")):
-        return []
-    cells = [*ANSWER_CELL.finditer(answer)]
-    contents = sorted({cell[0] for cell in cells})
-    if len(contents) < 2:
-        return []
-    order = list(range(len(cells)))
-    random.Random(len(cells)).shuffle(order)
-    steps = sorted({1, 2, len(cells) // 4, len(cells) // 2, len(cells)} - {0})
-    return [_with_wrong(answer, cells, contents, set(order[:count])) for count in steps]
-
-
-def _with_wrong(answer: str, cells: Sequence[re.Match[str]], contents: Sequence[str], wrong: set[int]) -> str:
-    pieces = []
-    end = 0
-    for number, cell in enumerate(cells):
-        content = cell[0]
-        if number in wrong:
-            content = contents[(contents.index(content) + 1) % len(contents)]
-        pieces += [answer[end : cell.start()], content]
-        end = cell.end()
-    return "".join([*pieces, answer[end:]])

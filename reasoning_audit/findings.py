@@ -45,7 +45,6 @@ class Defect(StrEnum):
     """The defects that an audit looks for."""
 
     GOLD_NOT_PAID = "gold_not_paid"
-    GOLD_LOST_IN_JSON = "gold_lost_in_json"
     GARBAGE_PAID = "garbage_paid"
     EMPTY_PAID = "empty_paid"
     CONSTANT_PAID = "constant_paid"
@@ -55,11 +54,9 @@ class Defect(StrEnum):
     WRONG_PAID = "wrong_paid"
     HEDGE_PAID = "hedge_paid"
     WRONG_ABOVE_RIGHT = "wrong_above_right"
-    CREDIT_NOT_MONOTONE = "credit_not_monotone"
     SCORE_OUT_OF_RANGE = "score_out_of_range"
     CALLS_DIFFER = "calls_differ"
     PROCESSES_DIFFER = "processes_differ"
-    HASH_SEEDS_DIFFER = "hash_seeds_differ"
     TEXT_EXECUTED = "text_executed"
     TOO_SLOW = "too_slow"
     TOO_MUCH_MEMORY = "too_much_memory"
@@ -78,8 +75,7 @@ class Defect(StrEnum):
 
 
 OF_MEDIUM_SEVERITY = frozenset({
-    *(Defect.GOLD_LOST_IN_JSON, Defect.EMPTY_PAID, Defect.CREDIT_NOT_MONOTONE, Defect.SCORE_OUT_OF_RANGE),
-    *(Defect.PROCESSES_DIFFER, Defect.HASH_SEEDS_DIFFER, Defect.TOO_SLOW, Defect.TOO_MUCH_MEMORY),
+    *(Defect.EMPTY_PAID, Defect.SCORE_OUT_OF_RANGE, Defect.PROCESSES_DIFFER, Defect.TOO_SLOW, Defect.TOO_MUCH_MEMORY),
     *(Defect.CONTRADICTS_QUESTION, Defect.LEVEL_CHANGES_NOTHING),
 })  # fmt: skip
 DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
@@ -159,11 +155,9 @@ class Reporter:
         if len(answer) > MAX_SCORED:
             return self.commands.audit
         match defect:
-            case Defect.GOLD_LOST_IN_JSON:
-                return self.commands.score_after_json(problem, answer)
-            case Defect.HASH_SEEDS_DIFFER | Defect.PROCESSES_DIFFER if not answer:
+            case Defect.PROCESSES_DIFFER if not answer:
                 return self.commands.two_hash_seeds(problem)
-            case Defect.HASH_SEEDS_DIFFER | Defect.PROCESSES_DIFFER | Defect.CALLS_DIFFER:
+            case Defect.PROCESSES_DIFFER | Defect.CALLS_DIFFER:
                 return self.commands.audit
         return (self.commands.bare_score if self.is_watched else self.commands.score)(problem, answer)
 

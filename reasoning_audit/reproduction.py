@@ -34,10 +34,6 @@ class Reproduction:
         """Return the command that scores an answer by the verifier alone."""
         return self.audit
 
-    def score_after_json(self, problem: Problem, answer: str) -> str:
-        """Return the command that scores an answer by the verifier alone, after the entry passed through JSON."""
-        return self.audit
-
     def two_hash_seeds(self, problem: Problem) -> str:
         """Return the command that prints the problem under two hash seeds."""
         return self.audit
@@ -73,10 +69,6 @@ class LibraryCommands(Reproduction):
         return f"PYTHONHASHSEED=0 {_python(problem, f'print(d.score_answer({answer!r}, d[0]))')}"
 
     bare_score = score
-
-    def score_after_json(self, problem: Problem, answer: str) -> str:
-        code = f"e = json.loads(json.dumps(d[0], default=str)); print(d.score_answer({answer!r}, e))"
-        return f"PYTHONHASHSEED=0 {_python(problem, code)}"
 
     def two_hash_seeds(self, problem: Problem) -> str:
         return f"for s in 0 1; do PYTHONHASHSEED=$s {_python(problem, 'print(d[0])')}; done"
@@ -115,7 +107,7 @@ def _python(problem: Problem, code: str) -> str:
     spec = problem.spec
     config = {**problem.params, "seed": spec.seed, "size": 1}
     arguments = ", ".join(f"{name}={value!r}" for name, value in config.items())
-    made = f"import json, reasoning_gym; d = reasoning_gym.create_dataset({spec.task!r}, {arguments}); "
+    made = f"import reasoning_gym; d = reasoning_gym.create_dataset({spec.task!r}, {arguments}); "
     return f"python -c {shell_word(made + code)}"
 
 

@@ -108,8 +108,12 @@ async def _audit(
             target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
             reporter = Reporter(target.task, target.level, _commands(options, form))
             audit = await audit_task(RowWorkers(pool, problems, form, advance), target, len(problems), rounds=())
-            async with watched_pools(settings, lambda watched: RowWorkers(watched, problems, form, advance)) as pools:
-                check = ContractCheck(pools, replace(reporter, is_watched=True), makes_problems=False)
+
+            def as_rows(watched: WorkerPool) -> RowWorkers:
+                return RowWorkers(watched, problems, form, advance)
+
+            async with watched_pools(settings, other_hash_seed=True, as_workers=as_rows) as pools:
+                check = ContractCheck(pools, replace(reporter, is_watched=True))
                 checked = await check.run(problems, audit.errors, attacks=True)
         return audit, [*findings_of(audit, reporter), *checked], form
     finally:

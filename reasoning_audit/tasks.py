@@ -16,7 +16,7 @@ from reasoning_env.problems.selection import select_tasks
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.storage.folders import find_checkout
-from reasoning_env.tasks import COMPOSITE, TASKS, find_task
+from reasoning_env.tasks import COMPOSITE, find_task
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, WatchedPools, watched_pools
@@ -70,7 +70,9 @@ async def _audit(
         attacked.add(target.task)
         return await _audit_target(session, pools, target, options, attacks=is_first)
 
-    async with session, watched_pools(workers) as pools:
+    # The library's own rewards are those of other programs, whose processes differ in their hash seeds.
+    other_hash_seed = session.settings.rewards != "strict"
+    async with session, watched_pools(workers, other_hash_seed=other_hash_seed) as pools:
         # Six at once keep all workers busy, and bound what is kept in memory.
         interval_s = session.settings.progress_interval_s
         audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6, interval_s=interval_s)
@@ -101,8 +103,7 @@ async def _audit_target(
     known = left_out_of_training(session)
     if find_task(task).gives_away and session.settings.rewards != "library":
         known.add(task)
-    is_isolated = session.settings.rewards == "strict" and task in TASKS
-    check = ContractCheck(pools, replace(reporter, is_watched=True), is_isolated=is_isolated)
+    check = ContractCheck(pools, replace(reporter, is_watched=True))
     checked = await check.run(audit.problems, audit.errors, attacks=attacks)
     shown = tuple(replace(problem, entry=b"") for problem in audit.problems)
     return replace(audit, problems=shown), [*findings_of(audit, reporter, known), *checked]

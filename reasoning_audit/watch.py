@@ -9,13 +9,10 @@ showed meanwhile. Nothing is denied here: the sandbox does that.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from types import CodeType
@@ -186,12 +183,9 @@ class BareSource(Source):
 
 
 class WatchedSource(BareSource):
-    """Another source's problems, their entries after a passage through JSON, whose bare verifiers are watched."""
+    """Another source's problems, whose bare verifiers are watched."""
 
     _watch: Watch | None = None
-
-    def generate(self, request: ProblemRequest) -> Generated:
-        return after_json(super().generate(request))
 
     def scorer(
         self, task: str, params: Mapping[str, object], entry: bytes, level: float | None, *, plainly: bool
@@ -199,15 +193,3 @@ class WatchedSource(BareSource):
         if self._watch is None:  # not before a verifier's process is forked: the hook stays in it
             self._watch = Watch()
         return WatchedAnswers(self._source.bare_scorer(task, params, entry, level), self._watch)
-
-
-def after_json(generated: Generated) -> Generated:
-    """Return a problem with the entry that a file of JSON would have kept.
-
-    The entries of reasoning-gym are pickled dictionaries. Other sources' records stay as they are.
-    """
-    is_pickle = generated.entry.startswith(pickle.PROTO)
-    entry = pickle.loads(generated.entry) if is_pickle else None
-    if not isinstance(entry, dict):
-        return generated
-    return replace(generated, entry=pickle.dumps({**entry, "metadata": json.loads(generated.metadata_json)}))

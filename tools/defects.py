@@ -101,10 +101,6 @@ HELD: Mapping[Defect, Treatment] = {
     Defect.GOLD_NOT_PAID: Treatment(
         "corrected: every right answer earns 1", "tests/workers/test_every_task.py::test_oracle_answers_are_right"
     ),
-    Defect.GOLD_LOST_IN_JSON: Treatment(
-        "corrected: entries stay bytes, and problems have references",
-        "tests/test_bridge.py::test_judge_takes_a_reference",
-    ),
     Defect.GARBAGE_PAID: CORRECTED,
     Defect.EMPTY_PAID: Treatment(
         "corrected: an empty answer is no answer", "tests/test_rewards.py::test_reason_without_answer"
@@ -122,7 +118,6 @@ HELD: Mapping[Defect, Treatment] = {
         "tests/answers/test_recorded_scores.py::test_no_score_breaks_the_contract",
     ),
     Defect.WRONG_ABOVE_RIGHT: EXACT_HELD,
-    Defect.CREDIT_NOT_MONOTONE: CORRECTED,
     Defect.SCORE_OUT_OF_RANGE: Treatment(
         "corrected: scores are cut to [0, 1]", "tests/answers/test_scoring.py::test_score_range"
     ),
@@ -130,9 +125,6 @@ HELD: Mapping[Defect, Treatment] = {
         "corrected: each call gets a fresh entry", "tests/workers/test_hostile.py::test_no_attack_offends"
     ),
     Defect.PROCESSES_DIFFER: Treatment(
-        "corrected: generators are seeded", "tests/workers/test_library.py::test_item_drawn_from_numpy"
-    ),
-    Defect.HASH_SEEDS_DIFFER: Treatment(
         "corrected: all workers have one hash seed", "tests/workers/test_fork_server.py::test_hash_seed_of_a_worker"
     ),
     Defect.TEXT_EXECUTED: GUARDED,

@@ -55,43 +55,13 @@ def reverse(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any
     return f"Write these letters backward: {word}", word[::-1], {}
 
 
-def add_cells(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    rows = [[rng.randint(10, 99) for _ in range(3)] for _ in range(3)]
-    shown = "\n".join(" ".join(map(str, row)) for row in rows)
-    right = "\n".join(" ".join(str(cell + 7) for cell in row) for row in rows)
-    return f"Add 7 to each cell, and keep the layout.\n\n{shown}", right, {}
-
-
 def add_to_list(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
     numbers = [rng.randint(10, 99) for _ in range(6)]
     return f"Add 7 to each number of {numbers}.", str([number + 7 for number in numbers]), {}
 
 
-def find_cell(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    row, column = rng.randint(1, 400), rng.randint(1, 400)
-    question = f"A piece stands at row {row}, column {column}, and moves three rows down. Where is it?"
-    return question, f"{row + 3} {column}", {"cell": (row + 3, column)}
-
-
-def add_in_any_order(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    """Show numbers in the order of a set of texts, which depends on PYTHONHASHSEED."""
-    numbers = {str(rng.randint(100, 9999)) for _ in range(8)}
-    return f"What is the sum of {', '.join(numbers)}?", str(sum(map(int, numbers))), {}
-
-
-def add_in_order(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    numbers = sorted({str(rng.randint(100, 9999)) for _ in range(8)})
-    return f"What is the sum of {', '.join(numbers)}?", str(sum(map(int, numbers))), {}
-
-
-def halve(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    number = 2 * rng.randint(1000, 9999) + 1
-    return f"What is half of {number}? Give a single whole number.", str(number / 2), {}
-
-
-def halve_even(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    number = 2 * rng.randint(1000, 9999)
-    return f"What is half of {number}? Give a single whole number.", str(number // 2), {}
+def think_of(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    return "Which number do I think of?", str(rng.randint(100, 9999)), {}
 
 
 def add_aloud(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
@@ -113,11 +83,6 @@ def exact(answer: str, entry: Entry) -> float:
 
 def is_in_capitals(answer: str, entry: Entry) -> float:
     return float(answer == entry["answer"].upper())
-
-
-def is_the_cell(answer: str, entry: Entry) -> float:
-    numbers = re.findall(r"\d+", answer)
-    return float(len(numbers) == 2 and tuple(map(int, numbers[:2])) == entry["metadata"]["cell"])
 
 
 def is_any_text(answer: str, entry: Entry) -> float:
@@ -167,18 +132,6 @@ def prefers_one_more(answer: str, entry: Entry) -> float:
     return float(answer.strip()[:-1] == entry["answer"][:-1])
 
 
-def share_of_cells(answer: str, entry: Entry) -> float:
-    said, right = answer.split(), entry["answer"].split()
-    if len(said) != len(right):
-        return 0.0
-    return sum(map(str.__eq__, said, right)) / len(right)
-
-
-def distance_from_half(answer: str, entry: Entry) -> float:
-    share = share_of_cells(answer, entry)
-    return 0.2 * abs(2 * share - 1) if 0.0 < len(answer.split()) == 9 and share < 1.0 else share
-
-
 def right_or_minus_one(answer: str, entry: Entry) -> float:
     return 1.0 if exact(answer, entry) else -1.0
 
@@ -210,7 +163,6 @@ def counts_up(answer: str, entry: Entry) -> float:
 
 PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
     "gold_not_paid": ((reverse, is_in_capitals), (reverse, exact)),
-    "gold_lost_in_json": ((find_cell, is_the_cell), (find_cell, exact)),
     "garbage_paid": ((add, is_any_text), (add, exact)),
     "empty_paid": ((add, is_a_beginning), (add, exact)),
     "constant_paid": ((add, is_right_or_nought), (add, exact)),
@@ -220,15 +172,13 @@ PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
     "wrong_paid": ((add, is_near), (add, exact)),
     "hedge_paid": ((add_large, holds_the_number), (add_large, ends_with_the_number)),
     "wrong_above_right": ((add, prefers_one_more), (add, exact)),
-    "credit_not_monotone": ((add_cells, distance_from_half), (add_cells, share_of_cells)),
     "score_out_of_range": ((add, right_or_minus_one), (add, exact)),
     "calls_differ": ((add, right_or_luck), (add, exact)),
     "processes_differ": ((add, right_or_salt), (add, exact)),
-    "hash_seeds_differ": ((add_in_any_order, exact), (add_in_order, exact)),
     "text_executed": ((add, evaluated), (add, exact)),
     "too_slow": ((reverse, matches_slowly), (reverse, exact)),
     "too_much_memory": ((add, counts_up), (add, exact)),
-    "contradicts_question": ((halve, exact), (halve_even, exact)),
+    "contradicts_question": ((think_of, exact), (add, exact)),
     "gives_answer_away": ((add_aloud, exact), (add, exact)),
     "level_changes_nothing": ((add, exact), (add_many, exact)),
 }

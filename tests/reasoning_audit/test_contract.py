@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 
-from reasoning_audit.contract import ContractCheck, WatchedPools, with_negative_number, wrong_cells
+from reasoning_audit.contract import ContractCheck, WatchedPools, with_negative_number
 from reasoning_audit.findings import Defect, Finding, Reporter, merge
 from reasoning_audit.reproduction import Reproduction
 from reasoning_audit.scores import ProbedAnswer
@@ -19,12 +17,11 @@ from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from tests.fake_workers import FakeWorkers
 from tests.records import make_spec, problem_of
 
-GRID = "1 2 3\n4 5 6\n7 8 9"
 Score = Callable[[str], float]
 
 
-def _problem(spec: ProblemSpec, answer: str = "42") -> Problem:
-    return problem_of(spec, f"Question of {spec.seed}", answer)
+def _problem(spec: ProblemSpec) -> Problem:
+    return problem_of(spec, f"Question of {spec.seed}", "42")
 
 
 def _is_right(answer: str) -> float:
@@ -46,19 +43,13 @@ def _workers(
 async def _findings(
     first: FakeWorkers,
     other: FakeWorkers | None = None,
-    third: FakeWorkers | None = None,
     *,
     attacks: bool = False,
-    answer: str = "42",
     failed: Sequence[ProbedAnswer] = (),
-    **fields: Any,
 ) -> list[Finding]:
-    async def start_third() -> FakeWorkers:
-        return third or first
-
-    pools = WatchedPools(first, other or first, start_third)
-    check = ContractCheck(pools, Reporter("gcd", None, Reproduction("again"), is_watched=True), **fields)
-    return merge(await check.run([_problem(make_spec("gcd", seed=3), answer)], failed, attacks=attacks))
+    pools = WatchedPools(first, other or first)
+    check = ContractCheck(pools, Reporter("gcd", None, Reproduction("again"), is_watched=True))
+    return merge(await check.run([_problem(make_spec("gcd", seed=3))], failed, attacks=attacks))
 
 
 def _names(findings: list[Finding]) -> list[Defect]:
@@ -87,29 +78,16 @@ async def test_errors_are_looked_at_again(of_long: float, defect: Defect) -> Non
 
 
 @pytest.mark.asyncio
-async def test_hash_seed_or_process() -> None:
-    ordinary, strange = _workers(), _workers(lambda answer: 0.9 * _is_right(answer))
-    assert _names(await _findings(ordinary, strange)) == [Defect.HASH_SEEDS_DIFFER]
-    assert _names(await _findings(ordinary, strange, strange)) == [Defect.PROCESSES_DIFFER]
-    assert await _findings(ordinary, strange, is_isolated=True) == []
+async def test_processes_differ_in_scores() -> None:
+    assert _names(await _findings(_workers(), _workers(lambda answer: 0.9 * _is_right(answer)))) == [
+        Defect.PROCESSES_DIFFER
+    ]
 
 
 @pytest.mark.asyncio
-async def test_generation_differs() -> None:
+async def test_processes_differ_in_problems() -> None:
     strange = _workers(make=lambda spec: replace(_problem(spec), question="Another?"))
-    assert _names(await _findings(_workers(), strange)) == [Defect.HASH_SEEDS_DIFFER]
-    assert _names(await _findings(strange, strange)) == [Defect.PROCESSES_DIFFER]
-    assert await _findings(_workers(), strange, is_isolated=True) == []
-
-
-@pytest.mark.asyncio
-async def test_lost_in_json() -> None:
-    def verify(problem: Problem, answer: str) -> Verdict:
-        return _watched(lambda _: float(problem.entry != b"json"), problem, answer)
-
-    first = FakeWorkers(lambda spec: replace(_problem(spec), entry=b"json"), verify)
-    assert _names(await _findings(first)) == [Defect.GOLD_LOST_IN_JSON]
-    assert await _findings(first, is_isolated=True) == []
+    assert _names(await _findings(_workers(), strange)) == [Defect.PROCESSES_DIFFER]
 
 
 @pytest.mark.asyncio
@@ -121,15 +99,6 @@ async def test_attacks_stop_at_a_killed_worker() -> None:
     [finding] = await _findings(first, attacks=True)
     assert finding.defect is Defect.TOO_SLOW
     assert sum(len(answers) == 1 and len(answers[0]) > 40 for _, answers in first.asked) <= 2
-
-
-@pytest.mark.asyncio
-async def test_refused_form_has_no_cells() -> None:
-    def score(answer: str) -> float:
-        wrong = sum(map(str.__ne__, answer.split(), GRID.split()))
-        return {0: 1.0, 1: 0.0, 2: 0.3, 4: 0.0}.get(wrong, 0.1)
-
-    assert await _findings(_workers(score, partial(_problem, answer=GRID)), answer=GRID) == []
 
 
 @pytest.mark.parametrize(
@@ -147,15 +116,3 @@ async def test_ratio_of_a_negative_number() -> None:
 
     [finding] = await _findings(_workers(ratio))
     assert (finding.defect, finding.answer) == (Defect.SCORE_OUT_OF_RANGE, "-420")
-
-
-@pytest.mark.parametrize("answer", [GRID, "[[1, 2], [3, 4]]", "[10, 20, 30, 40, 50]", "[1, 2]", '["a", "b", "c", "d"]'])
-def test_wrong_cells_grow(answer: str) -> None:
-    chain = wrong_cells(answer)
-    same = [{n for n, pair in enumerate(zip(answer, text, strict=True)) if pair[0] == pair[1]} for text in chain]
-    assert all(later < earlier for earlier, later in itertools.pairwise(same))
-
-
-@pytest.mark.parametrize("answer", ["42", "a b c d e", "[7]", "[7, 7, 7, 7]", "1 2\n3", ""])
-def test_no_cells(answer: str) -> None:
-    assert wrong_cells(answer) == []

@@ -23,12 +23,21 @@ def test_planted_defects(tmp_path: Path) -> None:
     assert audit_command(argv, tmp_path) == 1
     report = json.loads((tmp_path / "audit.json").read_text())
     planted = {audit["task"] for audit in report["audits"] if audit["task"].startswith("planted_")}
-    assert len(planted) == 22
+    assert len(planted) == 19
     found = defaultdict(set)
     for finding in report["findings"]:
         found[finding["task"]].add(finding["defect"])
     assert {task for task in planted if task.removeprefix("planted_") not in found[task]} == set()
     assert {task: names for task, names in found.items() if task.startswith("clean_")} == {}
+
+
+@pytest.mark.slow
+def test_problems_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    """reasoning-gym makes other problems of this task in processes with another PYTHONHASHSEED."""
+    argv = ["--tasks", "isomorphic_strings", "--rewards", "library", "--levels", "defaults", "--items", "3"]
+    audit_command([*argv, "--output", str(tmp_path / "audit.json")], tmp_path)
+    findings = json.loads((tmp_path / "audit.json").read_text())["findings"]
+    assert Defect.PROCESSES_DIFFER in {finding["defect"] for finding in findings}
 
 
 def test_named_defects_are_planted() -> None:

@@ -27,7 +27,7 @@ def test_command_of_the_library() -> None:
     problem = problem_of(make_spec("maze", seed=9, params={"min_size": 2}))
     *_, code = shlex.split(LibraryCommands("again").score(problem, "4'"))
     asked = "reasoning_gym.create_dataset('maze', min_size=2, seed=9, size=1)"
-    assert code == f'import json, reasoning_gym; d = {asked}; print(d.score_answer("4\'", d[0]))'
+    assert code == f'import reasoning_gym; d = {asked}; print(d.score_answer("4\'", d[0]))'
 
 
 @pytest.mark.parametrize("text", ["4", "a 'b'", 'a "b"', "$HOME 'x'", "1 2\n3 4\\", "\u2705\t'", ""])

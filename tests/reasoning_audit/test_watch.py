@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable
 
 import pytest
 
-from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, after_json, kind_of
-from reasoning_env.sources.contract import Generated
+from reasoning_audit.watch import CANARY, BareAnswers, Watch, WatchedAnswers, kind_of
 
 
 @pytest.mark.parametrize(
@@ -82,20 +80,3 @@ def test_bare_verifier_forgets_the_entry() -> None:
 
     answers = BareAnswers(make)
     assert [answers.score("42"), answers.score("42")] == [1.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("entry", "after"),
-    [
-        (pickle.dumps({"answer": "4", "metadata": {"at": (1, 2)}}), {"answer": "4", "metadata": {"at": [1, 2]}}),
-        (pickle.dumps((7, "a record")), (7, "a record")),
-    ],
-)
-def test_entry_after_json(entry: bytes, after: object) -> None:
-    generated = Generated("?", "4", '{"at": [1, 2]}', entry, 1, {}, None)
-    assert pickle.loads(after_json(generated).entry) == after
-
-
-def test_record_of_another_source_stays() -> None:
-    generated = Generated("?", "4", "{}", b"{}", 1, {}, None)
-    assert after_json(generated) is generated
