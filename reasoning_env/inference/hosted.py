@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
@@ -21,7 +21,7 @@ from .chat import ChatRequests, PlainChat, Stream
 from .events import EVENT_STREAM, join_events, read_events
 from .failures import Failure, explain_failure
 from .probes import explain_probe, find_context_length, path_remedy
-from .requests import MAX_REQUEST_FAILURES, PatientRequests, Reachability
+from .requests import PatientRequests, Reachability
 from .text import PlainText, TextRequests
 
 logger = logging.getLogger(__name__)
@@ -230,18 +230,10 @@ class HostedModel:
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Return exactly `n` rollouts; raises the errors of `PatientRequests.complete`."""
 
-        rollouts: list[Rollout] = []  # what came is kept, whatever happens to the other requests
+        def ask(missing: int) -> Awaitable[list[Rollout]]:
+            return self._requests.complete([self], prompt, missing, sampling, self._options)
 
-        async def attempt() -> list[Rollout]:
-            for _ in range(MAX_REQUEST_FAILURES):
-                missing = n - len(rollouts)
-                rollouts.extend(await self._requests.complete([self], prompt, missing, sampling, self._options))
-                if len(rollouts) == n:
-                    self._patience.note_success()
-                    return rollouts
-            raise ConnectionError(f"{len(rollouts)} completions of {n} in {MAX_REQUEST_FAILURES} requests")
-
-        return await self._patience.complete(attempt, self._timeouts)
+        return await self._patience.complete(n, ask, self._timeouts)
 
 
 async def only_model(base_url: str, api_key: str) -> str:

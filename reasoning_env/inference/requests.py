@@ -121,61 +121,40 @@ class History:
         return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
 
 
-@dataclass(frozen=True)
-class Retry:
-    """Send the request again after a pause."""
+def decide(failure: Failure, history: History, limits: Timeouts) -> float | ServerError | TimeoutError:
+    """Return the seconds to wait before a group's request is sent again, or the error with which the group is given up.
 
-    pause_s: float
+    `history` contains the failure, the last one. In this order:
 
-
-@dataclass(frozen=True)
-class Drop:
-    """Give up the group; other groups go on. `error` is raised for it."""
-
-    error: ServerError | TimeoutError
-
-
-@dataclass(frozen=True)
-class End:
-    """End the run: no request of another group can succeed."""
-
-    error: RefusedError
-
-
-def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop | End:
-    """Return what follows from the last failure of a group's request; `history` contains that failure.
-
-    In this order:
-
-    1. A time-out while other requests succeed: drop. The server works, and this prompt takes too long.
-    2. A refusal: end if no request has ever succeeded, for all other requests will be refused too; else drop. A run
-       that waits without limit (`serve`) is not ended: the server may be exchanged.
-    3. MAX_REQUEST_FAILURES failures while other requests succeed: drop. The server works, and this prompt is at fault.
-    4. As many failures as `limits.tries`: drop.
-    5. Requests of all groups fail for longer than `limits.outage_s`: drop. Where the server says how long to wait, the
-       limit is that of a reply if that is longer.
-    6. Else: retry, after as long as the server says.
+    1. A time-out while other requests succeed: give up. The server works, and this prompt takes too long.
+    2. A refusal: end the run with a RefusedError if no request has ever succeeded, for all other requests will be
+       refused too; else give up. A run that waits without limit (`serve`) is not ended: the server may be exchanged.
+    3. MAX_REQUEST_FAILURES failures while other requests succeed: give up. The server works, and this prompt is at
+       fault.
+    4. As many failures as `limits.tries`: give up.
+    5. Requests of all groups fail for longer than `limits.outage_s`: give up. Where the server says how long to wait,
+       the limit is that of a reply if that is longer.
+    6. Else: send again, after as long as the server says.
     """
     said = failure.description
     if failure.timed_out and history.others_succeeded:
-        return Drop(TimeoutError(f"no reply in time while other requests succeeded ({said})"))
+        return TimeoutError(f"no reply in time while other requests succeeded ({said})")
     if failure.kind is FailureKind.REFUSED:
-        message = f"the inference server refuses requests ({said})"
-        if history.successes == 0 and math.isfinite(limits.outage_s):
-            return End(RefusedError(message, remedy=str(failure.remedy)))
-        return Drop(ServerError(message, remedy=str(failure.remedy)))
+        is_first = history.successes == 0 and math.isfinite(limits.outage_s)
+        refused = RefusedError if is_first else ServerError
+        return refused(f"the inference server refuses requests ({said})", remedy=str(failure.remedy))
     if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
-        return Drop(ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}"))
+        return ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}")
     if limits.tries is not None and history.failures >= limits.tries:
-        return Drop(ServerError(f"{limits.tries} requests failed: {said}"))
+        return ServerError(f"{limits.tries} requests failed: {said}")
     if limits.tries is not None:
-        return Retry(0.0)
+        return 0.0
     pause_s, limit_s = history.pause_s, limits.outage_s
     if failure.retry_after_s is not None:
         pause_s, limit_s = failure.retry_after_s, max(limit_s, limits.reply_s or math.inf)
     if history.outage_s + pause_s > limit_s:
-        return Drop(ServerError(f"requests fail for {limit_s:g} s: {said}"))
-    return Retry(pause_s)
+        return ServerError(f"requests fail for {limit_s:g} s: {said}")
+    return pause_s
 
 
 # ---------------------------------------------------------------------------- a server that goes away and comes back
@@ -295,17 +274,14 @@ class PatientRequests:
         """Notice an outage that no request has met yet."""
         self._outage.note(message)
 
-    def note_success(self) -> None:
-        """Count a group that has its completions, and end the outage."""
-        self._successes += 1
-        self._outage.over("completions arrive again")
+    async def complete(
+        self, n: int, ask: Callable[[int], Awaitable[list[Rollout]]], timeouts: Timeouts
+    ) -> list[Rollout]:
+        """Return exactly `n` rollouts. What came is kept, whatever happens to the other requests.
 
-    async def complete(self, attempt: Callable[[], Awaitable[list[Rollout]]], timeouts: Timeouts) -> list[Rollout]:
-        """Return the rollouts of the first attempt that succeeds. Failed attempts are repeated, with pauses.
-
-        An attempt that was lost with its server is repeated at once, and is no failure.
-
-        `decide` is the policy. `attempt` calls `note_success`, and may raise any error.
+        `ask` asks for as many as are missing and returns those that came, at least one; it may raise any error. Failed
+        requests are repeated, with pauses; `decide` is the policy. Requests that were lost with their server are sent
+        again at once, and are no failure.
 
         Raises:
             TimeoutError: A reply took over `timeouts.reply_s` while other requests succeeded.
@@ -313,35 +289,39 @@ class PatientRequests:
             ServerError: The server refuses this request.
             ServerError: Requests failed MAX_REQUEST_FAILURES times while others succeeded.
             ServerError: Requests failed `timeouts.tries` times, or for `timeouts.outage_s`.
-            ServerError: An attempt raised ServerError, which is final.
+            ServerError: `ask` raised ServerError, which is final.
         """
+        rollouts: list[Rollout] = []
         history = History(successes=self._successes)
         waits = pauses()
-        while True:
+        while len(rollouts) < n:
             try:
-                return await attempt()
+                missing = n - len(rollouts)
+                rollouts += (await ask(missing))[:missing]
             except ServerError:
                 raise
             except ServerAwayError as error:
                 self._outage.note(f"requests are sent again ({error})")
                 if self.outage_s > timeouts.outage_s:
                     raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {error}") from error
-                continue
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
                 failure = explain_failure(error)
                 if self._successes > history.successes:
                     waits = pauses()
                 history = history.after(failure, successes=self._successes, outage_s=self.outage_s, pause_s=next(waits))
                 decision = decide(failure, history, timeouts)
-                if not isinstance(decision, Retry):
+                if isinstance(decision, Exception):
                     if failure.ended is not None:
                         self._count_ended(failure.ended)
-                    raise decision.error from error
+                    raise decision from error
                 if failure.kind is FailureKind.BUSY:
                     self._outage.note(f"requests are refused for now, and are sent more slowly ({failure.description})")
                 else:
                     self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
-            await asyncio.sleep(decision.pause_s)
+                await asyncio.sleep(decision)
+        self._successes += 1
+        self._outage.over("completions arrive again")
+        return rollouts
 
     def _count_ended(self, word: str) -> None:
         """Count a word as a part of a metric's name; words beyond MOST_WORDS are one."""

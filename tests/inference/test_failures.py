@@ -22,12 +22,9 @@ from reasoning_env.inference.failures import (
 from reasoning_env.inference.requests import (
     MAX_REQUEST_FAILURES,
     MOST_WORDS,
-    Drop,
-    End,
     Endings,
     History,
     PatientRequests,
-    Retry,
     decide,
     finish_word,
 )
@@ -125,47 +122,42 @@ def history(**fields: Any) -> History:
 @pytest.mark.parametrize(
     ("failure", "met", "limits", "expected"),
     [
-        (ABSENT, history(), PATIENT, Retry(0.5)),
-        (ABSENT, history(outage_s=59.5), PATIENT, Retry(0.5)),
+        (ABSENT, history(), PATIENT, 0.5),
+        (ABSENT, history(outage_s=59.5), PATIENT, 0.5),
         (ABSENT, history(outage_s=59.6), PATIENT, "requests fail for 60 s: gone"),
-        (ABSENT, history(outage_s=1e9), ENDLESS, Retry(0.5)),
-        (ABSENT, history(**BESIDE, failures_beside_successes=MAX_REQUEST_FAILURES - 1), PATIENT, Retry(0.5)),
+        (ABSENT, history(outage_s=1e9), ENDLESS, 0.5),
+        (ABSENT, history(**BESIDE, failures_beside_successes=MAX_REQUEST_FAILURES - 1), PATIENT, 0.5),
         (
             ABSENT,
             history(failures_beside_successes=MAX_REQUEST_FAILURES),
             ENDLESS,
             "3 failures while others succeeded: gone",
         ),
-        (BUSY, history(**BESIDE, failures=100), PATIENT, Retry(0.5)),
-        (ASKS_TO_WAIT, history(), PATIENT, Retry(90.0)),
+        (BUSY, history(**BESIDE, failures=100), PATIENT, 0.5),
+        (ASKS_TO_WAIT, history(), PATIENT, 90.0),
         (ASKS_TO_WAIT, history(), Timeouts(reply_s=80.0, outage_s=60.0), "requests fail for 80 s: busy"),
-        (TIMED_OUT, history(), PATIENT, Retry(0.5)),
-        (ABSENT, history(failures=2), TESTING, Retry(0.0)),
+        (TIMED_OUT, history(), PATIENT, 0.5),
+        (ABSENT, history(failures=2), TESTING, 0.0),
         (ABSENT, history(failures=3), TESTING, "3 requests failed: gone"),
         (REFUSED, history(successes=1), PATIENT, r"refuses requests \(refused\); check it"),
         (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
     ],
 )
-def test_decision(failure: Failure, met: History, limits: Timeouts, expected: Retry | str) -> None:
+def test_decision(failure: Failure, met: History, limits: Timeouts, expected: float | str) -> None:
     decision = decide(failure, met, limits)
-    if isinstance(expected, Retry):
+    if isinstance(expected, float):
         assert decision == expected
     else:
-        assert isinstance(decision, Drop)
-        assert type(decision.error) is ServerError
-        assert re.search(expected, str(decision.error))
+        assert type(decision) is ServerError
+        assert re.search(expected, str(decision))
 
 
 def test_timeout_beside_successes() -> None:
-    decision = decide(TIMED_OUT, history(**BESIDE), PATIENT)
-    assert isinstance(decision, Drop)
-    assert isinstance(decision.error, TimeoutError)
+    assert isinstance(decide(TIMED_OUT, history(**BESIDE), PATIENT), TimeoutError)
 
 
 def test_first_refusal_ends_the_run() -> None:
-    decision = decide(REFUSED, history(), PATIENT)
-    assert isinstance(decision, End)
-    assert isinstance(decision.error, RefusedError)
+    assert isinstance(decide(REFUSED, history(), PATIENT), RefusedError)
 
 
 @pytest.mark.parametrize(
@@ -219,11 +211,11 @@ def test_made_up_words_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def give_up(requests: PatientRequests, word: str) -> None:
-    async def attempt() -> list[Rollout]:
+    async def ask(missing: int) -> list[Rollout]:
         raise BrokenOffError(word)
 
     with pytest.raises(ServerError):
-        await requests.complete(attempt, Timeouts(None, 600.0, tries=1))
+        await requests.complete(1, ask, Timeouts(None, 600.0, tries=1))
 
 
 async def test_words_that_name_a_metric() -> None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from ...errors import ServerError
 from ...inference.chat import ChatRequests, PlainChat, choice_error, ending_word, rollout_from_choice
 from ...inference.failures import BrokenOffError
-from ...inference.requests import MAX_REQUEST_FAILURES, PatientRequests, finish_word
+from ...inference.requests import PatientRequests, finish_word
 from ...inference.text import ANSWER_END, KEEPS_STOP
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
@@ -42,8 +42,8 @@ Received = Rollout | BrokenOffError | str
 """What came of a completion; a text says why the completion is unusable."""
 
 
-class IncompleteReply(Exception):
-    """The server gave fewer usable completions than it was asked for, in MAX_REQUEST_FAILURES requests in a row."""
+class UnusableReply(Exception):
+    """The server gave no usable completion."""
 
 
 class InferenceClient:
@@ -138,17 +138,23 @@ class InferenceClient:
         Raises the errors of `PatientRequests.complete`, and ServerError if no server was healthy for
         `timeouts.outage_s`, or if a stand-in has no reply to the prompt.
         """
-        return await self._requests.complete(lambda: self._attempt(prompt, n, sampling, timeouts), timeouts)
 
-    async def _attempt(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
-        """Return `n` rollouts, or raise what clients raise.
+        def ask(missing: int) -> Awaitable[list[Rollout]]:
+            return self._ask_healthy(prompt, missing, sampling, timeouts)
+
+        return await self._requests.complete(n, ask, timeouts)
+
+    async def _ask_healthy(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+        """Send one request and return the usable rollouts of its reply, at least one; raises what clients raise.
 
         Raises:
             TimeoutError: it took over `timeouts.reply_s`.
             ServerError: no server was healthy for `timeouts.outage_s`.
+            BrokenOffError: no completion is usable, and the server broke one off.
+            UnusableReply: no completion is usable.
         """
         healthy_at = time.monotonic()
-        work = asyncio.ensure_future(self._collect(prompt, n, sampling))
+        work = asyncio.ensure_future(self._request(prompt, n, sampling))
         try:
             async with asyncio.timeout(timeouts.reply_s):
                 while not (await asyncio.wait([work], timeout=HEALTH_POLL_S))[0]:
@@ -156,43 +162,23 @@ class InferenceClient:
                         healthy_at = time.monotonic()
                     elif time.monotonic() - healthy_at > timeouts.outage_s:
                         raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
-            return work.result()
+            return self._usable(work.result())
         finally:
             if not work.done():
                 await cancel_all([work])
 
-    async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Send requests until there are `n` rollouts.
-
-        Raises BrokenOffError if the server breaks all completions off, and IncompleteReply if none is usable.
-        """
-        rollouts: list[Rollout] = []
-        fruitless = 0
-        broken_off: BrokenOffError | None = None
-        while fruitless < MAX_REQUEST_FAILURES:
-            missing = n - len(rollouts)
-            completions = await self._request(prompt, missing, sampling)
-            broken_off = next((each for each in completions if isinstance(each, BrokenOffError)), None)
-            usable = self._leave_out_unusable(completions)
-            rollouts += usable[:missing]
-            if len(rollouts) == n:
-                self._requests.note_success()
-                return rollouts
-            fruitless = 0 if usable else fruitless + 1
-        if broken_off is not None:
-            raise broken_off
-        raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
-
-    def _leave_out_unusable(self, completions: Sequence[Received]) -> list[Rollout]:
-        """Return the rollouts."""
-        unusable = [completion for completion in completions if not isinstance(completion, Rollout)]
-        if unusable:
-            first = unusable[0]
-            said = f"the server returned {first}" if isinstance(first, str) else str(first)
-            self._unusable.note(f"completions are left out: {said}")
+    def _usable(self, completions: Sequence[Received]) -> list[Rollout]:
+        """Return the rollouts, and log why others are left out; raises an error if there is no rollout."""
+        rollouts = [completion for completion in completions if isinstance(completion, Rollout)]
+        broken_off = [completion for completion in completions if isinstance(completion, BrokenOffError)]
+        reasons = [f"the server returned {completion}" for completion in completions if isinstance(completion, str)]
+        if not rollouts:
+            raise broken_off[0] if broken_off else UnusableReply(next(iter(reasons), "its reply holds no completion"))
+        if len(rollouts) < len(completions):
+            self._unusable.note(f"completions are left out: {[*broken_off, *reasons][0]}")
         else:
             self._unusable.over("all completions can be used again")
-        return [completion for completion in completions if isinstance(completion, Rollout)]
+        return rollouts
 
     # ---- one request
 
