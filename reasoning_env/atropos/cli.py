@@ -27,9 +27,7 @@ from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
 from ..errors import ServerError
-from ..inference.addresses import wait_for_address
 from ..inference.failures import describe_failure
-from ..metrics.recorder import MetricsRecorder
 from ..runtime.listening import check_address
 from ..runtime.text import redact
 from ..session import check_selection
@@ -108,12 +106,8 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     logger.info("%s", launch.describe(), extra={"detail": True})
     with errors_for_user(names, secrets), errors_after_retries():
         asyncio.run(check_settings(launch, mode))
-        if asyncio.run(_is_finished(launch, mode)):
-            mode.print_summary(MetricsRecorder())
-            _write_kept(mode.groups_path, selection)
-            mode.close()
-            return 0
-        asyncio.run(check_server(launch, mode))
+        if needs_tokenizer(launch.servers):
+            logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
         put_event_loop_first()
         try:
@@ -131,12 +125,6 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
         print(f"{number} rows to train on are in {path}")
 
 
-async def _is_finished(launch: Launch, mode: Mode) -> bool:
-    servers = launch.servers if isinstance(launch.servers, list) else []
-    models = [str(server.model_name) for server in servers]
-    return await mode.is_finished(launch.config, models, find_checkout(FOLDER))
-
-
 async def check_settings(launch: Launch, mode: Mode) -> None:
     """Raise ConfigError for names of tasks, files, folders, keys, tokenizers and ports that cannot be used."""
     config = launch.config
@@ -147,18 +135,6 @@ async def check_settings(launch: Launch, mode: Mode) -> None:
     if needs_tokenizer(launch.servers):
         check_tokenizer_folders(config, launch.servers)
     await check_selection(config, find_checkout(FOLDER))
-
-
-async def check_server(launch: Launch, mode: Mode) -> None:
-    """Wait for the inference server, if the mode waits first.
-
-    A tokenizer that must be fetched takes a minute and a half to fail without a network, and is loaded later.
-    """
-    servers = launch.servers if isinstance(launch.servers, list) else []
-    if mode.waits_first and servers and not launch.slurm and not launch.testing:
-        await wait_for_address([str(server.base_url) for server in servers], mode.startup_timeout_s(launch.config))
-    if needs_tokenizer(servers):
-        logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
 
 
 @contextlib.contextmanager

@@ -152,7 +152,7 @@ class Run:
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy; after an error no process is left.
         """
-        await self.session.start()
+        await self.start_workers()
         try:
             await self.start_dumps()
             if not self._testing:
@@ -171,6 +171,11 @@ class Run:
         self._background += map(asyncio.create_task, [self._show_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:
             calm_garbage_collector()
+
+    async def start_workers(self) -> None:
+        """Start the workers, unless they run; raises ConfigError or WorkerError."""
+        if not self.session.has_started:
+            await self.session.start()
 
     async def start_dumps(self) -> None:
         """Make the folder and the thread of the dumps; raises ConfigError if the folder cannot be written to."""

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.problems.sampling import TaskSampler
-from reasoning_gym_testing import GenerationRequest, InferenceServer
+from reasoning_gym_testing import GenerationRequest, InferenceServer, refuse
 from tests.waiting import until
 
 from .conftest import Env, make_env_object
@@ -118,6 +118,12 @@ async def test_resume_adds_missing_groups(
     assert len(server.requests) == TOTAL - len(begun)
 
 
+async def test_finished_file_needs_no_server(process: Process, server: InferenceServer) -> None:
+    await process(1)
+    server.fail(refuse)
+    assert len(await process(1, startup_timeout_s=0.01)) == 1
+
+
 async def test_resume_draws_same_problems(process: Process, path: Path) -> None:
     settings = {"task_sampling": "weighted", "task_weights": {"chain_sum": 3.0}, "tasks": "chain_sum,gcd,lcm"}
     whole = await process(**settings)
@@ -134,8 +140,8 @@ async def test_curriculum_learns_from_file(process: Process, path: Path, monkeyp
     seen: list[Any] = []
     observe = TaskSampler.observe
     monkeypatch.setattr(TaskSampler, "observe", lambda self, *args: (seen.append(args), observe(self, *args)))
-    await process(5, **settings)
-    assert seen == [(group["item_id"], group["level"], group["scores"]) for group in groups(path)]
+    written = await process(6, **settings)
+    assert seen[:5] == [(group["item_id"], group["level"], group["scores"]) for group in written[:5]]
 
 
 async def test_groups_as_parquet(process: Process, path: Path) -> None:

@@ -17,7 +17,7 @@ from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group
 from ...errors import ConfigError
 from ...records import Group
-from ...storage.files import KeyedFile, LineFile, OtherSettingsError, changed_settings, header_path, read_made_with
+from ...storage.files import KeyedFile, LineFile, OtherSettingsError, header_path
 from ...storage.folders import check_writable
 from ..wire import encode_members
 
@@ -49,13 +49,6 @@ def encode_line(fields: Mapping[str, object], group: Group) -> list[bytes]:
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
-def count_lines(path: Path) -> int:
-    """Return the number of lines of a file; 0 without a file that can be read."""
-    with suppress(OSError), path.open("rb") as lines:
-        return sum(1 for _ in lines)
-    return 0
-
-
 def open_groups(
     path: Path, made_with: Mapping[str, object], on_line: Callable[[bytes], object] = lambda line: None
 ) -> KeyedFile:
@@ -83,11 +76,6 @@ def open_groups(
                 logger.warning("new groups go to %s", candidate)
             return file
     raise AssertionError("numbers have no end")
-
-
-def holds_groups_of(path: Path, made_with: Mapping[str, object]) -> bool:
-    """Tell whether the groups of a file were made with these settings."""
-    return not changed_settings(read_made_with(path), made_with)
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:

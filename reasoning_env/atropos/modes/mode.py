@@ -31,8 +31,6 @@ class Mode:
     """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
     has_trainer = False
     """Whether a trainer gets the groups: then a server that gives text without tokens deserves a warning."""
-    waits_first = True
-    """Whether the servers must answer before the environment is built: a user waits for the command."""
     shows_panel = False
     """Whether a panel on a terminal shows the progress, in place of log lines."""
 
@@ -46,13 +44,6 @@ class Mode:
         """Raise ConfigError for files and folders that cannot be written."""
         if config.dump_rollouts or config.dump_failed_rollouts:
             check_writable(dumps_folder(config, FOLDER), "env.data_dumps_dir")
-
-    async def is_finished(self, config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> bool:
-        """Tell whether an earlier run has done the work, so that no server is needed.
-
-        `models` are the names of the servers' models.
-        """
-        return False
 
     # ---- time limits
 

@@ -32,7 +32,7 @@ from ..config import ReasoningGymEnvConfig
 from ..environment import Environment, RolloutItem
 from ..panel import RunProgress
 from ..run import Run
-from .group_file import check_path, count_lines, encode_line, holds_groups_of, open_groups
+from .group_file import check_path, encode_line, open_groups
 from .mode import Mode
 from .shutdown import finish_in_flight
 
@@ -66,24 +66,6 @@ class Process(Mode):
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
         check_path(config.data_path_to_save_groups)
         super().check_files(config)
-
-    async def is_finished(self, config: ReasoningGymEnvConfig, models: Sequence[str], checkout: Path | None) -> bool:
-        """Tell whether the file has all groups already; then `print_summary` tells of this file."""
-        path = Path(config.data_path_to_save_groups or "")
-        if not 1 <= config.total_steps <= await asyncio.to_thread(count_lines, _lines_path(path)):
-            return False
-        async with Session(config, checkout=checkout) as session:
-            decided_by = _made_with(config, models, session)
-        if not await asyncio.to_thread(holds_groups_of, _lines_path(path), decided_by):
-            return False
-        file = await asyncio.to_thread(open_groups, _lines_path(path), decided_by)
-        if len(file.keys) < config.total_steps:
-            file.close()
-            return False
-        if path.suffix == PARQUET:
-            await asyncio.to_thread(write_groups, file.path, file.path.with_suffix(PARQUET))
-        self._file, self._total = file, config.total_steps
-        return True
 
     def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
         return config.max_failed_groups_in_a_row
@@ -139,24 +121,28 @@ class Process(Mode):
             raise ConfigError("`process` needs the number of groups that it is to write", setting="env.total_steps")
         # No trainer sets a limit here.
         env.max_token_len = config.max_token_length
-        await env.setup()
-        await env.setup_wandb()
+        await run.start_workers()
         models = [str(client.config.model_name) for client in run.inference.clients]
         scored: list[ScoredGroup] = []
         learns = config.complexity_mode == "curriculum" or config.task_sampling == "adaptive"
         on_line = partial(_add_scores, scored) if learns else _ignore
         decided_by = _made_with(config, models, run.session)
         file = self._file = await in_thread(open_groups, _lines_path(path), decided_by, on_line)
-        if file.keys:
-            missing = max(0, self._total - len(file.keys))
-            rest = f"{missing:,} are missing" if missing else "nothing is left to do"
-            logger.info("%s holds %s already; %s", file.path, counted(len(file.keys), "group"), rest)
-        run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
         try:
-            await self._write_groups(env, run, file)
+            if len(file.keys) < self._total:  # else no server is needed
+                await self._add_missing(env, run, file, scored)
         finally:
             if path.suffix == PARQUET and file.keys:
                 await in_background(write_groups, file.path, file.path.with_suffix(PARQUET))
+
+    async def _add_missing(self, env: Environment, run: Run, file: KeyedFile, scored: Sequence[ScoredGroup]) -> None:
+        await env.setup()
+        await env.setup_wandb()
+        if file.keys:
+            held = counted(len(file.keys), "group")
+            logger.info("%s holds %s already; %d are missing", file.path, held, self._total - len(file.keys))
+        run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
+        await self._write_groups(env, run, file)
 
     async def _write_groups(self, env: Environment, run: Run, file: KeyedFile) -> None:
         """Begin groups until the file has all groups; at its end, with or without an error, no group is under way."""

@@ -34,7 +34,6 @@ class Serve(Mode):
     """Groups go to a trainer by way of run-api, until the trainer has had `total_steps` batches."""
 
     name = "serve"
-    waits_first = False
     shows_panel = True
     has_trainer = True
 

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.atropos.delivery import DeliveryQueue
@@ -233,6 +233,7 @@ SEQUENCES = st.lists(st.lists(st.integers() | st.floats(allow_nan=False), max_si
 GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.none() | SEQUENCES, 'a "name"': JSON})
 
 
+@settings(max_examples=20)
 @given(st.lists(GROUPS, min_size=1, max_size=2))
 def test_body_round_trip(groups: list[dict[str, Any]]) -> None:
     body = join_bodies([encode_body(dict(group)) for group in groups], 7)
