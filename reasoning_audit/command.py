@@ -7,7 +7,6 @@ oracle earns too little. So a machine can check a new release of the library.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from .tasks import audit_tasks, level_names
 DEFAULT_LEVELS: Sequence[float | None] = (None, 0.0, 0.25, 0.5, 0.75, 1.0)
 """Audited levels; None stands for the library's defaults."""
 DEFAULT_ITEMS = 5
-DEFAULT_OUTPUT = "audit.json"
 NEVER = "never"
 
 
@@ -41,7 +39,7 @@ def _audit(options: argparse.Namespace, folder: Path) -> int:
     - WorkerError: no problem could be probed
     """
     _check(options)
-    _check_output(options)
+    _check_output(options.output)
     report = audit_tasks(options, folder) if options.score is None else audit_rows(options)
     return _finish(report, options)
 
@@ -60,7 +58,11 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, help="decides which problems are drawn (default: %(default)s)")
     parser.add_argument(
-        "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
+        "--output",
+        type=Path,
+        default=Path("audit.json"),
+        metavar="FILE",
+        help="file of all numbers (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
     parser.add_argument(
@@ -110,30 +112,17 @@ def _levels(text: str) -> Sequence[float | None]:
 # ------------------------------------------------------------------ the output
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    """Raise ConfigError for a file that cannot be written or is an input: an audit takes minutes."""
-    path = _output_file(options.output)
-    module = (options.score or "").rpartition(":")[0]
-    inputs = [Path(text) for text in (module, options.rows, *(options.config or ())) if text]
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder", setting="--output", remedy="name a file")
-    if path.absolute() in [given.absolute() for given in inputs]:
-        raise ConfigError(f"{path} is read by this audit", setting="--output", remedy="name another file")
+def _check_output(path: Path) -> None:
+    """Raise ConfigError for a path that cannot be written, or holds something else: an audit takes minutes."""
     check_writable(path.parent, "--output")
-    try:
-        is_audit = path.stat().st_size == 0 or "audits" in read_json(path)
-    except FileNotFoundError:
+    if not path.exists():
         return
+    try:
+        is_audit = path.is_file() and (path.stat().st_size == 0 or "audits" in read_json(path))
     except (OSError, ValueError, TypeError):  # TypeError: a JSON number
         is_audit = False
     if not is_audit:  # of any version
         raise ConfigError(f"{path} exists, and holds no audit", setting="--output", remedy="name another file")
-
-
-def _output_file(text: str) -> Path:
-    """Return the file of numbers; in a folder the file has the default name."""
-    path = Path(text)
-    return path / DEFAULT_OUTPUT if path.is_dir() or text.endswith(os.sep) else path
 
 
 def _finish(report: Report, options: argparse.Namespace) -> int:
@@ -142,7 +131,7 @@ def _finish(report: Report, options: argparse.Namespace) -> int:
     Raises ConfigError if the report cannot be saved, after it was printed: an audit takes minutes.
     """
     text = encode_report(report)
-    output = _output_file(options.output)
+    output = options.output
     failure: OSError | None = None
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """Answers whose worth is known: right, nearly right, and made without reasoning.
 
-A kind of probe is a way to make an answer to any problem. `PolicyRole` says what a high score of a kind means, and
-`make_probes` makes the probes of a task's problems. The best tree needs no text of its own: it names an option by
-the surface of the question (`learner.py`).
+A kind of probe is a way to make an answer to any problem. `make_probes` makes the probes of a task's problems. The best
+tree needs no text of its own: it names an option by the surface of the question (`learner.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 
 from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts
 from reasoning_env.records import Problem
@@ -41,9 +41,7 @@ class Probe(StrEnum):
 
     ORACLE = "oracle"
     PERTURBED = "perturbed oracle"
-    TRAILED = "oracle and garbage"
     BLANK = "blank"
-    TAGGED = "junk in answer tags"
     QUESTION = "the question"
     NEIGHBOUR = "another problem's answer"
     ALL_OPTIONS = "every option"
@@ -73,31 +71,13 @@ HEDGES = ((Probe.OR_ANOTHER, Probe.ANOTHER_OR), (Probe.THEN_ANOTHER, Probe.ANOTH
 text pays for one of a pair."""
 
 
-class PolicyRole(StrEnum):
-    """The meaning of a high score for a kind of probe."""
-
-    REFERENCE = "reference"
-    """The verifier pays for the right answer, or for an answer close to the right answer."""
-    SHORTCUT = "shortcut"
-    """The verifier pays for an answer that takes no reasoning: a fault."""
-    UNREACHABLE = "unreachable"
-    """The verifier pays for a text that the answer rule never lets through: no completion earns this score."""
-
-
-def role_of(probe: str) -> PolicyRole:
-    match probe:
-        case Probe.ORACLE | Probe.PERTURBED | Probe.TRAILED:
-            return PolicyRole.REFERENCE
-        case _ if probe in WRONG_PROBES or any(probe in pair for pair in HEDGES):
-            return PolicyRole.REFERENCE
-        case Probe.BLANK | Probe.TAGGED:
-            return PolicyRole.UNREACHABLE
-        case _:
-            return PolicyRole.SHORTCUT
+WITHOUT_BOUND = frozenset({Probe.ORACLE, Probe.PERTURBED, Probe.BLANK, *WRONG_PROBES, *chain.from_iterable(HEDGES)})
+"""Kinds that no policy without reasoning can earn by: made from the right answer, or no answer at all."""
 
 
 def is_shortcut(probe: str) -> bool:
-    return role_of(probe) is PolicyRole.SHORTCUT
+    """Tell whether a kind takes no reasoning, so that a high score is a fault of the verifier or of the task."""
+    return probe not in WITHOUT_BOUND
 
 
 def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str, str]]:
@@ -107,7 +87,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
     """
     oracles = [problem.known_answer for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
-    shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANT_ANSWERS}
+    shared: dict[str, str] = {Probe.BLANK: " ", **CONSTANT_ANSWERS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
         # The shortest text that names all options: some verifiers pay by the share of the text that is right.
         shared[Probe.ALL_OPTIONS] = " ".join(different)
@@ -117,7 +97,7 @@ def make_probes(problems: Sequence[Problem], between: str = "") -> list[dict[str
         probes = {**shared, Probe.QUESTION: question.strip()}
         probes |= copies(question) | fragments(question) | filled_boards(question)
         if oracle is not None:
-            probes |= {Probe.ORACLE: oracle, Probe.PERTURBED: perturb(oracle), Probe.TRAILED: f"{oracle} qwxz"}
+            probes |= {Probe.ORACLE: oracle, Probe.PERTURBED: perturb(oracle)}
             probes |= layouts(oracle)
             others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]
             if others:

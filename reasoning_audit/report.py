@@ -17,15 +17,11 @@ from pydantic import Field
 from reasoning_env.records import LibraryInfo
 from reasoning_env.runtime.terminal import print_table
 from reasoning_env.runtime.text import visible
-from reasoning_env.storage.reading import Count, Name, Number, Share
-from reasoning_env.tasks import find_task
+from reasoning_env.storage.reading import Count, Name, Share
 
 from .findings import Finding, count_by_severity, worst_first
-from .probes import Probe, is_shortcut, role_of
-from .scores import ProbeTally, TaskAudit, level_name, place
-
-MAX_BEST_ANSWER = 200
-"""Characters of a probe's best answer that a report keeps."""
+from .probes import Probe, is_shortcut
+from .scores import TaskAudit, level_name, place
 
 
 class AuditOutcome(StrEnum):
@@ -39,32 +35,12 @@ class AuditOutcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class BestAnswer:
-    """The answer of a probe that earned most; its text is cut to MAX_BEST_ANSWER characters."""
-
-    seed: Count
-    score: Share
-    answer: str
-
-
-@dataclass(frozen=True)
-class ProbeNumbers:
-    """The scores of a kind of probe."""
-
-    role: Name
-    items: Count
-    mean: Share
-    slowest_ms: Number
-    reasons: dict[Name, Count]
-    best: BestAnswer | None
-
-
-@dataclass(frozen=True)
 class AuditedTask:
     """A task at a level, which is None for the library's defaults.
 
     - `flawed` counts rejected problems by cause; `failures` are the errors of problems that are missing.
     - `worst` is the kind of probe without reasoning that earns most; None where every such kind earns 0.
+    - `means` are the mean scores of the kinds of probes.
     """
 
     task: Name
@@ -76,8 +52,7 @@ class AuditedTask:
     bound: Annotated[Share, Field(gt=0)]
     worst: Name | None
     faults: list[Name]
-    slowest_ms: Number
-    kinds: dict[Name, ProbeNumbers]
+    means: dict[Name, Share]
 
     @property
     def place(self) -> str:
@@ -136,8 +111,8 @@ def result_of(audit: TaskAudit, left_out: Container[str] = ()) -> AuditOutcome:
     if not audit.items:
         return AuditOutcome.NOT_PROBED
     if audit.faults:
-        is_known = find_task(audit.task).gives_away and all(map(is_shortcut, audit.faults))
-        return AuditOutcome.GIVES_AWAY if is_known or audit.task in left_out else AuditOutcome.FAILS
+        is_known = audit.task in left_out and all(map(is_shortcut, audit.faults))
+        return AuditOutcome.GIVES_AWAY if is_known else AuditOutcome.FAILS
     return AuditOutcome.PASSES
 
 
@@ -152,23 +127,7 @@ def _audited_task(audit: TaskAudit, result: AuditOutcome) -> AuditedTask:
         bound=audit.bound,
         worst=audit.worst,
         faults=list(audit.faults.values()),
-        slowest_ms=1000 * audit.slowest_s,
-        kinds={probe: _numbers(probe, tally, audit.mean(probe)) for probe, tally in audit.tallies.items()},
-    )
-
-
-def _numbers(probe: str, tally: ProbeTally, mean: float) -> ProbeNumbers:
-    best: BestAnswer | None = None
-    if tally.best is not None:
-        verdict = tally.best.verdict
-        best = BestAnswer(tally.best.problem.spec.seed, verdict.score, (verdict.answer or "")[:MAX_BEST_ANSWER])
-    return ProbeNumbers(
-        role=role_of(probe).value,
-        items=len(tally.scores),
-        mean=mean,
-        slowest_ms=1000 * tally.slowest_s,
-        reasons={reason.value: count for reason, count in sorted(tally.reasons.items())},
-        best=best,
+        means={str(probe): audit.mean(probe) for probe in audit.tallies},
     )
 
 
@@ -212,7 +171,7 @@ def _row(audit: AuditedTask) -> Mapping[str, str]:
     """Return the cells of a row, by heading."""
 
     def mean(probe: str | None) -> str:
-        return f"{audit.kinds[probe].mean:.2f}" if probe in audit.kinds else "-"
+        return f"{audit.means[probe]:.2f}" if probe in audit.means else "-"
 
     draws = 1 + sum(audit.flawed.values()) / audit.items if audit.items else 0.0
     return {
@@ -226,7 +185,6 @@ def _row(audit: AuditedTask) -> Mapping[str, str]:
         "BEST SHORTCUT": audit.worst or "-",
         "MEAN": mean(audit.worst),
         "BOUND": f"{audit.bound:.2f}",
-        "MAX MS": f"{audit.slowest_ms:.1f}",
         "RESULT": audit.result.value,
     }
 

@@ -185,18 +185,13 @@ def _gold(row: Mapping[str, object], gold: str, place: str) -> str:
             remedy="name the column of right answers",
         )
     answer = row[gold]
-    if answer is None or str(answer).strip() == "":
+    is_number = isinstance(answer, int | float) and not isinstance(answer, bool) and math.isfinite(answer)
+    if not is_number and not (isinstance(answer, str) and answer.strip()):
         raise ConfigError(
-            f"{place} has no right answer in the column {gold!r}: it is empty",
+            f"{place} has {answer!r:.60} in the column {gold!r}; expected one text or number",
             setting="--gold",
             remedy="take the row out",
         )
-    if isinstance(answer, bool) or not isinstance(answer, str | int | float):
-        raise ConfigError(
-            f"{place} has {type(answer).__name__} in the column {gold!r}, and not one text or number", setting="--gold"
-        )
-    if isinstance(answer, float) and not math.isfinite(answer):
-        raise ConfigError(f"{place} has {answer} in the column {gold!r}, which is no number", setting="--gold")
     return str(answer)
 
 

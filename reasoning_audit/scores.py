@@ -69,7 +69,6 @@ class ProbeTally:
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
-    slowest_s: float = 0.0
     best: ProbedAnswer | None = None
     worst: ProbedAnswer | None = None
     failed: dict[Reason, ProbedAnswer] = field(default_factory=dict)
@@ -80,7 +79,6 @@ class ProbeTally:
     def add(self, verdict: Verdict, problem: Problem, right_score: float | None = None) -> None:
         self.scores.append(verdict.score)
         self.reasons[verdict.reason] += 1
-        self.slowest_s = max(self.slowest_s, verdict.scoring_s)
         self.is_never_below_right &= right_score is not None and verdict.score >= right_score
         example = ProbedAnswer(verdict, problem, right_score)
         if self.best is None or verdict.score > self.best.verdict.score:
@@ -176,10 +174,6 @@ class TaskAudit:
             # `and` in `knights_knaves`, worth 0.42 over a bound of 0.40, earned 0.35 on 40 problems, and passed.
             limits[Probe.BEST_TREE] *= 0.75
         return {probe for probe, limit in limits.items() if self.mean(probe) > limit} | self.faults.keys()
-
-    @property
-    def slowest_s(self) -> float:
-        return max((tally.slowest_s for tally in self.tallies.values()), default=0.0)
 
     @property
     def errors(self) -> list[ProbedAnswer]:

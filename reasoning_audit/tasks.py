@@ -54,9 +54,8 @@ def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
 
 
 def left_out_of_training(session: Session[Problem]) -> set[str]:
-    """Return the tasks of modules that training leaves out; declarations tell of those of reasoning-gym."""
-    library = session.library
-    return {task.name for task in library.tasks if task.name in library.releases and task.left_out}
+    """Return the tasks that training leaves out unless they are named."""
+    return {task.name for task in session.library.tasks if task.left_out or find_task(task.name).gives_away}
 
 
 async def _audit(
@@ -100,13 +99,10 @@ async def _audit_target(
     task = target.task
     reporter = Reporter(task, target.level, _commands(task, session, options))
     audit = await audit_task(session.pool, target, options.items)
-    known = left_out_of_training(session)
-    if find_task(task).gives_away and session.settings.rewards != "library":
-        known.add(task)
     check = ContractCheck(pools, replace(reporter, is_watched=True))
     checked = await check.run(audit.problems, audit.errors, attacks=attacks)
     shown = tuple(replace(problem, entry=b"") for problem in audit.problems)
-    return replace(audit, problems=shown), [*findings_of(audit, reporter, known), *checked]
+    return replace(audit, problems=shown), [*findings_of(audit, reporter, left_out_of_training(session)), *checked]
 
 
 def _level_findings(

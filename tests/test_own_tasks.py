@@ -156,7 +156,7 @@ def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "--levels",
         "0,1",
         "--output",
-        str(tmp_path),
+        str(tmp_path / "audit.json"),
     ]
     assert audit_command(options, tmp_path) == 0
     assert "audit passed" in capsys.readouterr().out

@@ -109,15 +109,10 @@ def test_nothing_to_probe_names_the_cause(run: Run) -> None:
         run("--tasks", "broken")
 
 
-@pytest.mark.parametrize(
-    ("output", "file"),
-    [("new/numbers.json", "new/numbers.json"), ("old", "old/audit.json"), ("newer/", "newer/audit.json")],
-)
 @pytest.mark.usefixtures("audited")
-def test_output_file_or_folder(run: Run, output: str, file: str) -> None:
-    Path("old").mkdir()
-    run("--output", output)
-    assert Path(file).is_file()
+def test_output_in_a_new_folder(run: Run) -> None:
+    run("--output", "new/numbers.json")
+    assert Path("new/numbers.json").is_file()
 
 
 @pytest.fixture
@@ -166,10 +161,13 @@ def test_fail_on(run: Run, limit: str, status: int) -> None:
     assert run("--fail-on", limit) == status
 
 
-def test_data_is_not_replaced(run: Run) -> None:
+@pytest.mark.parametrize("name", ["mine.jsonl", "my_rewards.py", "folder"])
+def test_other_files_are_not_replaced(run: Run, name: str) -> None:
+    Path("folder").mkdir()
     Path("mine.jsonl").write_text('{"question": 1}\n')
-    with pytest.raises(ConfigError, match=r"^--output: mine.jsonl exists, and holds no audit"):
-        run("--tasks", "exact", "--output", "mine.jsonl")
+    Path("my_rewards.py").write_text("def score(completion): ...\n")
+    with pytest.raises(ConfigError, match=rf"^--output: {name} exists, and holds no audit"):
+        run("--tasks", "exact", "--output", name)
     assert Path("mine.jsonl").read_text() == '{"question": 1}\n'
 
 

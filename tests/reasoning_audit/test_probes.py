@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from reasoning_audit.probes import (
     LONG_BYTES,
     WRONG_PROBES,
-    PolicyRole,
     Probe,
     hedges,
     make_probes,
     perturb,
-    role_of,
     wrong_answers,
 )
 from reasoning_env.records import Problem
@@ -36,11 +34,12 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
 # ------------------------------------------------------------------ kinds of probes
 
 
-def test_role_agrees_with_the_answer_rule() -> None:
+def test_completions_can_state_probes() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
-    for kind, probe in probes.items():
-        through = extract_answer(f"<answer>{probe}</answer>", LONG_BYTES).answer == probe.strip() != ""
-        assert through is (role_of(kind) is not PolicyRole.UNREACHABLE), kind
+    stated = {kind for kind, probe in probes.items() if probe.strip()}
+    assert stated == probes.keys() - {Probe.BLANK}
+    for kind in stated:
+        assert extract_answer(f"<answer>{probes[kind]}</answer>", LONG_BYTES).answer == probes[kind].strip(), kind
 
 
 def test_probes_without_oracle() -> None:
@@ -67,7 +66,7 @@ def test_perturb_changes_last_letter(answer: str, perturbed: str) -> None:
 
 def test_probes_of_the_oracle() -> None:
     probes = _probes(" 41")[0]
-    assert (probes[Probe.ORACLE], probes[Probe.PERTURBED], probes[Probe.TRAILED]) == (" 41", " 42", " 41 qwxz")
+    assert (probes[Probe.ORACLE], probes[Probe.PERTURBED]) == (" 41", " 42")
 
 
 @pytest.mark.parametrize(

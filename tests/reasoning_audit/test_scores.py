@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from reasoning_audit.probes import CONSTANT_ANSWERS, PolicyRole, Probe, perturb, role_of
+from reasoning_audit.probes import CONSTANT_ANSWERS, Probe, is_shortcut, perturb
 from reasoning_audit.scores import AuditTarget, ProbeTally, TaskAudit, audit_task
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
@@ -81,11 +81,7 @@ async def test_exact_verifier() -> None:
 
 async def test_generous_verifier() -> None:
     audit = await _probe(FakeWorkers(_made, _pays_everything))
-    assert (
-        set(audit.faults)
-        == {kind for kind in audit.tallies if role_of(kind) is PolicyRole.SHORTCUT}
-        > set(CONSTANT_ANSWERS)
-    )
+    assert set(audit.faults) == set(filter(is_shortcut, audit.tallies)) > set(CONSTANT_ANSWERS)
 
 
 async def test_best_constant_is_held_out() -> None:
@@ -135,12 +131,11 @@ async def test_verifier_failures_by_reason() -> None:
 
     def verifier(problem: Problem, answer: str) -> Verdict:
         right = float(answer == problem.answer)
-        return Verdict(right, reasons.get(answer, Reason.SCORED), answer, 5.0 if answer == "[]" else 0.001)
+        return Verdict(right, reasons.get(answer, Reason.SCORED), answer)
 
     audit = await _probe(FakeWorkers(_made, verifier), items=3)
     failed = {kind: tally.reasons for kind, tally in audit.tallies.items() if kind in reasons}
     assert failed == {kind: {reason: 3} for kind, reason in reasons.items()}
-    assert audit.slowest_s == 5.0
 
 
 async def test_failures_have_reasons() -> None:
@@ -158,7 +153,7 @@ async def test_failing_task_is_given_up() -> None:
     workers = FakeWorkers(no_luck)
     audit = await _probe(workers, items=10)
     assert len(workers.specs) == len(audit.failures) == 3
-    assert (audit.items, audit.tallies, audit.worst, audit.slowest_s) == (0, {}, None, 0.0)
+    assert (audit.items, audit.tallies, audit.worst) == (0, {}, None)
 
 
 async def test_learnt_split_is_tried_on_more_problems() -> None:
