@@ -85,7 +85,6 @@ GAME_OF_LIFE_HALTING = Task(
     "algorithmic",
     few_questions=True,
     questions=(6000, 650, 9100),
-    faster=Replacement("algorithmic.game_of_life_halting", "47c54e209b1ea551", "boards.install_game_of_life_halting"),
     levels=(
         FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
         FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
@@ -147,7 +146,6 @@ GRID_STEPS = "Each step goes up, down, left or right."
 MAZE = Task(
     "maze",
     "games",
-    faster=Replacement("games.maze", "8e31f44bdf89f65b", "boards.install_maze"),
     clarification=Clarification(
         "whether steps may be diagonal",
         GRID_STEPS,
@@ -208,7 +206,6 @@ REARC = Task(
     "rearc",
     "arc",
     questions=(None, None, None),
-    faster=Replacement("arc.rearc", "f3c869cafad81375", "boards.install_rearc", behind=("arc.rearc_utils",)),
     rejected=(
         wrong("its answer has a colour that comes from no grid of the question", _has_unknowable_colour),
         copied(served=0.25),  # at level 0 the last example's grid is the answer of 0.62 of the puzzles

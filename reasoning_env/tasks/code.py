@@ -17,7 +17,7 @@ BF = Task(
     few_questions=True,
     questions=(4700, 4700, 5300),
     levels=(FieldLevels(("difficulty",), (1, 2, 3), "the library has three difficulties", drawn=True),),
-    faster=Replacement("code.bf", "31dbdb88d4963706", "bf.install", behind=("code.contrib.bfit.Compiler",)),
+    faster=Replacement("code.bf", "dc71afe6d2da7641", "bf.install"),
     failure=FailureRule((TimeoutError,), "its program never ends"),
     answer=AnswerRules(types.text(case_counts=True)),
 )

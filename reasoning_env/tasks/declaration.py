@@ -133,14 +133,13 @@ class Replacement:
     """Faster functions for a module of the library, or for the modules of a package.
 
     `ours` names the function of `workers/faster/` that puts them there, as `module.function`.
-    The argument that all problems stay the same rests on the files of this module and of those `behind` it;
-    `fingerprint` is the first 16 digits of their SHA-256.
+    The argument that all problems stay the same rests on the files of this module; `fingerprint` is the first 16 digits
+    of their SHA-256.
     """
 
     module: str
     fingerprint: str
     ours: str
-    behind: tuple[str, ...] = ()
 
 
 def chosen_option(entry: Entry) -> str:

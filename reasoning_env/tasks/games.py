@@ -66,7 +66,6 @@ JUGS = Task(
     "jugs",
     "algorithmic",
     few_questions=True,
-    faster=Replacement("algorithmic.jugs", "9a14c33afbb2fcf0", "shortest.install_jugs"),
     questions=(780, 200, 520, 1100, 2100, 3100),
     levels=(
         FieldLevels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
@@ -79,7 +78,6 @@ KAKURASU = Task(
     "games",
     few_questions=True,
     questions=(None, None, None),
-    faster=Replacement("games.kakurasu", "32952922a3c863ba", "boards.install_kakurasu"),
     answer=AnswerRules(boards.board, many_right=True),
 )
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import AsyncIterator
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
-import numpy
 import pytest
 import pytest_asyncio
 import reasoning_gym
 import sympy
-from reasoning_gym.games.kakurasu import KakurasuConfig, KakurasuDataset
 
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS
-from reasoning_env.tasks.declaration import Replacement
-from reasoning_env.workers.faster import bf, boards, edited, fits
+from reasoning_env.workers.faster import bf, edited
 from reasoning_env.workers.faster.printing import read_sum
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S
@@ -55,34 +51,9 @@ def test_other_sum_is_left_to_sympy(text: str) -> None:
     assert read_sum(sympy.sympify(text)) is None
 
 
-@pytest.mark.parametrize("size", [(3, 3), (31, 31), (40, 40)])
-def test_board_is_written_as_by_numpy(size: tuple[int, int]) -> None:
-    board = numpy.arange(size[0] * size[1], dtype=numpy.int32).reshape(size) % 3 // 2
-    assert boards.write_board(board) == str(board)
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "solutions"),
-    [([1, 2], [1, 2], 1), ([3, 3, 3], [3, 3, 3], 2), ([3], [1, 1], 1), ([2], [1, 0], 0)],
-)
-def test_solutions_of_kakurasu(rows: list[int], columns: list[int], solutions: int) -> None:
-    library = KakurasuDataset(KakurasuConfig())._count_solutions
-    assert library(len(rows), len(columns), rows, columns) == solutions
-    assert boards.count_solutions(None, len(rows), len(columns), rows, columns) == solutions
-
-
 def test_cells_of_bf_wrap() -> None:
     assert bf.interpret("-[>+<-]>.") == chr(255)
     assert bf.interpret("-" * 3 + "[>++<-]>.") == chr(250)
-
-
-def test_fit_needs_the_files_behind(tmp_path: Path) -> None:
-    for name in ("task", "behind"):
-        (tmp_path / f"{name}.py").write_text(name)
-    replacement = Replacement("task", sha256(b"taskbehind").hexdigest()[:16], "", behind=("behind",))
-    assert fits(replacement, tmp_path)
-    (tmp_path / "behind.py").write_text("other")
-    assert not fits(replacement, tmp_path)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -29,10 +29,9 @@ OF_BASE = {"super().__init__(": "ProceduralDataset.__init__(self, "}
 def fits(replacement: Replacement, library: Path) -> bool:
     """Tell whether the library in a folder has the very files of a replacement's argument."""
     digest = sha256()
-    for module in (replacement.module, *replacement.behind):
-        files = library / module.replace(".", "/")
-        for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
-            digest.update(file.read_bytes() if file.exists() else b"")
+    files = library / replacement.module.replace(".", "/")
+    for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
+        digest.update(file.read_bytes() if file.exists() else b"")
     return digest.hexdigest().startswith(replacement.fingerprint)
 
 

@@ -4,9 +4,6 @@ The same outputs: the library's interpreter keeps cells from 0 to 255. Here they
 and the last bits are taken where a cell is read. Indexes are Python's there, too. A loop that counts its own cell down
 by one, changes other cells by fixed numbers and comes back to its cell is a product. Programs with input or scanning
 loops, which the compiler does not write, are left to the interpreter.
-
-The compiler tries 52 patterns at each place of a text; here, those that can begin with the character there. It makes
-classes of named tuples as places for attributes; here, plain classes.
 """
 
 from __future__ import annotations
@@ -15,13 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
-
-from . import edited
-
-Rules = Sequence[tuple[re.Pattern[str], str]]
 
 PART = re.compile(r"\[([-+<>]+)\]|([-+<>]+)|([][.])")
 CELLS = 30_000
@@ -76,41 +68,7 @@ def interpret(program: str) -> str:
     return "".join(map(chr, written))
 
 
-def patterns_for(character: str, patterns: Rules) -> Rules:
-    """Return those that can match a text from a character on: keywords begin with it, names with any letter."""
-    if character.isspace():
-        return patterns[:1]
-    return [(pattern, token) for pattern, token in patterns if can_begin(pattern.pattern, character)]
-
-
-def can_begin(pattern: str, character: str) -> bool:
-    if pattern == ".":
-        return True
-    if pattern[0].isalpha():
-        return pattern[0] == character
-    if character.isalpha() or character == "_":
-        return "_" in pattern  # names alone begin with a letter and are no keywords
-    return "_" not in pattern
-
-
 def install(module: Any) -> None:
-    compiler = f"{module.__package__}.contrib.bfit.Compiler"
-    lexer = import_module(f"{compiler}.Lexical_analyzer")
-    compiling: Any = import_module(f"{compiler}.Compiler")
-    compiling.analyze = edited(
-        lexer.analyze,
-        {
-            "current_matches = []": "current_matches, here = [], text[i]",
-            "tokens = []": "tokens, known = [], {}",
-            "in rules:\n            m ": (
-                "in known.get(here) or known.setdefault(here, patterns_for(here, rules)):\n            m "
-            ),
-        },
-        patterns_for=patterns_for,
-    )
-    for name in ("Globals", "FunctionCompiler"):
-        user: Any = import_module(f"{compiler}.{name}")
-        user.namedtuple = lambda name, fields: type(name, (), {})
     library = module.bfi
 
     def run(program: str, **options: Any) -> str:

@@ -1,4 +1,4 @@
-"""jugs, quantum_lock and word_ladder: search breadth-first without a path for each state.
+"""quantum_lock and word_ladder: search breadth-first without a path for each state.
 
 The same problems: of the shortest ways to a goal, breadth-first search finds the one whose steps come first. States are
 reached in the library's order. A search ends when the goal is first reached; the library's when it leaves the queue.
@@ -7,86 +7,13 @@ reached in the library's order. A search ends when the goal is first reached; th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import cache
 from string import ascii_uppercase
 from types import ModuleType
 from typing import Any
 
 from . import edited
-
-Jugs = tuple[int, int, int]
-EMPTY: Jugs = (0, 0, 0)
-MOVES = (
-    *("fill A", "empty A", "pour A->B", "pour A->C"),
-    *("fill B", "empty B", "pour B->A", "pour B->C"),
-    *("fill C", "empty C", "pour C->A", "pour C->B"),
-)
-
-
-def after_moves(state: Jugs, capacities: Jugs) -> tuple[Jugs, ...]:
-    """Return the amounts in three jugs after each of MOVES."""
-    a, b, c = state
-    most_a, most_b, most_c = capacities
-    ab, ba = min(a, most_b - b), min(b, most_a - a)
-    ac, ca = min(a, most_c - c), min(c, most_a - a)
-    bc, cb = min(b, most_c - c), min(c, most_b - b)
-    return (
-        *((most_a, b, c), (0, b, c), (a - ab, b + ab, c), (a - ac, b, c + ac)),
-        *((a, most_b, c), (a, 0, c), (a + ba, b - ba, c), (a, b - bc, c + bc)),
-        *((a, b, most_c), (a, b, 0), (a + ca, b, c - ca), (a, b + cb, c - cb)),
-    )
-
-
-class Pours:
-    """The fewest moves after which an amount is first in one of three jugs, found as far as was asked for."""
-
-    def __init__(self, capacities: Jugs) -> None:
-        self._capacities = capacities
-        self._seen = self._layer = {EMPTY}
-        self._moves = {0: 0}
-        self._count = 0
-
-    def count(self, amount: int) -> int | None:
-        while amount not in self._moves and self._layer:
-            after = {after for state in self._layer for after in after_moves(state, self._capacities)}
-            self._layer = after - self._seen
-            self._seen = self._seen | self._layer
-            self._count += 1
-            self._moves = dict.fromkeys(set().union(*self._layer), self._count) | self._moves
-        return self._moves.get(amount)
-
-
-pours_of = lru_cache(4096)(Pours)  # most puzzles are too easy; some 3,000 sets of capacities are possible at level 1
-
-
-def find_moves(capacities: Sequence[int], target: int) -> list[str]:
-    """Solve a puzzle; the library uses the first three jugs only."""
-    a, b, c, *_ = capacities
-    paths: dict[Jugs, list[str]] = {EMPTY: []}
-    states = [EMPTY]
-    for state in states:
-        for move, after in zip(MOVES, after_moves(state, (a, b, c)), strict=True):
-            if target in after:
-                return [*paths[state], move]
-            if after not in paths:
-                paths[after] = [*paths[state], move]
-                states.append(after)
-    return ["No solution"]
-
-
-def install_jugs(module: Any) -> None:
-    count_moves = module.min_moves_n
-
-    def min_moves_n(capacities: Sequence[int], target: int) -> int | None:
-        if len(capacities) != 3:
-            moves: int | None = count_moves(capacities, target)
-            return moves
-        a, b, c = sorted(capacities)
-        return pours_of((a, b, c)).count(target)
-
-    module.min_moves_n = min_moves_n
-    module.generate_jug_solution = find_moves
 
 
 def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
