@@ -1,13 +1,11 @@
-"""Servers at the start: URLs and keys, what listens there, in http or https, and the wait for a server."""
+"""Servers at the start: URLs and keys, what listens there, and the wait for a server."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import os
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -28,12 +26,6 @@ LEAST_WAIT_S = 1.0
 
 A server on the same machine answers within milliseconds.
 """
-GREETING_S = 2.0
-"""How long a server may take for the first bytes of TLS, or of a reply to an empty request."""
-NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
-
-
 NO_KEY = "x"
 """The key for servers that need no key; OpenAI's client refuses to be made without a key."""
 
@@ -140,9 +132,7 @@ async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]]
 async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
     """Return once a server listens at one of the URLs. Behind a proxy, only the proxy listens: this returns at once.
 
-    Raises:
-        ServerError: No server listens within `timeout_s`.
-        ConfigError: A URL says https, and its server speaks http.
+    Raises ServerError if no server listens within `timeout_s`.
     """
 
     async def connect(timeout_s: float) -> Sequence[Absence]:
@@ -150,8 +140,6 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
         for url in urls:
             error = await try_connection(url, timeout_s)
             if error is None:
-                if urlsplit(url).scheme == "https":
-                    await check_scheme(url)
                 return []
             absences.append(Absence(f"{url}: {describe_connection(error)}"))
         return absences
@@ -183,60 +171,6 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
         f"no inference server answered within {timeout_s:g} s ({problems})",
         remedy="start one, or correct {openai.base_url}",
     )
-
-
-async def check_scheme(url: str) -> None:
-    """Raise ConfigError if a URL says https and its server speaks http, or the other way round.
-
-    The check sends the start of a TLS handshake: call it only for a server that does not answer as it should.
-    Text that is no URL, a server that is away and a server behind a proxy pass.
-    """
-    scheme = urlsplit(url).scheme
-    if scheme not in ("http", "https") or goes_through_proxy(url):
-        return
-    host, port = _host_and_port(url)
-    has_tls = await _has_tls(host, port)
-    if scheme == "https" and has_tls is None and await _answers_http(host, port):
-        has_tls = False
-    if has_tls is not None and has_tls != (scheme == "https"):
-        spoken = "https" if has_tls else "http"
-        raise ConfigError(
-            f"the server speaks {spoken}, not {scheme}",
-            setting="openai.base_url",
-            got=url,
-            remedy=f"write {spoken}://",
-        )
-
-
-async def _has_tls(host: str | None, port: int) -> bool | None:
-    """Tell whether a server speaks TLS; None if it does not answer. Certificates are not checked."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    try:
-        async with asyncio.timeout(GREETING_S):
-            _, writer = await asyncio.open_connection(host, port, ssl=context)
-        writer.close()
-    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
-        return None
-    except ssl.SSLError as error:  # an alert of a server that wants another version or a certificate is TLS too
-        return error.reason not in NO_TLS
-    except (OSError, TimeoutError):
-        return None
-    return True
-
-
-async def _answers_http(host: str | None, port: int) -> bool:
-    """Tell whether a server answers a plain request."""
-    with contextlib.suppress(OSError, TimeoutError):
-        async with asyncio.timeout(GREETING_S):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                writer.write(b"GET / HTTP/1.0\r\n\r\n")
-                return (await reader.read(5)) == b"HTTP/"
-            finally:
-                writer.close()
-    return False
 
 
 def _host_and_port(url: str) -> tuple[str | None, int]:

@@ -29,6 +29,8 @@ CONNECTION_ERRORS = (
     "TooManyRedirects",
 )
 """Errors of clients without a reply, by the name of their class: this module imports no client."""
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""Reasons of an SSLError for a server that answers in plain text; the second is that of newer OpenSSL."""
 
 
 class FailureKind(Enum):
@@ -100,7 +102,10 @@ def explain_failure(error: BaseException) -> Failure:
     timed_out = isinstance(error, TimeoutError)
     if kind is not FailureKind.UNUSABLE:
         return Failure(description, kind, remedy, status, timed_out, retry_after_s=_retry_after_s(cause))
-    if getattr(_root(cause), "errno", None) in (errno.EMFILE, errno.ENFILE):
+    root = _root(cause)
+    if isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
+        return Failure(description, FailureKind.REFUSED, Remedy("write http:// in {openai.base_url}"), None)
+    if getattr(root, "errno", None) in (errno.EMFILE, errno.ENFILE):
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         description = f"{description}: this process may have {most} files and connections open at a time (ulimit -n)"
         return Failure(description, FailureKind.BUSY, Remedy("raise the limit with ulimit -n"), None)

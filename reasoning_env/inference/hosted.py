@@ -16,7 +16,7 @@ import aiohttp
 
 from ..errors import ConfigError
 from ..records import Prompt, Rollout, Sampling, Timeouts
-from .addresses import PATIENCE_S, PROBE_S, Absence, check_scheme, goes_through_proxy, wait_for_server
+from .addresses import PATIENCE_S, PROBE_S, Absence, goes_through_proxy, wait_for_server
 from .chat import ChatRequests, PlainChat, Stream
 from .events import EVENT_STREAM, join_events, read_events
 from .failures import Failure, explain_failure
@@ -186,7 +186,6 @@ class HostedModel:
         Raises:
             ServerError: The server refuses the request, or sends no completion.
             ServerError: The server is away, or cannot serve now, for `timeout_s`.
-            ConfigError: The server speaks http, and its URL says https, or the other way round.
         """
         await wait_for_server(self._probe, timeout_s)
 
@@ -204,7 +203,7 @@ class HostedModel:
                 self._ask_for_text()
                 return await self._probe(timeout_s)
             endpoint = f"POST /v1{ENDPOINTS[self.server_type]}"
-            absence = await explain_probe(error, self.base_url, endpoint, is_chat=is_chat, remedy=self._remedy)
+            absence = explain_probe(error, self.base_url, endpoint, is_chat=is_chat, remedy=self._remedy)
         return [] if absence is None else [replace(absence, reason=f"{self.base_url}: {absence.reason}")]
 
     def _lacks_chat(self, error: Exception) -> bool:
@@ -243,7 +242,6 @@ async def only_model(base_url: str, api_key: str) -> str:
         try:
             names = [str(model.id) for model in await client.models()]
         except Exception as error:
-            await check_scheme(base_url)
             failure = explain_failure(error)
             raise ConfigError(
                 f"{missing}; {base_url} does not say which it has ({failure.description})",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from ..errors import ServerError
-from .addresses import Absence, check_scheme
+from .addresses import Absence
 from .failures import Failure, FailureKind, describe_status, explain_failure, is_quota
 
 CONTEXT_NAMES = ("max_model_len", "context_length")
@@ -17,7 +17,7 @@ CONTEXT_NAMES = ("max_model_len", "context_length")
 NO_REPLY = Absence("it accepts requests and does not reply")
 
 
-async def explain_probe(
+def explain_probe(
     error: Exception, url: str, endpoint: str, *, is_chat: bool, remedy: Callable[[Failure], str]
 ) -> Absence | None:
     """Return why the server is absent, or None if it works all the same.
@@ -31,7 +31,6 @@ async def explain_probe(
 
     Raises:
         ServerError: The server will never work.
-        ConfigError: The server speaks http, and its URL says https, or the other way round.
     """
     failure = explain_failure(error)
     if failure.kind is FailureKind.BUSY and is_quota(error):
@@ -44,7 +43,6 @@ async def explain_probe(
     if failure.status is not None and failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
         return Absence(describe_status(error), answers=True, retry_after_s=failure.retry_after_s)
     if failure.kind is FailureKind.ABSENT:
-        await check_scheme(url)
         return NO_REPLY if isinstance(error, TimeoutError) else Absence(failure.description)
     if is_chat and "output limit" in str(error):
         return None  # the model thinks before it answers, and a single token is too few for that

@@ -114,6 +114,13 @@ async def test_useless_server_is_one_line() -> None:
     assert server.url in str(raised.value)
 
 
+async def test_https_before_a_server_of_http() -> None:
+    async with RealServer() as server:
+        server.url = server.url.replace("http:", "https:")
+        with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):
+            await found(server)
+
+
 async def test_worst_of_several_kinds() -> None:
     async with RealServer() as whole, RealServer(paths=["/v1/chat/completions"]) as chats:
         assert shared_reply_kind(await found(whole, chats)) is ReplyKind.CHAT

@@ -5,6 +5,7 @@ import errno
 import logging
 import math
 import re
+import ssl
 from typing import Any
 
 import pytest
@@ -94,6 +95,16 @@ def test_retry_after_as_a_date() -> None:
     error = HTTPError(503)
     error.headers = {"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}
     assert (explain_failure(error).retry_after_s or 0.0) > 1e9
+
+
+def test_reason_of_plain_text_is_known() -> None:
+    # What this OpenSSL calls an answer that is not TLS is among the names.
+    server = ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(server, ssl.MemoryBIO(), server_hostname="h")
+    server.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with pytest.raises(ssl.SSLError) as error:
+        tls.do_handshake()
+    assert explain_failure(error.value).kind is FailureKind.REFUSED
 
 
 def test_no_file_descriptor_is_left() -> None:

@@ -486,6 +486,14 @@ async def test_other_refusals_tell_no_type(server: Server, status: int, message:
         assert model.server_type == "chat"
 
 
+@pytest.mark.parametrize("server_type", [None, "openai"])
+async def test_https_before_a_server_of_http(server: Server, server_type: str | None) -> None:
+    server.url = server.url.replace("http:", "https:")
+    async with client(server, server_type=server_type) as model:
+        with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):
+            await model.check(60.0)
+
+
 async def test_url_without_v1(server: Server) -> None:
     server.url = server.url.removesuffix("/v1")
     async with client(server, server_type=None) as model:

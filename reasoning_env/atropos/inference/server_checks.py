@@ -16,7 +16,7 @@ from functools import partial
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
 from ...errors import ConfigError, ServerError
-from ...inference.addresses import PROBE_S, Absence, check_scheme, wait_for_server
+from ...inference.addresses import PROBE_S, Absence, wait_for_server
 from ...inference.chat import PlainChat
 from ...inference.failures import Failure, describe_failure
 from ...inference.probes import NO_REPLY, explain_probe, find_context_length, path_remedy
@@ -56,18 +56,11 @@ async def check_servers(servers: Sequence[object], timeout_s: float, options: Op
 
     Raises:
         ServerError: a server answers and does not support its type.
-        ConfigError: a server speaks http, and its URL says https, or the other way round.
         ServerError: no server gives a token within `timeout_s`.
     """
-    absences: list[Absence | None] = [None] * len(servers)
 
     async def probe(timeout_s: float) -> Sequence[Absence]:
-        for number, absence in enumerate(await _probe_all(servers, timeout_s, options)):
-            # A probe that was cut short says less than the probe before it.
-            if absence is NO_REPLY and absences[number] is None:
-                await check_scheme(address(servers[number]))
-            if absence is not NO_REPLY or absences[number] is None:
-                absences[number] = absence
+        absences = await _probe_all(servers, timeout_s, options)
         absent = [
             replace(absence, reason=f"{address(server)}: {absence.reason}")
             for server, absence in zip(servers, absences, strict=True)
@@ -116,7 +109,7 @@ async def _probe(server: object, options: Options) -> Absence | None:
     except Exception as error:
         if asks_for_special_tokens and "skip_special_tokens" in str(error):
             raise _no_special_tokens(server) from error
-        return await explain_probe(
+        return explain_probe(
             error,
             address(server),
             server_type.endpoint,

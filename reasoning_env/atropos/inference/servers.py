@@ -378,9 +378,9 @@ async def find_type(server: APIServer, options: Options) -> ServerType:
             failure = explain_failure(error)
             if failure.status in (401, 403):
                 raise
+            if failure.status is None and failure.kind is not FailureKind.UNUSABLE:
+                raise
             if failure.kind in (FailureKind.ABSENT, FailureKind.BUSY):
-                if failure.status is None:
-                    raise
                 passing = error
             refusals.append(f"{candidate.endpoint}: {describe_failure(error)}")
         else:
