@@ -6,12 +6,11 @@ Output and log contain no key.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,8 +25,6 @@ from ..commands.running import start_log, usable_as_secrets
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
-from ..errors import ServerError
-from ..inference.failures import describe_failure
 from ..runtime.listening import check_address
 from ..runtime.text import redact
 from ..session import check_selection
@@ -104,7 +101,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
     logger.info("%s", launch.describe(), extra={"detail": True})
-    with errors_for_user(names, secrets), errors_after_retries():
+    with errors_for_user(names, secrets):
         asyncio.run(check_settings(launch, mode))
         if needs_tokenizer(launch.servers):
             logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
@@ -135,17 +132,6 @@ async def check_settings(launch: Launch, mode: Mode) -> None:
     if needs_tokenizer(launch.servers):
         check_tokenizer_folders(config, launch.servers)
     await check_selection(config, find_checkout(FOLDER))
-
-
-@contextlib.contextmanager
-def errors_after_retries() -> Iterator[None]:
-    """Raise ServerError for an error that Atropos raises after its last retry. Other errors are not changed."""
-    try:
-        yield
-    except Exception as error:
-        if getattr(error, "last_attempt", None) is None:  # tenacity's errors have this attribute
-            raise
-        raise ServerError(f"gave up after several tries: {describe_failure(error)}") from error
 
 
 # ------------------------------------------------------------------ keys

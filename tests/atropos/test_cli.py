@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,7 +15,6 @@ import pytest
 from reasoning_env.atropos.cli import (
     commands,
     environment_options,
-    errors_after_retries,
     find_secrets,
 )
 from reasoning_env.commands.parser import errors_for_user
@@ -113,13 +111,6 @@ def test_default_dumps_folder_before_tokenizer(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("reasoning_env.atropos.config.default_dumps_folder", lambda folder: Path("/proc/data_dumps"))
     with pytest.raises(ConfigError, match=r"env\.data_dumps_dir: /proc/data_dumps cannot be written to"):
         _run("serve", "--env.dump_rollouts=true", work=_never_built)
-
-
-def test_exhausted_retries() -> None:
-    error = RuntimeError("RetryError")
-    error.last_attempt = SimpleNamespace(exception=lambda: ConnectionError("gone"))  # type: ignore[attr-defined]
-    with pytest.raises(ServerError, match="ConnectionError: gone"), errors_after_retries():
-        raise error
 
 
 def test_no_key_in_output(capsys: pytest.CaptureFixture[str]) -> None:
