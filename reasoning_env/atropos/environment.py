@@ -17,6 +17,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 
 from ..records import Problem, Prompt
 from .config import ReasoningGymEnvConfig
+from .modes.group_file import BackgroundWriter
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,13 @@ class RolloutItem:
     prompt: Prompt = field(repr=False)
 
 
-class GroupWriter(Protocol):
-    """The file of the groups that are sent."""
-
-    def write(self, obj: Mapping[str, object]) -> None: ...
-    def close(self) -> None: ...
-
-
 class Environment(Protocol):
     """The attributes and hooks of an environment that the adapter uses; a subclass may override the hooks."""
 
     config: ReasoningGymEnvConfig
     tokenizer: Any
     """BaseEnv's; None if all servers are chat servers."""
-    jsonl_writer: GroupWriter | None
+    jsonl_writer: BackgroundWriter | None
     max_token_len: int
     """The trainer's limit of tokens; -1 for none."""
     curr_step: int

@@ -281,8 +281,8 @@ class Run:
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
-        """Mark a collected group's problem as done, unless the mode sends the group. None as a group is never sent."""
-        if not self.mode.is_in_flight(packed):
+        """Mark a collected group's problem as done, unless a trainer gets the group. None as a group is never sent."""
+        if packed is None or not self.mode.has_trainer:
             self.end(problem)
 
     def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:

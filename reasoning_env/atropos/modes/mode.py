@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from atroposlib.envs.base import ScoredDataGroup
-
 from ...inference.addresses import PATIENCE_S
 from ...metrics.recorder import MetricsRecorder, Sums
 from ...records import Group
@@ -30,7 +28,7 @@ class Mode:
     packs_lists = False
     """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
     has_trainer = False
-    """Whether a trainer gets the groups: then a server that gives text without tokens deserves a warning."""
+    """Whether a trainer gets the groups: the problem of a packed group is in flight until the group is delivered."""
     shows_panel = False
     """Whether a panel on a terminal shows the progress, in place of log lines."""
 
@@ -67,10 +65,6 @@ class Mode:
 
     def keep(self, group: Group) -> None:
         """Take a scored group, for what the mode does with groups itself."""
-
-    def is_in_flight(self, packed: ScoredDataGroup | None) -> bool:
-        """Tell whether the problem of a collected group stays in flight; `packed` is None for a dropped group."""
-        return False
 
     # ---- reports
 

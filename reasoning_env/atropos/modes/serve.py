@@ -13,8 +13,6 @@ import math
 import time
 from pathlib import Path
 
-from atroposlib.envs.base import ScoredDataGroup
-
 from ...errors import ConfigError
 from ...storage.folders import check_writable
 from ..config import ReasoningGymEnvConfig
@@ -52,10 +50,6 @@ class Serve(Mode):
     def outage_s(self, config: ReasoningGymEnvConfig) -> float:
         return math.inf
 
-    def is_in_flight(self, packed: ScoredDataGroup | None) -> bool:
-        """Tell whether a group was packed: its problem stays in flight until the group is delivered."""
-        return packed is not None
-
     def run_progress(self) -> RunProgress | None:
         if self._env is None or self._env.config.total_steps < 1:
             return None
@@ -74,7 +68,6 @@ class Serve(Mode):
     async def run(self, env: Environment, run: Run) -> None:
         """Serve groups until the trainer has had its batches; raises ConfigError for chat servers."""
         _refuse_chat(run)
-        await run.start_dumps()
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
         await env.setup()
         _refuse_chat(run)  # the replies of a server of type auto are known only now
