@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
 import socket
 import statistics
@@ -74,7 +73,6 @@ def requests_of(problem: Problem) -> dict[str, Callable[[], bytes]]:
         "4,096 short answers": lambda: score_body(reference, answers(TEXTS, 0)),
         "4,096 answers, 12 MB": lambda: score_body(reference, answers(TEXTS, BYTES // TEXTS - 50)),
         "64 answers, 12 MB": lambda: score_body(reference, answers(64, BYTES // 64 - 50)),
-        "gzip of 12 MB": lambda: score_body(reference, ["x" * BYTES]),
         "/rm, 12 MB": lambda: json.dumps({"prompt": "", "label": reference, "response": "<" * BYTES}).encode(),
         "/get_reward, 4,096 queries": lambda: openrlhf_body(
             reference, [problem.question] * TEXTS, [f"<answer>{answer}</answer>" for answer in range(TEXTS)]
@@ -89,12 +87,8 @@ def requests_of(problem: Problem) -> dict[str, Callable[[], bytes]]:
 
 
 def request_bytes(name: str, body: bytes) -> bytes:
-    lines = []
-    if name.startswith("gzip"):
-        body = gzip.compress(body, 1)
-        lines = ["Content-Encoding: gzip"]
     path = name.split(",")[0].encode() if name.startswith("/") else b"/score"
-    return head(len(body), *lines).replace(b"/score", path, 1) + body
+    return head(len(body)).replace(b"/score", path, 1) + body
 
 
 class Health:

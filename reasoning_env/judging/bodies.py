@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import zlib
 from typing import TypeVar
 
 import msgspec
@@ -28,58 +27,22 @@ HOLDING = web.RequestKey("HOLDING", Holding)
 """Key of a request for its holding of the account."""
 
 
-class TooLargeError(ValueError):
-    """A packed body holds more than a body may have."""
-
-
 class TooManyValuesError(ValueError):
     """The JSON has more values than the server reads."""
 
 
-def unpack(body: bytes | bytearray, max_bytes: int) -> bytes:
-    """Return the content of a body in the format of gzip or zlib.
-
-    Raises:
-        TooLargeError: The content has more than `max_bytes`. No more than that is unpacked.
-        ValueError: The body has another format, or is not whole.
-    """
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: of either format
-    try:
-        content = unpacker.decompress(body, max_bytes + 1)
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    if len(content) > max_bytes:
-        raise TooLargeError
-    if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("the compressed data is cut short, or other bytes follow")
-    return content
-
-
 class BodyReader:
-    """Reads bodies, and counts them in an account.
-
-    `is_unpacked` tells whether aiohttp unpacks bodies before they are read.
-    """
+    """Reads bodies, and counts them in an account."""
 
     def __init__(self, limits: JudgeLimits, account: Account) -> None:
-        self.is_unpacked = True
         self._limits = limits
         self._account = account
 
     async def read(self, request: web.Request, kind: type[R]) -> R:
         """Return the body as a record. Raises the reply 400, 408, 413, 415 or 503 for another body."""
+        if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            raise Refused(415, "a packed body is not read; send it without Content-Encoding")
         body = await self._read_bytes(request)
-        packed = request.headers.get("Content-Encoding", "identity").strip().lower()
-        if packed in ("gzip", "deflate") and not self.is_unpacked:
-            try:
-                body = await in_background(unpack, body, self._limits.max_body_mb * 2**20)
-            except TooLargeError:
-                raise self._too_large() from None
-            except ValueError as error:
-                raise Refused(400, f"the body is not {packed}: {error}") from None
-            self._account.hold(request[HOLDING], len(body))
-        elif packed not in ("gzip", "deflate", "identity"):
-            raise Refused(415, "Content-Encoding must be gzip, deflate or identity")
         record = await self.parse(body, kind)
         size = 0
         for name, value in msgspec.structs.asdict(record).items():

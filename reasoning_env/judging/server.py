@@ -10,7 +10,7 @@
 
 Requests name problems by reference, so any server can judge any problem. A client's mistake gets a status 4xx and one
 line. An infrastructure error is retried here, then answered with 503 and Retry-After, and never with a score. A request
-has limits of size and time (`JudgeLimits`). Bodies may be packed with gzip.
+has limits of size and time (`JudgeLimits`).
 
 A judge of rows (a session with a score function) takes `row` in place of `ref`, and rows as labels: objects, or their
 JSON as text.
@@ -97,7 +97,7 @@ class JudgeServer:
         """Whether a query without its prompt was logged."""
 
     def app(self) -> web.Application:
-        """Return the application for aiohttp's runners, which unpack bodies themselves.
+        """Return the application for aiohttp's runners.
 
         `runner` has the limits on time too, and replies with JSON to heads that are not HTTP and to an unknown
         `Expect`, which aiohttp's other runners answer with a line of text.
@@ -111,12 +111,11 @@ class JudgeServer:
 
     def runner(self) -> web.AppRunner:
         """Return a runner that closes connections without a whole head, and cancels requests whose client is gone."""
-        self._bodies.is_unpacked = False
         return JsonErrorsRunner(
             self.app(),
             access_log=None,
             logger=http_logger(),
-            auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is too large
+            auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is refused
             handler_cancellation=True,
             # aiohttp counts the time for a head from the connection's start, or from the end of its last request.
             keepalive_timeout=self._limits.head_timeout_s,
