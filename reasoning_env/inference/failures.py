@@ -101,7 +101,7 @@ def explain_failure(error: BaseException) -> Failure:
     kind, remedy = _explain_status(status)
     timed_out = isinstance(error, TimeoutError)
     if kind is not FailureKind.UNUSABLE:
-        return Failure(description, kind, remedy, status, timed_out, retry_after_s=_retry_after_s(cause))
+        return Failure(description, kind, remedy, status, timed_out, retry_after_s=seconds_asked(_retry_after(cause)))
     root = _root(cause)
     if isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
         return Failure(description, FailureKind.REFUSED, Remedy("write http:// in {openai.base_url}"), None)
@@ -180,16 +180,15 @@ def _retry_after(cause: BaseException) -> str | None:
     return headers.get("Retry-After") or headers.get("retry-after")
 
 
-def _retry_after_s(cause: BaseException) -> float | None:
-    """Return how many seconds a reply asks to wait; None if it does not say."""
-    wait = _retry_after(cause)
-    if wait is None:
+def seconds_asked(retry_after: str | None) -> float | None:
+    """Return how many seconds a header Retry-After asks to wait, by number or date; None without one."""
+    if retry_after is None:
         return None
     try:
-        seconds = float(wait)
+        seconds = float(retry_after)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(wait).timestamp() - time.time()
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
         except ValueError:
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

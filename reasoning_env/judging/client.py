@@ -17,6 +17,7 @@ import msgspec
 
 from ..errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError
 from ..inference.addresses import check_url
+from ..inference.failures import seconds_asked
 from ..records import Subject, Verdict
 from ..runtime.retries import pauses
 from ..sources.score_function import row_json
@@ -76,7 +77,7 @@ class JudgeClient:
                         if reply.status not in WAIT_STATUSES or reply.refusal.kind == RAISES_KIND:
                             return self._verdicts(reply, subject, len(completions))
                         last = reply.error
-                        pause_s = pause_s if reply.retry_after_s is None else reply.retry_after_s
+                        pause_s = seconds_asked(reply.retry_after) or pause_s
                     await asyncio.sleep(pause_s)
         except TimeoutError:
             last = f"none within {self._timeout_s:g} s; the last answer: {last}"
@@ -141,13 +142,6 @@ class _JudgeReply:
     def error(self) -> str:
         """Why there are no verdicts, in the server's words if it has any."""
         return self.refusal.error[:500] or f"status {self.status}"
-
-    @property
-    def retry_after_s(self) -> float | None:
-        """Seconds to wait; None where the server tells none, or a date."""
-        if self.retry_after is not None and self.retry_after.isascii() and self.retry_after.isdigit():
-            return float(self.retry_after[:9])
-        return None
 
 
 def judge_token() -> str | None:
