@@ -21,19 +21,19 @@ pytest.importorskip("torch")
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from learn.model import build, build_tokenizer, save
+from learn.model import build, save
 from learn.processes import SETTINGS
 from learn.servers import Vllm, ask
 from learn.tasks import SYSTEM_PROMPT
 from reasoning_env.atropos.inference.client import InferenceClient
 from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, describe_replies
-from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.atropos.inference.servers import choose_server_class
+from reasoning_env.errors import ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 from reasoning_gym_testing import Process, Processes, RunApi, server_settings, start_environment
-from tests.integrations.vllm_servers import CONTEXT, MASKED, Between, RealServer, largest_difference
+from tests.integrations.vllm_servers import CONTEXT, MASKED, RealServer, largest_difference
 from tests.reply_shapes import RECORDED, requests_for, shape_of_reply
 from tests.waiting import PATIENCE_S, until, wait_until
 
@@ -137,8 +137,8 @@ class Client:
 async def make_client(folder: Path, model: Any, servers: Servers) -> AsyncIterator[Any]:
     made: list[Client] = []
 
-    def make(server_type: str, url: str | None = None, tokenizer: Any = model[1], **options: Any) -> Client:
-        made.append(Client(url or servers[server_type].url, server_type, folder, tokenizer, **options))
+    def make(server_type: str, url: str | None = None, **options: Any) -> Client:
+        made.append(Client(url or servers[server_type].url, server_type, folder, model[1], **options))
         return made[-1]
 
     yield make
@@ -223,27 +223,6 @@ async def test_cancelled_request_ends(make_client: Any, servers: Servers) -> Non
     await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
-async def test_request_ends_at_deadline(make_client: Any, servers: Servers) -> None:
-    client, server = make_client("completions"), servers["completions"]
-    aborted = server.aborted
-    with pytest.raises(ServerError, match="1 requests failed: TimeoutError"):
-        await client.complete(64, timeouts=replace(PATIENT, reply_s=0.2, tries=1))
-    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
-
-
-async def test_request_of_dropped_group_ends(make_client: Any, servers: Servers) -> None:
-    client, server = make_client("completions"), servers["completions"]
-    one_token = replace(TRAINING, max_completion_tokens=1)
-    aborted = server.aborted
-    # A request that takes too long drops its group where others succeed meanwhile.
-    group = asyncio.ensure_future(client.complete(64, timeouts=replace(PATIENT, reply_s=0.5)))
-    while not group.done():
-        await client.complete(1, one_token)
-    with pytest.raises(TimeoutError):
-        await group
-    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
-
-
 async def test_new_weights_are_sampled(processes: Processes, folder: Path, model: Any) -> None:
     other = build(2, width=128, layers=2)[0]
     learning = Vllm(folder, processes.folder / "served")
@@ -262,52 +241,6 @@ async def test_new_weights_are_sampled(processes: Processes, folder: Path, model
 # ---------------------------------------------------------------------------- servers that will not do
 
 
-def forget_token_ids(body: Any) -> None:
-    body.pop("return_token_ids", None)
-
-
-async def test_ignored_token_ids_mean_text(make_client: Any, servers: Servers) -> None:
-    async with Between(servers["completions"].url, ask=forget_token_ids) as between:
-        client = make_client("auto", between.url)
-        await client.check()
-        assert describe_replies(client.manager.servers).startswith("text only")
-        rollouts = await client.complete(2)
-    assert [one.logprobs for one in rollouts] == [None, None]
-
-
-async def test_type_without_token_ids_is_refused(make_client: Any, servers: Servers) -> None:
-    async with Between(servers["completions"].url, ask=forget_token_ids) as between:
-        with pytest.raises(ServerError, match=r"cannot be used: .*without token_ids") as raised:
-            await make_client("completions", between.url).check()
-    assert "\n" not in str(raised.value)
-
-
-async def test_missing_log_probabilities_are_retried(
-    make_client: Any, model: Any, servers: Servers, caplog: pytest.LogCaptureFixture
-) -> None:
-    tampered: list[Any] = []
-
-    def lose_one(answer: Any) -> None:
-        if not tampered:
-            tampered.append(answer["choices"][0]["logprobs"]["token_logprobs"].pop())
-
-    async with Between(servers["completions"].url, answer=lose_one) as between:
-        rollouts = await make_client("completions", between.url).complete(8)
-    [message] = [message for message in caplog.messages if "left out" in message]
-    assert re.search(r"returned \d+ tokens and \d+ log-probabilities", message)
-    assert len(rollouts) == 8
-    assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
-
-
-@pytest.mark.parametrize("server_type", [*PROTOCOLS, "auto"])
-async def test_wrong_tokenizer_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
-    other = build_tokenizer(("answer",))
-    url = servers["completions" if server_type == "auto" else server_type].url
-    with pytest.raises(ConfigError, match=r"^env\.tokenizer_name: 'tiny' is not the tokenizer of .*") as raised:
-        await make_client(server_type, url, other).check()
-    assert "\n" not in str(raised.value)
-
-
 @pytest.mark.parametrize("server_type", ["completions", "auto"])
 async def test_wrong_model_is_told(make_client: Any, servers: Servers, server_type: str) -> None:
     client = make_client(server_type, servers["completions"].url, settings={"model_name": "other"})
@@ -322,24 +255,6 @@ async def test_wrong_key_is_told(make_client: Any, servers: Servers, server_type
     with pytest.raises(ServerError, match=r"401.*openai\.api_key$") as raised:
         await client.check()
     assert "\n" not in str(raised.value)
-
-
-async def test_server_takes_its_key(make_client: Any, servers: Servers) -> None:
-    client = make_client("auto", servers["second"].url, settings={"api_key": KEY})
-    await client.check()
-    assert client.client.reply_kind is ReplyKind.TOKENS
-
-
-async def test_death_after_check_is_outage(make_client: Any, model: Any, servers: Servers) -> None:
-    client, server = make_client("completions"), servers["completions"]
-    await client.check()
-    server.kill()
-    request = asyncio.ensure_future(client.complete(8))
-    await until(lambda: not client.client.healthy)
-    server.start()
-    await asyncio.to_thread(server.wait)
-    rollouts = await request
-    assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
 
 
 # ---------------------------------------------------------------------------- what replies look like

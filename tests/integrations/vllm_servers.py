@@ -1,4 +1,4 @@
-"""A real vLLM as a process that can die and come back, Atropos' own server over it, and what may stand between."""
+"""A real vLLM as a process that can die and come back, and Atropos' own server over it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ import signal
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import torch
-from aiohttp import web
 
 from learn.servers import VLLM, VLLM_VARIABLES
 from reasoning_gym_testing import HOST, Processes, free_port, wait_until
-from reasoning_gym_testing.http_server import FaultyServer
 
 CONTEXT = 256
 START_TIMEOUT_S = 800.0
@@ -92,39 +89,6 @@ class RealServer:
     def aborted(self) -> int:
         """How often it has logged that a request was given up."""
         return self._process.stdout.count("Aborted request")
-
-
-class Between(FaultyServer):
-    """Passes requests on to a server, the body as `ask` changes it, and the reply as `answer` does."""
-
-    def __init__(
-        self, url: str, *, ask: Callable[[Any], object] | None = None, answer: Callable[[Any], object] | None = None
-    ) -> None:
-        super().__init__()
-        self._server = url
-        self._ask = ask
-        self._answer = answer
-
-    def make_app(self) -> web.Application:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._pass_on)
-        return app
-
-    async def _pass_on(self, request: web.Request) -> web.Response:
-        text = await request.text()
-        body = json.loads(text) if text else None
-        if body is not None and self._ask is not None:
-            self._ask(body)
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(request.method, f"{self._server}{request.path}", json=body) as reply,
-        ):
-            if "json" not in reply.content_type:
-                return web.Response(status=reply.status)
-            answer = await reply.json()
-        if reply.status == 200 and self._answer is not None:
-            self._answer(answer)
-        return web.json_response(answer, status=reply.status)
 
 
 def largest_difference(model: Any, tokens: Sequence[int], masks: Sequence[int], logprobs: Sequence[float]) -> float:
