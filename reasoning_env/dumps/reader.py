@@ -33,13 +33,6 @@ class DumpFormatError(ReasoningEnvError):
         self.line = line
 
 
-class RepeatedGroupsError(DumpFormatError):
-    """Groups of a file were read before, and count once."""
-
-    def __init__(self, path: Path, line: int, repeated: int) -> None:
-        super().__init__(path, line, f"groups that stood in an earlier line or file, and count once: {repeated}")
-
-
 OnDamage = Callable[[DumpFormatError], None]
 
 
@@ -73,8 +66,8 @@ def stream_groups(
 
     Blank lines are passed over. A torn last line is skipped, and so are groups that were `seen`, in an earlier call
     too. With `strict=False`, other malformed lines are skipped too, as are files that cannot be read and the rest of a
-    damaged `.gz` file. `on_damage` is called for each line or file that is skipped, and once for all groups of a file
-    that were seen.
+    damaged `.gz` file. After a file, `on_damage` is told in one sentence what was left out of it, and in another how
+    many of its groups were seen.
 
     Raises OSError when the path cannot be read, or is no regular file.
     Raises DumpFormatError at a malformed line, a file that cannot be read, or a damaged `.gz` file, unless
@@ -120,32 +113,39 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
 
 
 def _read_file(path: Path, strict: bool, on_damage: OnDamage, known: SeenGroups) -> Iterator[DumpedGroup]:
-    def skip(line: int | None, problem: str) -> None:
-        error = DumpFormatError(path, line, problem, strict=strict)
-        if strict:
-            raise error
-        on_damage(error)
-
-    number = 0
-    repeated = 0
+    read = repeated = left_out = 0
+    first = ""
     try:
         for number, value in read_values(path):
-            if isinstance(value, Malformed):
-                if value.torn:
-                    on_damage(DumpFormatError(path, number, value.problem))
-                else:
-                    skip(number, value.problem)
+            group = _as_group(value)
+            if isinstance(group, Malformed):
+                if strict and not group.torn:
+                    raise DumpFormatError(path, number, group.problem, strict=True)
+                left_out += 1
+                first = first or f"line {number}: {group.problem}"
                 continue
-            try:
-                group = as_group(value)
-            except ValueError as error:
-                skip(number, describe(error))
-                continue
+            read += 1
             if known.add(group, path):
                 yield group
             else:
                 repeated += 1
     except OSError as error:
-        skip(None, f"cannot be read ({describe(error)})")
+        damage = DumpFormatError(path, None, f"cannot be read ({describe(error)})", strict=strict)
+        if strict:
+            raise damage from error
+        on_damage(damage)
+    if left_out:
+        what = f"lines left out: {left_out}" if read else "holds no groups of rollouts that this version can read"
+        on_damage(DumpFormatError(path, None, f"{what}; {first}"))
     if repeated:
-        on_damage(RepeatedGroupsError(path, number, repeated))
+        what = f"groups that stood in an earlier line or file, and count once: {repeated}"
+        on_damage(DumpFormatError(path, None, what))
+
+
+def _as_group(value: object) -> DumpedGroup | Malformed:
+    if isinstance(value, Malformed):
+        return value
+    try:
+        return as_group(value)
+    except ValueError as error:
+        return Malformed(describe(error))

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from ..dumps.format import DumpedGroup
-from ..dumps.reader import DumpFormatError, RepeatedGroupsError, stream_groups
+from ..dumps.reader import DumpFormatError, stream_groups
 from ..errors import ConfigError
 from ..metrics.outcomes import paired_test
 from ..problems.references import without_release
@@ -152,12 +152,8 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
                 problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
     except OSError as error:
         raise ConfigError(f"{samples} cannot be read: {describe(error)}") from error
-    lost = [each for each in damage if not isinstance(each, RepeatedGroupsError)]
     for each in damage:
-        if each not in lost:
-            logger.warning("%s", each)
-    for first in lost[:1]:
-        logger.warning("%s; lines left out: %d", first, len(lost))
+        logger.warning("%s", each)
     if not problems:
         nothing = f"{samples} holds no scored completion of a problem with a reference"
         raise ConfigError("; ".join([nothing, *map(str, damage[:1])]))

@@ -9,15 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..dumps.format import DumpedGroup, is_dump
-from ..dumps.reader import (
-    DumpFormatError,
-    RepeatedGroupsError,
-    SeenGroups,
-    files_in,
-    folders_of_files,
-    list_files,
-    stream_groups,
-)
+from ..dumps.reader import DumpFormatError, SeenGroups, files_in, folders_of_files, list_files, stream_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..runtime.text import visible
@@ -29,7 +21,7 @@ from ..storage.reading import describe
 class StoredRun:
     """A run: its name, its files of groups and, for an evaluation, its `results`.
 
-    `name` and `faults` are safe to print. `faults` has a sentence for each file that could not be read whole.
+    `name` and `faults` are safe to print. `faults` has sentences on the files that could not be read whole.
     """
 
     name: str
@@ -47,33 +39,17 @@ class StoredRun:
     def groups(self, seen: SeenGroups) -> Iterator[DumpedGroup]:
         """Yield the readable groups that were not `seen`; after the last group `faults` is complete."""
         for file in self.files:
-            damage: list[DumpFormatError] = []
-            read = 0
             try:
-                for group in stream_groups(file, strict=False, on_damage=damage.append, seen=seen):
-                    read += 1
-                    yield group
+                yield from stream_groups(file, strict=False, on_damage=self._note_damage, seen=seen)
             except OSError as error:
                 self.add_fault(file, f"cannot be read ({describe(error)})")
-            lost = [each for each in damage if not isinstance(each, RepeatedGroupsError)]
-            if lost:
-                self.add_fault(file, _describe_damage(lost, read))
-            for each in damage:
-                if each not in lost:
-                    self.add_fault(file, each.problem)
+
+    def _note_damage(self, error: DumpFormatError) -> None:
+        self.faults.append(str(error))
 
     def add_fault(self, file: Path, what: str) -> None:
         """Add a sentence on a file."""
         self.faults.append(f"{visible(str(file))}: {what}")
-
-
-def _describe_damage(damage: Sequence[DumpFormatError], read: int) -> str:
-    """Return in one line what was left out of a file of which `read` groups were read."""
-    first = damage[0]
-    if first.line is None:
-        return first.problem
-    what = f"lines left out: {len(damage)}" if read else "holds no groups of rollouts that this version can read"
-    return f"{what}; line {first.line}: {first.problem}"
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
