@@ -224,8 +224,8 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
     ks = [k for k in scored[0]["pass_at"] if all(k in of_task["pass_at"] for of_task in scored)]
     row["pass_at"] = {k: fmean(of_task["pass_at"][k] for of_task in scored) for k in ks}
     row["reasons"] = {word: share / len(scored) for word, share in shares.most_common()}
-    row["tokens"] = _mean_of_known([of_task["tokens"] for of_task in scored])
-    row["seconds"] = _mean_of_known([of_task["seconds"] for of_task in scored])
+    row["tokens"] = mean_of_known([of_task["tokens"] for of_task in scored])
+    row["seconds"] = mean_of_known([of_task["seconds"] for of_task in scored])
     return row
 
 
@@ -240,6 +240,7 @@ def _set_figure(row: SummaryRow, name: Figure, mean: float, interval: Interval) 
     row[INTERVALS[name]] = list(interval)
 
 
-def _mean_of_known(values: Sequence[float | None]) -> float | None:
+def mean_of_known(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the values that are not None; None without any."""
     numbers = [value for value in values if value is not None]
     return fmean(numbers) if numbers else None

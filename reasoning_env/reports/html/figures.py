@@ -1,29 +1,22 @@
 """The page's figures over all rollouts of a run; means and intervals come from `evaluations/summary.py`.
 
-The records here are JSON of the page, which `assets/app.js` reads. Memory grows with tasks and problems, not with
-completions.
+The records here are JSON of the page, which `assets/app.js` reads. Memory grows with tasks and groups, by about half a
+kilobyte a group.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from ...dumps.format import DumpedGroup, DumpedRollout
 from ...evaluations.comparison import ProblemScore
-from ...evaluations.summary import SummaryRow, TaskTally, pass_at_interval, summarise
-from ...metrics.outcomes import (
-    FORMAT_FAILURES,
-    OUTCOMES,
-    PARTIAL,
-    RIGHT,
-    WRONG,
-    Tally,
-    bootstrap_interval,
-)
+from ...evaluations.summary import SummaryRow, TaskTally, mean_of_known, pass_at_interval, summarise
+from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, bootstrap_interval
 from ...metrics.recorder import RecentAnswers
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
@@ -82,7 +75,7 @@ class HeatCell(TypedDict):
 
 
 FigureCurve = dict[str, object]
-"""What `Timeline` tells of all groups, or of a task by its number: lists with a value for each point.
+"""What `curve` tells of all groups, or of a task by its number: lists with a value for each point.
 
 A point stands for neighbours in the stream of problems.
 
@@ -146,22 +139,66 @@ def length_of(rollout: DumpedRollout) -> int:
     return len(rollout.thinking) + len(rollout.conversation[-1]["content"])
 
 
-def shown_row(tally: TaskTally, row: SummaryRow, groups: Stretch) -> ShownRow:
-    """Return the page's form of a row; `groups` has the groups of the tally."""
+class GroupFigures(NamedTuple):
+    """The figures of a group: means over its completions; None where a figure is not known."""
+
+    problem: int
+    """The place of the problem in the stream."""
+    step: int | None
+    time: float | None
+    score: float
+    accuracy: float
+    signal: float | None
+    """1 where the scores differ, else 0; None for a single completion."""
+    level: float | None
+    truncated: float
+    tokens: float | None
+    characters: float
+    outcomes: tuple[int, ...]
+    """The outcome of each completion, by its position in PAGE_OUTCOMES."""
+    corrected: tuple[bool, ...]
+    """For each completion with a library score, whether the verifier's score is another."""
+
+    @classmethod
+    def of(cls, problem: int, group: DumpedGroup) -> GroupFigures:
+        """Return the figures of a group with a completion at least."""
+        rollouts = group.rollouts
+        return cls(
+            problem=problem,
+            step=group.step,
+            time=group.time,
+            score=fmean(group.scores),
+            accuracy=fmean(rollout.correct for rollout in rollouts),
+            signal=float(len(set(group.scores)) > 1) if len(rollouts) > 1 else None,
+            level=group.level,
+            truncated=fmean(Ending.of(rollout.finish_reason) is Ending.CUT for rollout in rollouts),
+            tokens=mean_of_known([rollout.tokens for rollout in rollouts]),
+            characters=fmean(map(length_of, rollouts)),
+            outcomes=tuple(PAGE_OUTCOMES.index(known_outcome(rollout)) for rollout in rollouts),
+            corrected=tuple(
+                not math.isclose(rollout.judged_score, rollout.library_score, abs_tol=1e-9)
+                for rollout in rollouts
+                if rollout.library_score is not None
+            ),
+        )
+
+
+def shown_row(tally: TaskTally, row: SummaryRow, groups: Sequence[GroupFigures]) -> ShownRow:
+    """Return the page's form of a row; `groups` are the groups of the tally."""
     plain: list[float] | None = None
     if "library_score" in row:
-        corrected = groups.tallies["corrected"]
-        plain = [row["library_score"], row["mean_score"], int(corrected.total), corrected.count]
-    tokens = groups.tallies["tokens"]
+        corrected = [each for group in groups for each in group.corrected]
+        plain = [row["library_score"], row["mean_score"], sum(corrected), len(corrected)]
+    outcomes = Counter(outcome for group in groups for outcome in group.outcomes)
     return {
         **shown_means(row),
         "groups": tally.problems,
         "rollouts": tally.completions,
-        "signal": groups.tallies["signal"].mean,
-        "level": groups.tallies["level"].mean,
-        "outcomes": [groups.outcomes[outcome] for outcome in range(len(PAGE_OUTCOMES))],
-        "tokens": tokens.mean if tokens.count * 2 > tally.completions else None,
-        "characters": groups.tallies["characters"].mean,
+        "signal": mean_of_known([group.signal for group in groups]),
+        "level": mean_of_known([group.level for group in groups]),
+        "outcomes": [outcomes[outcome] for outcome in range(len(PAGE_OUTCOMES))],
+        "tokens": tally.tokens.mean if tally.tokens.count * 2 > tally.completions else None,
+        "characters": mean_of_known([group.characters for group in groups]),
         "plain": plain,
     }
 
@@ -175,137 +212,35 @@ def shown_means(row: SummaryRow) -> Means:
     }
 
 
-class Stretch:
-    """Tallies by figure, and rollouts by outcome, over the groups of a stretch of the stream of problems."""
+def curve(groups: Sequence[GroupFigures], started: float) -> FigureCurve:
+    """Return the curve of groups of a run, whose first group has the time `started`."""
+    points = parted(sorted(groups, key=lambda group: group.problem))
 
-    def __init__(self) -> None:
-        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
-        self.outcomes: Counter[int] = Counter()
-        """Rollouts by the position of their outcome in PAGE_OUTCOMES."""
+    def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
+        found = [mean_of_known([getattr(group, name) for group in point]) for point in points]
+        return [None if mean is None else round(mean - start, digits) for mean in found]
 
-    @property
-    def groups(self) -> int:
-        return self.tallies["score"].count
-
-    def add(self, position: int, group: DumpedGroup) -> None:
-        for name, values in _values(position, group):
-            self.tallies[name].add(*values)
-        self.outcomes.update(PAGE_OUTCOMES.index(known_outcome(rollout)) for rollout in group.rollouts)
-
-    def merge(self, other: Stretch) -> None:
-        for name, tally in other.tallies.items():
-            self.tallies[name].merge(tally)
-        self.outcomes += other.outcomes
+    made: FigureCurve = {"groups": [len(point) for point in points]}
+    for axis in ("problem", "step", "time"):
+        places = means(axis, 2, started if axis == "time" else 0.0)
+        made[axis] = None if None in places else places
+    for name, digits in CURVES.items():
+        made[name] = means(name, digits)
+    outcomes = [Counter(outcome for group in point for outcome in group.outcomes) for point in points]
+    made["outcomes"] = {
+        outcome: [of_point[outcome] for of_point in outcomes] for outcome in sorted({*itertools.chain(*outcomes)})
+    }
+    return made
 
 
-def _values(position: int, group: DumpedGroup) -> Iterator[tuple[str, Iterable[float]]]:
-    """Yield the values that a group adds to each tally, with the figure's name."""
-    rollouts = group.rollouts
-    yield "problem", [position]
-    for name, value in (("step", group.step), ("time", group.time), ("level", group.level)):
-        if value is not None:
-            yield name, [value]
-    yield "score", [fmean(group.scores)]
-    yield "accuracy", [fmean(rollout.correct for rollout in rollouts)]
-    if len(rollouts) > 1:
-        yield "signal", [float(len(set(group.scores)) > 1)]
-    yield "truncated", [fmean(Ending.of(rollout.finish_reason) is Ending.CUT for rollout in rollouts)]
-    yield "tokens", [rollout.tokens for rollout in rollouts if rollout.tokens is not None]
-    yield "characters", map(length_of, rollouts)
-    for rollout in rollouts:
-        if rollout.library_score is not None:
-            yield "corrected", [float(not math.isclose(rollout.judged_score, rollout.library_score, abs_tol=1e-9))]
+def parted(groups: Sequence[GroupFigures]) -> list[Sequence[GroupFigures]]:
+    """Part groups into points of neighbours, with nearly equal numbers of groups, at most 100 points.
 
-
-class Timeline:
-    """Tallies over stretches of the stream of problems, of all tasks and by task.
-
-    The width of stretches doubles when there are more than MOST of them.
+    The mean of a few groups is noise: a point holds at least eight groups, or about a tenth of all groups.
     """
-
-    MOST = 200
-    """Twice the points of a curve, so that points can hold nearly equal numbers of groups."""
-
-    def __init__(self) -> None:
-        self._width = 1
-        self._stretches: defaultdict[str | None, dict[int, Stretch]] = defaultdict(dict)
-        """By task, None for all tasks, and by the number of the stretch."""
-        self._started = math.inf
-        """The time of the earliest group."""
-
-    def add(self, position: int, group: DumpedGroup) -> None:
-        while position // self._width >= self.MOST:
-            self._widen()
-        for task in (None, group.item_id):
-            self._stretches[task].setdefault(position // self._width, Stretch()).add(position, group)
-        if group.time is not None:
-            self._started = min(self._started, group.time)
-
-    def _widen(self) -> None:
-        """Double the width of stretches."""
-        self._width *= 2
-        for task, stretches in self._stretches.items():
-            wider: dict[int, Stretch] = {}
-            for number, stretch in stretches.items():
-                wider.setdefault(number // 2, Stretch()).merge(stretch)
-            self._stretches[task] = wider
-
-    def total(self, task: str | None) -> Stretch:
-        """Return all groups of a task as one stretch; None for the groups of all tasks."""
-        total = Stretch()
-        for stretch in self._stretches[task].values():
-            total.merge(stretch)
-        return total
-
-    def figures(self, numbers: Mapping[str, int]) -> TimelineData:
-        """Return the curves; `numbers` has the positions of tasks in the page's list."""
-        tasks = sorted(task for task in self._stretches if task is not None)
-        return {
-            "all": self._curve(self._stretches[None]),
-            "tasks": [{"task": numbers[task], **self._curve(self._stretches[task])} for task in tasks],
-        }
-
-    def _curve(self, stretches: Mapping[int, Stretch]) -> FigureCurve:
-        points = merge_stretches([stretches[number] for number in sorted(stretches)])
-
-        def means(name: str, digits: int, start: float = 0.0) -> list[float | None]:
-            found = [point.tallies[name].mean for point in points]
-            return [None if mean is None else round(mean - start, digits) for mean in found]
-
-        curve: FigureCurve = {"groups": [point.groups for point in points]}
-        for axis in ("problem", "step", "time"):
-            places = means(axis, 2, self._started if axis == "time" else 0.0)
-            curve[axis] = None if None in places else places
-        for name, digits in CURVES.items():
-            curve[name] = means(name, digits)
-        curve["outcomes"] = {
-            outcome: [point.outcomes[outcome] for point in points]
-            for outcome in range(len(PAGE_OUTCOMES))
-            if any(point.outcomes[outcome] for point in points)
-        }
-        return curve
-
-
-def merge_stretches(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge neighbours into points with nearly equal numbers of groups, at most 100 points.
-
-    The mean of a few groups is noise: a point holds at least eight groups, or a tenth of all groups. A rest of less
-    than half a point at the end is merged into the last point, which would else be the noisiest of all.
-    """
-    groups = sum(stretch.groups for stretch in stretches)
-    wanted = max(groups / 100, min(8, groups / 10))
-    points: list[Stretch] = []
-    rest = Stretch()
-    for stretch in stretches:
-        rest.merge(stretch)
-        if rest.groups >= wanted:
-            points.append(rest)
-            rest = Stretch()
-    if rest.groups and points and rest.groups < wanted / 2:
-        points[-1].merge(rest)
-    elif rest.groups:
-        points.append(rest)
-    return points
+    number = min(len(groups), 100, max(10, len(groups) // 8))
+    ends = [point * len(groups) // number for point in range(number + 1)] if number else []
+    return [groups[start:end] for start, end in itertools.pairwise(ends)]
 
 
 class Figures:
@@ -322,12 +257,11 @@ class Figures:
         self.modules: dict[str, str | None] = {}
         """The module of each task, as the reference of its first group tells; None for reasoning-gym's tasks."""
         self._keep_problems = keep_problems
-        self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
-        """Mean scores of the groups of a task in a tenth of the scale of levels."""
-        self._timeline = Timeline()
+        self._groups: defaultdict[str, list[GroupFigures]] = defaultdict(list)
+        """The groups with completions, by task."""
+        self._number_of_groups = 0
         self._answers = RecentAnswers()
         self._repeats = RepeatCounter()
-        self._groups = 0
         self._scores = [0] * 21
         """Rollouts by score, in steps of a twentieth."""
         self._tokens: Counter[tuple[int, str]] = Counter()
@@ -349,11 +283,11 @@ class Figures:
             self.modules[group.item_id] = module_of(group.reference)
         if not group.rollouts:
             return
-        self._cells[group.item_id, _level_bin(group.level)].append(fmean(group.scores))
-        self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
+        place = self._number_of_groups if group.index is None else group.index
+        self._groups[group.item_id].append(GroupFigures.of(place, group))
         if not self._keep_problems and (prompt := group.rollouts[0].conversation[:-1]):
             self._repeats.add(group.item_id, prompt[-1]["content"])
-        self._groups += 1
+        self._number_of_groups += 1
         self._answers.add(group.item_id, [rollout.answer for rollout in group.rollouts])
         for rollout in group.rollouts:
             self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1
@@ -382,17 +316,16 @@ class Figures:
             total.merge(tally)
         same_answers = self._answers.shares_of_most_frequent()
         by_tokens = total.tokens.count * 2 > total.completions
-        # The problems of an evaluation have no order.
-        timeline = Timeline() if self._keep_problems else self._timeline
+        every_group = [group for of_task in self._groups.values() for group in of_task]
         return {
-            **shown_row(total, total.row(), self._timeline.total(None)),
+            **shown_row(total, total.row(), every_group),
             "failed": total.failed,
             "of_tasks": shown_means(summary["overall"]),
             "by_task": [
                 {
                     "task": number[task],
                     "same_answer": same_answers.get(task),
-                    **shown_row(tally, summary["tasks"][task], self._timeline.total(task)),
+                    **shown_row(tally, summary["tasks"][task], self._groups[task]),
                 }
                 for task, tally in scored.items()
             ],
@@ -400,16 +333,8 @@ class Figures:
                 {"category": category, "tasks": row["tasks"], **shown_means(row)}
                 for category, row in summary["categories"].items()
             ],
-            "cells": [
-                {
-                    "task": number[task],
-                    "bin": level,
-                    "score": [fmean(scores), *bootstrap_interval(scores)],
-                    "groups": len(scores),
-                }
-                for (task, level), scores in sorted(self._cells.items())
-            ],
-            "time": timeline.figures(number),
+            "cells": [cell for task in scored for cell in _cells(number[task], self._groups[task])],
+            "time": self._curves(number, every_group),
             "scores": self._scores,
             "lengths": {"unit": "tokens" if by_tokens else "characters", "bins": self._lengths(by_tokens)},
             "pass_at_k": [
@@ -421,6 +346,17 @@ class Figures:
                 for reference, problem in self.problems.items()
             ],
             "problems_left_out": self.problems_left_out,
+        }
+
+    def _curves(self, numbers: Mapping[str, int], every_group: Sequence[GroupFigures]) -> TimelineData:
+        """Return the curves; `numbers` has the positions of tasks in the page's list."""
+        if self._keep_problems:  # the problems of an evaluation have no order
+            return {"all": curve([], 0.0), "tasks": []}
+        started = min((group.time for group in every_group if group.time is not None), default=0.0)
+        tasks = sorted(self._groups.items())
+        return {
+            "all": curve(every_group, started),
+            "tasks": [{"task": numbers[task], **curve(groups, started)} for task, groups in tasks],
         }
 
     def _lengths(self, by_tokens: bool) -> list[list[int]]:
@@ -435,6 +371,15 @@ class Figures:
 def _shown_ks(most: int) -> Sequence[int]:
     """Return the k of pass@k to show: every k for up to 32 completions, for more the powers of two."""
     return range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
+
+
+def _cells(task: int, groups: Sequence[GroupFigures]) -> Iterator[HeatCell]:
+    """Yield the cells of a task's groups, the lowest level first."""
+    by_bin: defaultdict[int, list[float]] = defaultdict(list)
+    for group in groups:
+        by_bin[_level_bin(group.level)].append(group.score)
+    for level, scores in sorted(by_bin.items()):
+        yield {"task": task, "bin": level, "score": [fmean(scores), *bootstrap_interval(scores)], "groups": len(scores)}
 
 
 def _level_bin(level: float | None) -> int:
