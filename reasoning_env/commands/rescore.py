@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from ..data.verdict_files import LeftOut, NumberedRow, count_left_out, judge_files, judge_rows, row_files
+from ..data.verdict_files import LeftOut, NumberedRow, count_left_out, judge_files, judge_rows, nothing_found, row_files
 from ..data.verdicts import RowVerdicts
 from ..errors import ConfigError
 from ..metrics.outcomes import Tally
@@ -100,9 +100,7 @@ def _add_options(parser: CommandParser) -> None:
 def _rescore(options: argparse.Namespace, folder: Path) -> int:
     """Print each completion whose score changed, and a row for each task; or write rows with scores.
 
-    Returns 1 if every row is left out, else 0.
-
-    Raises ConfigError where there is no group, and WorkerError where the workers cannot be started.
+    Raises ConfigError where there is no group or row, and WorkerError where the workers cannot be started.
     """
     selection = read_selection(vars(options))
     for name in ("keep", "pass_rate"):
@@ -127,7 +125,7 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     if card["outside"]:
         print(f"{card['outside']} rows have another pass rate than --pass-rate asks for")
     print(f"{options.out}: {card['rows']} rows")
-    return 0 if card["rows"] or not card["left_out"] else 1
+    return 0
 
 
 def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int:
@@ -148,11 +146,8 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
     run_to_end(judge)
     left_out = count_left_out(rescored.left_out[number] for number in sorted(rescored.left_out))
     if not rescored.groups:
-        first = [f"{reason} ({facts['first']})" for reason, facts in left_out.items()]
-        raise ConfigError(
-            "; ".join([f"{options.paths[0]} holds no group", *first]),
-            remedy="rows of completions need --out FILE, and a file of problems has no completions",
-        )
+        remedy = "rows of completions need --out FILE, and a file of problems has no completions"
+        raise nothing_found(options.paths[0], "group", left_out, remedy)
     tables = rescored.tables()
     if options.json:
         print_json({**{name: table.records() for name, table in tables.items()}, "left_out": left_out})

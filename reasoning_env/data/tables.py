@@ -65,24 +65,6 @@ def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
         yield value if isinstance(value, dict | Malformed) else Malformed("the line is no JSON object")
 
 
-def columns(path: Path, setting: str) -> frozenset[str]:
-    """Return the columns of a file: of Parquet all, of JSON lines the first row's; none without a row.
-
-    Raises what `read_rows` raises, and ConfigError for a file of which no line is a row.
-    """
-    if path.suffix == PARQUET:
-        with _open_parquet(path, setting) as parquet:
-            return frozenset(parquet.schema_arrow.names)
-    malformed: Malformed | None = None
-    for row in read_rows(path, setting):
-        if not isinstance(row, Malformed):
-            return frozenset(row)
-        malformed = malformed or row
-    if malformed is not None:
-        raise ConfigError(f"{visible(str(path))} holds no row: {malformed.problem}", setting=setting)
-    return frozenset()
-
-
 def write_rows(path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | Schema | None = None) -> None:
     """Write a file whole or not at all. Raises OSError.
 

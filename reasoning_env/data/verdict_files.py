@@ -23,26 +23,15 @@ from ..session import Session
 from ..storage.files import KeyedFile
 from ..storage.reading import Malformed, describe, require_regular
 from .output import finished_card, in_order, rows_under_way, write_output
-from .tables import (
-    PARQUET,
-    READABLE,
-    Schema,
-    check_output,
-    columns,
-    read_rows,
-    schema_of_rows,
-    with_columns,
-)
+from .tables import PARQUET, READABLE, Schema, check_output, read_rows, schema_of_rows, with_columns
 from .training import EVERYTHING, Selection, TrainingRows, training_columns
 from .verdicts import (
     ADDED,
     SEVERAL,
-    SINGLE,
     JudgeRequest,
     RowVerdicts,
     added_columns,
     at_once,
-    completions_column,
     judge_row,
     left_out_row,
     read_row,
@@ -84,11 +73,10 @@ async def judge_rows(
     The card has `rows`, `judged`, `left_out` with count and first row by reason, `without_score` (rows that a fault of
     ours left without), and `outside`, the rows whose pass rate is not wanted.
 
-    Raises ConfigError for files that cannot be used: without the columns, or of other settings.
+    Raises ConfigError for files that cannot be used: without a row that can be judged, or of other settings.
     """
     check_output(out, "--out")
     files = row_files(paths, out)
-    _check_columns(files)
     async with session:
         decided_by = _made_with(session, files, selection)
         finished = finished_card(out, decided_by)
@@ -107,7 +95,11 @@ async def judge_rows(
             def rows() -> Iterator[Row]:
                 return _output(_joined(files, judged), selection)
 
-            card = {"command": command, **_count(judged, selection), "made_with": decided_by}
+            counts = _count(judged, selection)
+            if not counts["judged"] and not counts["without_score"]:
+                judged.remove()
+                raise nothing_found(paths[0], "row that can be judged", counts["left_out"])
+            card = {"command": command, **counts, "made_with": decided_by}
             if selection.keep is not None:
                 card["rows"] = sum(1 for _ in rows())
             write_output(out, card, rows, schema, under_way=judged)
@@ -161,21 +153,6 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     return list(files.values())
 
 
-def _check_columns(files: Sequence[Path]) -> None:
-    """Raise ConfigError unless the files' rows have a reference, and either column of completions."""
-    by_file = {file: columns(file, "PATH") for file in files}
-    for file, found in by_file.items():
-        if "rollouts" in found or (not found and any(by_file.values())):  # a file without rows, beside others
-            continue
-        if not found:
-            raise ConfigError(f"{file} holds no row", setting="PATH")
-        if "reference" not in found:
-            raise ConfigError(f"{file} has no column `reference`", setting="PATH")
-        if (SINGLE in found) == (SEVERAL in found):
-            which = "both columns" if SINGLE in found else "neither of the columns"
-            raise ConfigError(f"{file} has {which} `{SINGLE}` and `{SEVERAL}`; it must have one", setting="PATH")
-
-
 def _schema(out: Path, files: Sequence[Path]) -> Schema:
     """Return the types of the output's columns, before any work; None for JSON lines.
 
@@ -185,20 +162,18 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     """
     if out.suffix != PARQUET:
         return None
-    found = {file: columns(file, "PATH") for file in files}
-    typed = [file for file in files if file.suffix == PARQUET and "rollouts" not in found[file]]
-    kinds = {kind for file in typed for kind in (SINGLE, SEVERAL) if kind in found[file]}
+    typed = [file for file in files if file.suffix == PARQUET]
 
     def rows() -> Iterator[Row]:
         for numbered in read_judgeable_rows([file for file in files if file not in typed]):
             row = numbered.row
             if not isinstance(row, Malformed) and isinstance(read_row(row), JudgeRequest):
-                kinds.add(completions_column(row))
                 yield row
 
     schema = schema_of_rows(out, rows(), like=typed)
-    for kind in kinds:
-        schema = with_columns(schema, ADDED[kind])
+    for kind, added in ADDED.items():
+        if kind in schema.names:
+            schema = with_columns(schema, added)
     return schema
 
 
@@ -293,6 +268,12 @@ class LeftOut(TypedDict):
     first_file: str
     first_row: int
     first: str
+
+
+def nothing_found(path: Path, what: str, left_out: Mapping[str, LeftOut], remedy: str | None = None) -> ConfigError:
+    """Return the error of files without what is wanted, with the reasons for which their rows are left out."""
+    causes = [f"{reason} ({facts['first']})" for reason, facts in left_out.items()]
+    return ConfigError("; ".join([f"{path} holds no {what}", *causes]), setting="PATH", remedy=remedy)
 
 
 def count_left_out(rows: Iterable[Mapping[str, Any]]) -> dict[str, LeftOut]:
