@@ -42,9 +42,6 @@ Features = Mapping[str, Column]
 class Leaf:
     option: str
 
-    def __str__(self) -> str:
-        return self.option
-
 
 @dataclass(frozen=True)
 class Question:
@@ -54,9 +51,6 @@ class Question:
     limit: float
     below: Question | Leaf
     above: Question | Leaf
-
-    def __str__(self) -> str:
-        return f"({self.feature} < {self.limit:g} ? {self.below} : {self.above})"
 
 
 Tree = Question | Leaf

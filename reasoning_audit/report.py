@@ -212,19 +212,14 @@ def findings_line(findings: Sequence[Finding]) -> str:
 
 
 def outcome_line(audits: Sequence[AuditedTask], *, fails: bool) -> str:
-    """Return one line: whether the audit `fails`, and the tasks over their bound with the first fault of each."""
+    """Return one line: whether the audit `fails`, and the tasks and levels that fail, whose faults are findings."""
     outcome = "failed" if fails else "passed"
-    over = [audit for audit in audits if audit.result is AuditOutcome.FAILS]
-    if over:
-        return f"audit {outcome}: {'; '.join(map(_describe_faults, over))}"
+    failed = [audit.place for audit in audits if audit.result is AuditOutcome.FAILS]
+    if failed:
+        return f"audit {outcome}: {', '.join(failed)}"
     counts = Counter(audit.result for audit in audits)
     passed = f"{counts[AuditOutcome.PASSES]} of {len(audits)} tasks and levels"
     told = f"{passed} pay a policy without reasoning no more than the bound"
     if counts[AuditOutcome.GIVES_AWAY]:
         told += f", and {counts[AuditOutcome.GIVES_AWAY]} give the answer away"
     return f"audit {outcome}: {'see the findings above; ' if fails else ''}{told}"
-
-
-def _describe_faults(audit: AuditedTask) -> str:
-    more = f" (and {len(audit.faults) - 1} more)" if len(audit.faults) > 1 else ""
-    return f"{audit.place}: {audit.faults[0]}{more}"

@@ -145,18 +145,15 @@ class _JudgeReply:
 
 
 def judge_token() -> str | None:
-    """Return the token of server and clients, from the environment; None without one. Raises ConfigError."""
+    """Return the token of server and clients, from the environment; None without one.
+
+    Raises ConfigError for a token that does not come through a header of HTTP as it is.
+    """
     token = os.environ.get(TOKEN_VARIABLE) or None
-    if token is not None:
-        check_token(token)
-    return token
-
-
-def check_token(token: str) -> None:
-    """Raise ConfigError for a token that does not come through a header of HTTP as it is."""
-    if token != token.strip() or not token.isprintable():
+    if token is not None and (token != token.strip() or not token.isprintable()):
         raise ConfigError(
             "the token begins or ends with whitespace, or has control characters, which an HTTP header cannot carry",
             setting=TOKEN_VARIABLE,
             remedy="remove them; $(cat FILE) in a shell leaves out the line end of a file",
         )
+    return token

@@ -45,7 +45,7 @@ from ..runtime.concurrency import map_concurrently
 from ..runtime.retries import pauses
 from ..runtime.turns import in_background
 from .bodies import HOLDING, SHORT_BODY, BodyReader
-from .client import NOT_GENERATED_KIND, RAISES_KIND, check_token
+from .client import NOT_GENERATED_KIND, RAISES_KIND
 from .limits import Account, Holding, JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .metrics import JudgeMetrics
@@ -66,10 +66,7 @@ class Judge(Protocol):
 
 
 class JudgeServer:
-    """The routes over a judge. With `token`, every request but /health needs this bearer token.
-
-    Raises ConfigError for a token that HTTP does not carry.
-    """
+    """The routes over a judge. With `token` (`judge_token`), every request but /health needs this bearer token."""
 
     AT_ONCE = 8
     """Completions of a request with several references that are judged at a time. Each has turns of its own: with 64, a
@@ -84,8 +81,6 @@ class JudgeServer:
         token: str | None = None,
         limits: JudgeLimits | None = None,
     ) -> None:
-        if token is not None:
-            check_token(token)
         self._judge = judge
         self._token = token
         self._limits = limits or JudgeLimits()

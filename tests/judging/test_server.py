@@ -15,7 +15,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from reasoning_env.errors import (
-    ConfigError,
     GenerationError,
     GeneratorFaultError,
     InvalidReferenceError,
@@ -299,12 +298,6 @@ async def test_right_token_lets_in(judge: Judge, header: str) -> None:
     async with TestClient(TestServer(JudgeServer(judge, token="secret").app())) as client:
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers={"Authorization": header})
         assert reply.status == 200
-
-
-@pytest.mark.parametrize("token", ["secret\n", " secret", "sec\x00ret"])
-def test_token_that_http_cannot_carry(judge: Judge, token: str) -> None:
-    with pytest.raises(ConfigError, match="an HTTP header cannot carry"):
-        JudgeServer(judge, token=token)
 
 
 # ---------------------------------------------------------------------------- faults of ours
