@@ -41,7 +41,7 @@ from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
 from .metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums
 from .metrics.stats import POOL, SAMPLER, STREAM, StreamStats
 from .problems import giving_up
-from .problems.plan import SelectedTasks, TaskPlan, check_own_tasks, make_sampler, plan_tasks
+from .problems.plan import TaskPlan, check_own_tasks, make_sampler, plan_tasks, select
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
@@ -588,7 +588,7 @@ async def check_selection(settings: ReasoningSettings, checkout: Path | None) ->
     check_checkout(settings.checkout)
     known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
     with suppress(ConfigError):
-        SelectedTasks.of(settings, known)
+        select(settings, known)
         if settings.eval_tasks:
             select_tasks(known, settings.eval_tasks)
         if not settings.task_params and settings.eval_preset is None:

@@ -49,42 +49,35 @@ class TaskPlan:
         return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
 
 
-@dataclass(frozen=True)
-class SelectedTasks:
-    """What the settings select of the available tasks: fields as in `TaskPlan`."""
+def select(
+    settings: ReasoningSettings, available: Sequence[TaskInfo], adjustable: frozenset[str] = frozenset()
+) -> TaskPlan:
+    """Return what the settings select of the available tasks. Raises ConfigError for a setting that is impossible.
 
-    tasks: tuple[str, ...]
-    training_tasks: tuple[str, ...]
-    params: Mapping[str, Mapping[str, object]]
-    weights: Mapping[str, float]
-
-    @classmethod
-    def of(cls, settings: ReasoningSettings, available: Sequence[TaskInfo]) -> SelectedTasks:
-        """Read the settings of tasks. Raises ConfigError for a setting that is impossible."""
-        # In name order, so that equal selections give equal problems, however the user wrote them.
-        tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
-        training_tasks = _choose_training_tasks(settings, tasks, _reasons(settings, available))
-        params = resolve_patterns(available, tasks, settings.task_params, "task_params")
-        weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
-        return cls(tasks, training_tasks, params, _weights(training_tasks, weights))
+    Parameters are checked by `plan_tasks`, which needs the library.
+    """
+    excluded = match_tasks(available, settings.exclude_tasks, "exclude_tasks")
+    # In name order, so that equal selections give equal problems, however the user wrote them.
+    tasks = tuple(sorted(select_tasks(available, settings.tasks, settings.exclude_tasks)))
+    training_tasks = _choose_training_tasks(settings, tasks, _reasons(settings, available))
+    weights = resolve_patterns(available, training_tasks, settings.task_weights, "task_weights")
+    return TaskPlan(
+        available=tuple(task.name for task in available if task.name not in excluded),
+        tasks=tasks,
+        training_tasks=training_tasks,
+        adjustable=adjustable,
+        params=resolve_patterns(available, tasks, settings.task_params, "task_params"),
+        weights=_weights(training_tasks, weights),
+    )
 
 
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Pool) -> TaskPlan:
     """Read the settings of tasks. Raises ConfigError for a setting that is invalid or impossible."""
-    excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
-    selected = SelectedTasks.of(settings, library.tasks)
-    _log_gameable(settings, selected, _reasons(settings, library.tasks))
-    training_tasks = selected.training_tasks
-    await _check_params(selected.params, settings, checker)
-    _log_without_levels(settings, training_tasks, library)
-    return TaskPlan(
-        available=tuple(task.name for task in library.tasks if task.name not in excluded),
-        tasks=selected.tasks,
-        training_tasks=training_tasks,
-        adjustable=library.adjustable,
-        params=selected.params,
-        weights=selected.weights,
-    )
+    plan = select(settings, library.tasks, library.adjustable)
+    _log_gameable(settings, plan, _reasons(settings, library.tasks))
+    await _check_params(plan.params, settings, checker)
+    _log_without_levels(settings, plan.training_tasks, library)
+    return plan
 
 
 def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict[str, str]:
@@ -116,9 +109,9 @@ def _choose_training_tasks(
     return tuple(name for name in tasks if name not in excluded)
 
 
-def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks, reasons: Mapping[str, str]) -> None:
+def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
     """Log which tasks training leaves out, and which it would leave out if `tasks` did not name them."""
-    excluded = [name for name in selected.tasks if name not in selected.training_tasks]
+    excluded = [name for name in plan.tasks if name not in plan.training_tasks]
     if excluded:
         logger.info(
             "training leaves out these tasks, whose verifiers pay for nonsense: %s; to train on a task all the same, "
@@ -127,7 +120,7 @@ def _log_gameable(settings: ReasoningSettings, selected: SelectedTasks, reasons:
             extra={"detail": True},
         )
     asked_for = set(map(str.lower, settings.tasks))
-    named = [name for name in selected.training_tasks if name in reasons and name.lower() in asked_for]
+    named = [name for name in plan.training_tasks if name in reasons and name.lower() in asked_for]
     if named:
         logger.info(
             "`tasks` names tasks that pay a policy without reasoning; without a name, training leaves them out: %s",
