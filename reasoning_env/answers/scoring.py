@@ -192,6 +192,8 @@ class Scorer:
         entry: Entry = pickle.loads(self.entry)
         guard = self.rules.guard
         score = self.dataset.score_answer(form, entry) if guard is None else guard(form, entry, self.dataset)
+        if score is None:
+            raise ValueError("the verifier returned None; a score is a number from 0 to 1")
         return _clamped(float(score))
 
     @cached_property

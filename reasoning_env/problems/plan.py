@@ -271,11 +271,9 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
     """
     tried = await asyncio.gather(*(_try(task, params.get(task, {}), workers) for task in tasks))
     faults = [each.fault for each in tried if each.fault is not None]
-    # Without limits of time and memory, so tasks that hang or take all memory are left out.
+    # Without limits of time and memory, so only for tasks that keep them.
     sound = [(task, params.get(task, {}), None) for task, each in zip(tasks, tried, strict=True) if each.fault is None]
     faults += await workers.check(sound) if sound else []
-    if not faults:
-        faults = [fault for each in tried if (fault := each.sandbox_fault) is not None]
     if faults:
         raise ConfigError("; ".join(faults), setting="task_modules")
     unlike = [task for task, each in zip(tasks, tried, strict=True) if not each.is_repeatable]
@@ -289,10 +287,9 @@ async def check_own_tasks(tasks: Sequence[str], params: Mapping[str, Mapping[str
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of trying a task. A `sandbox_fault` is reported only if nothing else is wrong with any task."""
+    """The result of trying a task: what is wrong, and whether its seed made the same problem twice."""
 
     fault: str | None = None
-    sandbox_fault: str | None = None
     is_repeatable: bool = True
 
 
@@ -301,19 +298,11 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
     try:
         # A minute of processor time, the same as the default for evaluation problems.
         problem, again = [await workers.generate(spec, BUSY_MACHINE_S, cpu_s=60.0) for _ in range(2)]
-        is_repeatable = again.question == problem.question
-        if problem.answer is None:
-            return TrialResult(is_repeatable=is_repeatable)
-        [verdict] = await workers.score(problem, [problem.answer])
+        verdicts = [] if problem.answer is None else await workers.score(problem, [problem.answer])
     except (GenerationError, ScoringError) as error:
         return TrialResult(str(error))
-    if verdict.reason is Reason.SCORED:
-        return TrialResult(is_repeatable=is_repeatable)
-    fault = f"{task}: its verifier fails at its own answer in the sandbox ({verdict.reason})"
-    if verdict.reason is not Reason.VERIFIER_ERROR:
-        return TrialResult(fault)
-    return TrialResult(
-        sandbox_fault=f"{fault}, where it may read no file but the packages that Python imports, write none, and start "
-        "no process",
-        is_repeatable=is_repeatable,
-    )
+    for verdict in verdicts:
+        if verdict.reason is not Reason.SCORED:
+            words = verdict.error or verdict.reason
+            return TrialResult(f"{task}: its verifier fails at its own answer in the sandbox ({words})")
+    return TrialResult(is_repeatable=again.question == problem.question)
