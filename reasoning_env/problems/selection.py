@@ -7,12 +7,11 @@ task, so that a misspelt pattern is an error at startup.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from ..errors import ConfigError
+from ..errors import ConfigError, did_you_mean
 from ..records import TaskInfo
 
 ALL_TASKS = "all"
@@ -62,20 +61,11 @@ def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: s
 def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     names = [task.name for task in available]
     categories = sorted({task.category for task in available})
-    if pattern.startswith(CATEGORY_PREFIX):
-        near = [CATEGORY_PREFIX + category for category in _nearest(pattern.removeprefix(CATEGORY_PREFIX), categories)]
-    elif "/" in pattern:
-        near = _nearest(pattern, [*(name for name in names if "/" in name), *(f"{name}/*" for name in categories)])
-    else:
-        near = _nearest(pattern, [*names, *categories])
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    of_categories = [form.format(name) for name in categories for form in ("{}", "{}/*", f"{CATEGORY_PREFIX}{{}}")]
+    hint = did_you_mean(pattern.lower(), [*names, *of_categories])
     what = "no task that matches" if any(character in pattern for character in "*?[:") else "no task"
     where = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
-    return f"{what} {pattern!r}{hint} ({where})"
-
-
-def _nearest(word: str, words: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(word.lower(), words, n=3, cutoff=0.55)
+    return "; ".join(filter(None, [f"{what} {pattern!r}", hint])) + f" ({where})"
 
 
 def resolve_patterns(

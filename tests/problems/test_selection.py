@@ -52,7 +52,7 @@ def test_task_name_wins_over_category() -> None:
 @pytest.mark.parametrize(
     ("pattern", "hint"),
     [
-        ("sudoko", "'sudoko'.* sudoku, mini_sudoku"),
+        ("sudoko", "'sudoko'; did you mean sudoku"),
         ("gamez", "'gamez'.* games"),
         ("xyz", r"'xyz'.*\b4\b.* arithmetic, games, other"),
         ("category:gamess", r"'category:gamess'.* category:games\b"),
