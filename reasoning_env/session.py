@@ -174,9 +174,6 @@ class Session(Generic[T]):
         self._unlearned: TaskSampler | None = None
         """The sampler of `draw`, which observes nothing."""
         self._stream: ProblemStream[T] | None = None
-        self._unfit_tasks: set[str] = set()
-        self._unfit = 0
-        self._any_fits = False
         self._remaker = Remaker(self.pool, settings)
 
     # ---- beginning and end
@@ -525,50 +522,21 @@ class Session(Generic[T]):
         return 0 if self._stream is None else self._stream.in_flight
 
     async def reject(self, problem: Problem) -> Rejection | None:
-        """Return why this session would not serve a problem; None for a problem that it would.
-
-        Raises ConfigError as `next` does.
-        """
+        """Return why this session would not serve a problem; None for a problem that it would."""
         prepared = await self._prepare_or_reject(problem)
         return prepared if isinstance(prepared, Rejection) else None
 
     async def _prepare_or_reject(self, problem: Problem) -> T | Rejection:
-        """Return the prepared problem, or the reason why this run does not serve the problem.
-
-        Raises ConfigError when none of the first `giving_up.MAX_UNFIT` problems fits.
-        """
+        """Return the prepared problem, or the reason why this run does not serve the problem."""
         if await self.evaluation_set.asks(problem):
             return Rejection.HELD_OUT
-        prepared = await self._prepare_if_fits(problem)
-        if prepared is None:
-            self._note_unfit(problem)
-            return Rejection.TOO_LONG
-        self._any_fits = True
-        return prepared
-
-    async def _prepare_if_fits(self, problem: Problem) -> T | None:
         expected = (problem.answer or "").encode("utf-8", "replace")
         if len(expected) > self.settings.max_answer_bytes:
-            return None
+            return Rejection.TOO_LONG
         if self._prepare is None:
             return cast("T", problem)
-        return await asyncio.to_thread(self._prepare, problem)
-
-    def _note_unfit(self, problem: Problem) -> None:
-        self._unfit += 1
-        if not self._any_fits and self._unfit >= giving_up.MAX_UNFIT:
-            raise ConfigError(
-                f"no problem of {giving_up.MAX_UNFIT} in a row leaves room for its expected answer and for "
-                f"{self.settings.min_completion_tokens} tokens of a completion",
-                remedy="lower {min_completion_tokens}, or raise the limit of tokens ({max_token_length})",
-            )
-        if problem.task not in self._unfit_tasks:
-            self._unfit_tasks.add(problem.task)
-            logger.warning(
-                "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
-                "problems, raise the limit of tokens (max_token_length) or max_answer_bytes (answer)",
-                problem.task,
-            )
+        prepared = await asyncio.to_thread(self._prepare, problem)
+        return Rejection.TOO_LONG if prepared is None else prepared
 
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
         for warning in library.warnings:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
-from reasoning_env.problems import giving_up
+from reasoning_env.problems import stream
 from reasoning_env.problems.references import Remaker
 from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import DropReason, ProblemRequest, ProblemSpec, Reason, Split, Verdict
@@ -229,7 +229,7 @@ async def test_unfit_task_warns_once(make_session: MakeSession, caplog: pytest.L
 
 @on_module_loop
 async def test_nothing_fits_is_an_error(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(giving_up, "MAX_UNFIT", 3)
+    monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
     with pytest.raises(ConfigError, match="no problem of 3 in a row leaves room"):
         await session.next()
@@ -237,7 +237,7 @@ async def test_nothing_fits_is_an_error(make_session: MakeSession, monkeypatch: 
 
 @on_module_loop
 async def test_unfit_task_ends_no_run(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(giving_up, "MAX_UNFIT", 3)
+    monkeypatch.setattr(stream, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: problem.spec.index != 1 or problem.spec.attempt == 9)
     assert [problem.spec.attempt for problem in await take(session, 3)] == [0, 9, 0]
 

@@ -61,8 +61,8 @@ def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: s
 def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     names = [task.name for task in available]
     categories = sorted({task.category for task in available})
-    of_categories = [form.format(name) for name in categories for form in ("{}", "{}/*", f"{CATEGORY_PREFIX}{{}}")]
-    hint = did_you_mean(pattern.lower(), [*names, *of_categories])
+    for_categories = [way for name in categories for way in (name, f"{name}/*", f"{CATEGORY_PREFIX}{name}")]
+    hint = did_you_mean(pattern.lower(), [*names, *for_categories])
     what = "no task that matches" if any(character in pattern for character in "*?[:") else "no task"
     where = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
     return "; ".join(filter(None, [f"{what} {pattern!r}", hint])) + f" ({where})"

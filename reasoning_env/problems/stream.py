@@ -18,12 +18,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ..errors import ClosedError, GenerationError, WorkerError
+from ..errors import ClosedError, ConfigError, GenerationError, WorkerError
 from ..metrics.stats import StreamStats
 from ..records import Pool, Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import pauses
-from .giving_up import MAX_FAILURES, MAX_REJECTED, MIN_UNFIT
+from .giving_up import MAX_FAILURES, MAX_REJECTED, MAX_UNFIT, MIN_UNFIT
 from .references import Reference, hash_question
 from .repeats import RepeatCounter
 from .sampling import TaskSampler, nearest_level
@@ -85,7 +85,9 @@ class _InFlight:
 
 
 class Exclusions:
-    """Tasks that are quarantined since they keep failing, and levels whose problems mostly do not fit.
+    """What is not drawn any more: tasks that keep failing, and levels whose problems mostly do not fit.
+
+    A run of which no problem fits ends.
 
     Args:
         state: The value of `state()` in an earlier run; other keys are ignored.
@@ -101,7 +103,11 @@ class Exclusions:
         self._ceilings: dict[str, float] = dict(state.get("ceilings", {}))
         for task, level in self._ceilings.items():
             sampler.exclude_levels(task, level)
-        self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
+        self._fits: defaultdict[tuple[str, float | None], Counter[bool]] = defaultdict(Counter)
+        """How many problems of a task at a level fit, and how many do not."""
+        self._any_fits = False
+        self._unfit: Counter[str] = Counter()
+        """Problems that do not fit, by task."""
         self._told: set[str] = set()
         """Tasks with a failure, which the log has told once."""
 
@@ -130,15 +136,32 @@ class Exclusions:
         self._told.add(task)
 
     def record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Exclude a level if most of its problems do not fit. The lowest level stays."""
+        """Note whether a problem leaves room for its completion.
+
+        The first problem of a task that does not fit is told. A level of which most problems do not fit is excluded,
+        except the lowest. Raises ConfigError if none of the first MAX_UNFIT problems fits.
+        """
         task = problem.task
         level = problem.level
-        if not level:
-            return
         counts = self._fits[task, level]
         counts[fits] += 1
+        if fits:
+            self._any_fits = True
+            return
+        self._unfit[task] += 1
+        if not self._any_fits and self._unfit.total() >= MAX_UNFIT:
+            raise ConfigError(
+                f"no problem of {MAX_UNFIT} in a row leaves room for its expected answer and for a completion",
+                remedy="lower {min_completion_tokens}, or raise the limit of tokens ({max_token_length})",
+            )
+        if self._unfit[task] == 1:
+            logger.warning(
+                "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
+                "problems, raise the limit of tokens (max_token_length) or max_answer_bytes (answer)",
+                task,
+            )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
-        if mostly_unfit and level < self._ceilings.get(task, math.inf):
+        if level and mostly_unfit and level < self._ceilings.get(task, math.inf):
             self._ceilings[task] = level
             self._sampler.exclude_levels(task, level)
             logger.warning(
@@ -201,7 +224,8 @@ class ProblemStream(Generic[T]):
     async def next(self) -> T:
         """Hand out the next prepared problem; the problem is in flight from now on.
 
-        While no worker can be started, this waits. Raises GenerationError, ClosedError and any error of `prepare`.
+        While no worker can be started, this waits. Raises GenerationError, ClosedError, any error of `prepare`, and
+        ConfigError if no problem fits.
         """
         async with self._turn:
             if self._closed:
@@ -305,7 +329,8 @@ class ProblemStream(Generic[T]):
                 self._flawed.update(problem.flawed)
                 self._count_clamped(spec, problem)
                 prepared = await self._prepare(problem)
-                self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
+                if prepared is not Rejection.HELD_OUT:  # which was not prepared
+                    self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
                 if not isinstance(prepared, Rejection):
                     self._exclusions.record_success(spec.task)
                     return _Ready(problem, prepared)
