@@ -9,23 +9,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bridge import Bridge
-    from .errors import (
-        ConfigError,
-        GenerationError,
-        InvalidReferenceError,
-        ReasoningEnvError,
-        ScoringError,
-        WorkerError,
-    )
-    from .evaluations.problem_set import EvaluationSet
-    from .evaluations.results import read_evaluation, read_groups
-    from .problems.references import Reference
-    from .records import DropReason, Group, Problem, ProblemSpec, Reason, Rollout, Verdict
-    from .rewards import apply_length_penalty, extract_answer
-    from .session import Session
-    from .settings import ReasoningSettings
-    from .workers.pool import PoolSettings, WorkerPool
+    from .bridge import Bridge as Bridge
+    from .errors import ConfigError as ConfigError
+    from .errors import GenerationError as GenerationError
+    from .errors import InvalidReferenceError as InvalidReferenceError
+    from .errors import ReasoningEnvError as ReasoningEnvError
+    from .errors import ScoringError as ScoringError
+    from .errors import WorkerError as WorkerError
+    from .evaluations.problem_set import EvaluationSet as EvaluationSet
+    from .evaluations.results import read_evaluation as read_evaluation
+    from .evaluations.results import read_groups as read_groups
+    from .problems.references import Reference as Reference
+    from .records import DropReason as DropReason
+    from .records import Group as Group
+    from .records import Problem as Problem
+    from .records import ProblemSpec as ProblemSpec
+    from .records import Reason as Reason
+    from .records import Rollout as Rollout
+    from .records import Verdict as Verdict
+    from .rewards import apply_length_penalty as apply_length_penalty
+    from .rewards import extract_answer as extract_answer
+    from .session import Session as Session
+    from .settings import ReasoningSettings as ReasoningSettings
+    from .workers.pool import PoolSettings as PoolSettings
+    from .workers.pool import WorkerPool as WorkerPool
 
 __version__ = "1.0.0"
 
@@ -49,32 +56,7 @@ _MODULES = {
     ".settings": ("ReasoningSettings",),
 }
 
-__all__ = [
-    "Bridge",
-    "ConfigError",
-    "DropReason",
-    "EvaluationSet",
-    "GenerationError",
-    "Group",
-    "InvalidReferenceError",
-    "PoolSettings",
-    "Problem",
-    "ProblemSpec",
-    "Reason",
-    "ReasoningEnvError",
-    "ReasoningSettings",
-    "Reference",
-    "Rollout",
-    "ScoringError",
-    "Session",
-    "Verdict",
-    "WorkerError",
-    "WorkerPool",
-    "apply_length_penalty",
-    "extract_answer",
-    "read_evaluation",
-    "read_groups",
-]
+__all__ = sorted(name for names in _MODULES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:
