@@ -302,7 +302,7 @@ async def test_bad_task(task: str, other: Session[Any]) -> None:
 async def test_verifier_reads_outside(other: Session[Any]) -> None:
     if "Landlock" not in other.pool.sandbox.partition("; not by")[0]:
         pytest.skip("no Landlock here")
-    with pytest.raises(ConfigError, match="its own answer in the sandbox .*; a verifier may read Python's packages"):
+    with pytest.raises(ConfigError, match=r"its own answer in the sandbox .*; a verifier may read Python's packages"):
         await check_own_tasks(["outside"], {}, other.pool)
 
 
