@@ -23,7 +23,8 @@ from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
 from reasoning_env.runtime.terminal import progress_bar
 from reasoning_env.runtime.text import visible
-from reasoning_env.settings import ReasoningSettings, make_settings
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.settings.given import make_settings
 from reasoning_env.sources.score_function import check_row
 from reasoning_env.storage.reading import Malformed, describe
 from reasoning_env.workers.pool import PoolSettings, WorkerPool

@@ -31,7 +31,8 @@ from .records import Problem, Subject, Verdict
 from .rewards import check_subject, check_whole_problem, read_verdicts
 from .runtime.loop_thread import LoopThread
 from .session import Session
-from .settings import ReasoningSettings, check_whole_number, read_settings
+from .settings import ReasoningSettings, read_settings
+from .settings.given import check_whole_number
 from .sources.score_function import ScoreFunction
 from .storage.files import changed_settings
 

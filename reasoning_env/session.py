@@ -66,7 +66,8 @@ from .records import (
 )
 from .rewards import check_subject, check_whole_problem, read_verdicts, score_texts, score_texts_as_library
 from .runtime.text import short
-from .settings import ReasoningSettings, check_whole_number, read_settings
+from .settings import ReasoningSettings, read_settings
+from .settings.given import check_whole_number
 from .sources.score_function import ScoreFunction, check_row, problem_of_row
 from .storage.folders import check_checkout
 from .tasks import TASKS

@@ -9,7 +9,8 @@ import pytest
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Reason
 from reasoning_env.rewards import extract_answer
-from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT, ReasoningSettings, fingerprint, make_settings
+from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT, ReasoningSettings, fingerprint
+from reasoning_env.settings.given import make_settings
 
 FIELDS = ReasoningSettings.model_fields
 

@@ -28,7 +28,8 @@ from ..data.training import Selection, write_kept
 from ..runtime.listening import check_address
 from ..runtime.text import redact
 from ..session import check_selection
-from ..settings import ReasoningSettings, default_text, meaning, range_text
+from ..settings import ReasoningSettings
+from ..settings.given import default_text, meaning, range_text
 from ..storage.folders import FOLDER, find_checkout
 from .config import (
     BASE_RANGES,

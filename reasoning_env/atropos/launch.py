@@ -17,7 +17,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from ..errors import ConfigError
 from ..evaluations.plan import check_seed
 from ..inference.addresses import check_url
-from ..settings import make_settings
+from ..settings.given import make_settings
 from ..storage.config_files import Sections, read_config_files, write_config
 from .config import SERVER_RANGES, ReasoningGymEnvConfig
 from .environment import EnvironmentClass

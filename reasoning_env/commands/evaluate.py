@@ -31,7 +31,8 @@ from ..records import Problem, Timeouts
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
 from ..session import Session
-from ..settings import ReasoningSettings, TemplateOptions, make_settings
+from ..settings import ReasoningSettings, TemplateOptions
+from ..settings.given import make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
 from .options import OptionParser, option_parser, short_names

@@ -23,7 +23,8 @@ from ..records import Problem
 from ..runtime.concurrency import Interrupted, run_until_signal
 from ..runtime.listening import ListenAddress, check_address, listen
 from ..session import Session
-from ..settings import ReasoningSettings, default_text, make_settings, meaning, range_text
+from ..settings import ReasoningSettings
+from ..settings.given import default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
 from .parser import Command, CommandParser

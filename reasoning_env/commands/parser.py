@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ..data.training import PassRates
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..runtime.text import redact
-from ..settings import parse_mapping
+from ..settings.given import parse_mapping
 from ..storage.folders import DISTRIBUTION
 
 

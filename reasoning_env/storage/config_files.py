@@ -11,7 +11,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
 from ..errors import ConfigError, did_you_mean
-from ..settings import DuplicateKeyError, ReasoningSettings, load_yaml, make_settings
+from ..settings import ReasoningSettings
+from ..settings.given import DuplicateKeyError, load_yaml, make_settings
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
