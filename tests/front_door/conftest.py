@@ -50,9 +50,6 @@ class Env(ReasoningGymEnv):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.reported: list[dict[str, Any]] = []
-        for entry in self.server.servers:
-            if hasattr(entry, "openai"):
-                entry.openai.max_retries = 0  # its pauses would only cost time here
 
     async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]:
         metrics = await super().create_rollout_table(wandb_metrics)

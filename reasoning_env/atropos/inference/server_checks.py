@@ -6,10 +6,9 @@ The type of a server of type `auto` is found out. Then the servers' tokenizer is
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -37,6 +36,7 @@ from .servers import (
     names_of_types,
     shared_reply_kind,
     type_of,
+    watched,
 )
 
 logger = logging.getLogger(__name__)
@@ -94,16 +94,16 @@ async def _probe(server: object, options: Options) -> Absence | None:
     """Return None if the server works, or why it is absent; raises ServerError if it will never work."""
     if not isinstance(server, APIServer):
         return None
+    watched(server)
     server_type = type_of(server)
     kind = server_type.reply_kind
     options_of_kind = {} if kind is None else options(kind)
     asks_for_special_tokens = "skip_special_tokens" in options_of_kind.get("extra_body", {})
     try:
-        with _without_retries(server):
-            if kind is None:
-                await find_type(server, options)
-                return None
-            usable = await ask_for_one_token(server, server_type, options_of_kind)
+        if kind is None:
+            await find_type(server, options)
+            return None
+        usable = await ask_for_one_token(server, server_type, options_of_kind)
     except ServerError:
         raise
     except Exception as error:
@@ -119,20 +119,6 @@ async def _probe(server: object, options: Options) -> Absence | None:
     if usable:
         return None
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
-
-
-@contextlib.contextmanager
-def _without_retries(server: APIServer) -> Iterator[None]:
-    """Turn off the retries of OpenAI's client, which would wait silently for as long as Retry-After asks."""
-    client = getattr(server, "openai", None)
-    if client is None or not hasattr(client, "with_options"):
-        yield
-        return
-    server.openai = client.with_options(max_retries=0)
-    try:
-        yield
-    finally:
-        server.openai = client
 
 
 def _no_special_tokens(server: APIServer) -> ServerError:

@@ -149,12 +149,16 @@ _REACHABILITY = "reachability"
 def watched(server: APIServer) -> Reachability:
     """Return whether a server is reachable. From the first call on, requests to the server end when they are lost.
 
+    The retries of OpenAI's client end then too: it would wait silently for as long as Retry-After asks.
+
     Atropos' manager picks a server for each request, and its classes repeat a failed request at the same server. So the
     public methods of the server are replaced, outside of that: a lost request may go to another server.
     """
     known: Reachability | None = vars(server).get(_REACHABILITY)
     if known is not None:
         return known
+    if isinstance(client := getattr(server, "openai", None), AsyncOpenAI):
+        client.max_retries = 0
     reachability = Reachability(address(server), partial(_disconnect, server))
     setattr(server, _REACHABILITY, reachability)
     for kind in ReplyKind:
