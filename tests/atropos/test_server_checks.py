@@ -22,13 +22,9 @@ FOREVER_S = 600.0
 
 
 class HTTPError(Exception):
-    def __init__(self, status: int, name: str = "status_code") -> None:
+    def __init__(self, status: int) -> None:
         super().__init__(f"status {status}")
-        setattr(self, name, status)
-
-
-class APIConnectionError(Exception):
-    """An error with the name of the openai package's."""
+        self.status_code = status
 
 
 class Server(APIServer):  # type: ignore[misc]
@@ -73,22 +69,11 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
-@pytest.mark.parametrize(("server_type", "nothing"), [("openai", []), ("vllm", []), ("vllm", [[]])])
-async def test_no_token_ends_the_start(server_type: str, nothing: Any) -> None:
-    server = Server(nothing, server_type=server_type)
-    server.config.base_url = None  # messages then name its class
-    with pytest.raises(ServerError, match=r"\bServer\b"):
-        await check_servers([server], FOREVER_S)
-
-
 @pytest.mark.parametrize(
     ("error", "base_url", "remedy"),
     [
         (HTTPError(404), "http://one:9001", r"openai\.base_url.* http://one:9001/v1$"),
-        (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
-        (HTTPError(401), "http://one/v1", r"openai\.api_key$"),
         (HTTPError(400), "http://one/v1", r"refuses completion of Server .*openai\.model_name.*openai\.server_type"),
-        (AttributeError("no attribute 'choices'", obj="<html>"), "http://one/v1", r"openai\.base_url"),
     ],
 )
 async def test_refusal_names_the_likely_setting(error: Exception, base_url: str, remedy: str) -> None:
@@ -98,10 +83,7 @@ async def test_refusal_names_the_likely_setting(error: Exception, base_url: str,
         await check_servers([server], FOREVER_S)
 
 
-UNREACHABLE = [REFUSED, TimeoutError(), APIConnectionError("no route"), HTTPError(503), HTTPError(500, "status")]
-
-
-@pytest.mark.parametrize("error", UNREACHABLE, ids=["refused", "time-out", "openai", "503", "500"])
+@pytest.mark.parametrize("error", [REFUSED, HTTPError(503)], ids=["refused", "503"])
 async def test_absent_server_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     server = Server(error, error, error, ["x"])
@@ -109,27 +91,6 @@ async def test_absent_server_is_waited_for(error: Exception, caplog: pytest.LogC
     assert server.asked == 4
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "http://one/v1" in caplog.messages[0]
-
-
-async def test_used_up_quota_ends_the_start() -> None:
-    error = HTTPError(429)
-    error.args = ("insufficient_quota",)
-    with pytest.raises(ServerError, match=r"quota of this key is used up.*openai\.api_key$"):
-        await check_servers([Server(error)], FOREVER_S)
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (TypeError("'NoneType' object is not subscriptable"), "its reply holds no completion"),
-        (IndexError("list index out of range"), "its reply holds no completion"),
-        (AttributeError("no attribute 'choices'", obj="<html>"), "its reply is no JSON"),
-    ],
-)
-async def test_unreadable_reply_in_plain_words(error: Exception, words: str) -> None:
-    with pytest.raises(ServerError, match=words) as raised:
-        await check_servers([Server(error, server_type="chat")], FOREVER_S)
-    assert str(error) not in str(raised.value)
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])

@@ -20,6 +20,7 @@ from reasoning_env.atropos.inference.replies import ReplyError
 from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
 from reasoning_env.atropos.inference.servers import (
     SERVER_TYPES,
+    ChatServer,
     ReplyKind,
     ServerType,
     ask_for_one_token,
@@ -146,6 +147,32 @@ def test_default_tokenizer() -> None:
 
 def test_baseline_stays_a_baseline() -> None:
     assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
+
+
+@pytest.mark.parametrize(
+    ("server_type", "given", "key"),
+    [
+        ("chat", "", "from-variable"),
+        ("chat", "x", "from-variable"),
+        ("chat", "own", "own"),
+        ("openai", "$MY_KEY", "mine"),
+        ("openai", "", "x"),
+    ],
+)
+def test_key_from_the_environment(server_type: str, given: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "from-variable")
+    monkeypatch.setenv("MY_KEY", "mine")
+    [completed] = complete_servers([config(server_type, api_key=given)], "tokenizer")  # type: ignore[misc]
+    assert completed.api_key == key
+
+
+async def test_health_of_chat_server_costs_no_request() -> None:
+    async with RealServer() as server:
+        chat = ChatServer(server.config("chat"))
+        await chat.check_server_status_task()
+        await chat.openai.close()
+    assert chat.server_healthy
+    assert not server.requests
 
 
 @pytest.mark.parametrize("row", SERVER_TYPES, ids=lambda row: row.name)

@@ -70,6 +70,19 @@ def test_remedy_names_a_setting(error: Exception, setting: str) -> None:
     assert setting in str(explain_failure(error).remedy)
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TypeError("'NoneType' object is not subscriptable"), "its reply holds no completion"),
+        (IndexError("list index out of range"), "its reply holds no completion"),
+        (AttributeError("no attribute 'choices'", obj="<html>"), "its reply is no JSON"),
+    ],
+    ids=repr,
+)
+def test_unreadable_reply_in_plain_words(error: Exception, words: str) -> None:
+    assert explain_failure(error).description == words
+
+
 def test_retry_error_is_its_last_attempt() -> None:
     @retry(stop=stop_after_attempt(2))
     async def ask() -> Any:

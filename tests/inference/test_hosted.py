@@ -7,15 +7,18 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from openai import AsyncOpenAI
 
+from reasoning_env.atropos.inference.servers import OpenAIChat
 from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
 from reasoning_env.inference import hosted
-from reasoning_env.inference.chat import PlainChat
+from reasoning_env.inference.chat import ChatRequests, PlainChat
 from reasoning_env.inference.hosted import HostedModel, HostedServer, only_model
 from reasoning_env.records import Ending, Sampling, Timeouts
 
@@ -76,6 +79,10 @@ async def server() -> AsyncIterator[Server]:
         yield served
 
 
+def refusal(text: str) -> str:
+    return json.dumps({"error": {"message": text}})
+
+
 def client(server: Server, options: dict[str, Any] | None = None, server_type: str | None = "chat") -> HostedModel:
     return HostedModel(HostedServer(server.url, "m", "secret", 5.0, server_type), options, TIMEOUTS)
 
@@ -96,13 +103,22 @@ async def test_completions(server: Server) -> None:
     assert server.keys == ["Bearer secret"] * 3
 
 
-async def test_refused_parameter(server: Server) -> None:
-    said = json.dumps({"error": {"message": "Unsupported value: 'temperature' does not support 0.5"}})
-    server.answers = [(400, said, {}), REPLY]
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("Unsupported value: 'temperature' does not support 0.5", {"max_tokens", "top_p"}),
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            {"max_completion_tokens", "temperature", "top_p"},
+        ),
+    ],
+)
+async def test_refused_parameter(server: Server, said: str, left: set[str]) -> None:
+    server.answers = [(400, refusal(said), {}), REPLY]
     async with client(server) as model:
-        [rollout] = await model.complete(PROMPT, 1, SAMPLING)
-    assert rollout.text == "yes"
-    assert "temperature" not in server.requests[1]
+        texts = [(await model.complete(PROMPT, 1, SAMPLING))[0].text for _ in range(2)]
+    assert texts == ["yes", "yes"]
+    assert [request.keys() - {"model", "messages"} for request in server.requests[1:]] == [left, left]
 
 
 async def test_refused_limit(server: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -170,6 +186,17 @@ async def test_server_that_streams_unasked(server: Server) -> None:
     assert "stream" not in server.requests[0]
 
 
+@pytest.mark.parametrize("unasked", [False, True])
+async def test_stream_by_the_client_of_openai(server: Server, unasked: bool) -> None:
+    """Servers of Atropos have this client."""
+    only_streams = [(400, refusal("only streaming is supported"), {})]
+    server.answers = [*([] if unasked else only_streams), STREAMED]
+    async with AsyncOpenAI(base_url=server.url, api_key="x", max_retries=0) as openai:
+        asked: Any = SimpleNamespace(config=SimpleNamespace(model_name="m"), openai=openai)
+        [rollout] = await ChatRequests().complete([OpenAIChat(asked)], PROMPT, 1, SAMPLING)
+    assert (rollout.text, rollout.finish_reason, rollout.completion_tokens) == ("y\u2028es", "length", 7)
+
+
 async def test_error_within_a_stream(server: Server) -> None:
     error = 'data: {"choices": [{"delta": {"content": "y"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
     server.answers = [(200, error, {"Content-Type": "text/event-stream"}), STREAMED]
@@ -208,15 +235,13 @@ async def test_requests_wait_for_file_descriptors(server: Server, monkeypatch: p
         assert len(await model.complete(PROMPT, 5, SAMPLING)) == 5
 
 
-async def test_refusal_ends(server: Server) -> None:
-    server.answers = [(401, "{}", {})]
+@pytest.mark.parametrize(("status", "said"), [(401, "wrong key"), (400, "no such model")])
+async def test_refusal_ends(server: Server, status: int, said: str) -> None:
+    server.answers = [(status, refusal(said), {})]
     async with client(server) as model:
-        with pytest.raises(RefusedError, match="refuses requests"):
+        with pytest.raises(RefusedError, match=f"refuses requests .*{said}"):
             await model.complete(PROMPT, 1, SAMPLING)
-
-
-def refusal(text: str) -> str:
-    return json.dumps({"error": {"message": text}})
+    assert len(server.requests) == 1
 
 
 JSON = {"Content-Type": "application/json"}
@@ -366,6 +391,7 @@ MAGISTRAL = [
             [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "4"}], "4", "", id="image"
         ),
         pytest.param([], "", "", id="no part"),
+        pytest.param(None, "", "", id="null"),
     ],
 )
 async def test_content_in_parts(server: Server, content: Any, text: str, thinking: str) -> None:

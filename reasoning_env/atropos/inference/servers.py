@@ -340,7 +340,7 @@ class OpenAIChat:
         reply = await self.server.openai.chat.completions.create(**request)
         if request.get("stream"):
             return join_events([event async for event in reply])
-        if isinstance(reply, str) and reply.startswith("data:"):  # a server that streams unasked
+        if isinstance(reply, str) and reply.startswith((":", "data:", "event:")):  # a server that streams unasked
             return join_events(read_events(reply.encode()))
         return reply
 
