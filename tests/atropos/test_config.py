@@ -13,7 +13,6 @@ from reasoning_env.atropos.config import (
     check_base_settings,
     set_log_levels,
 )
-from reasoning_env.errors import ConfigError
 from reasoning_env.settings import fingerprint
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
@@ -57,40 +56,6 @@ def test_range(name: str) -> None:
             check_base_settings(values(**{name: value}))
         assert BASE_RANGES[name].words in str(refusal.value)
         assert repr(value) in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
-        ("startup_timeout_s", "none", None),
-        ("startup_timeout_s", "2.5", 2.5),
-        ("shutdown_grace_s", "0", 0.0),
-        ("progress_interval_s", "0.5", 0.5),
-        ("resume_with_changes", "on", True),
-        ("debug_logging", "1", True),
-        ("suppress_base_env_logs", "off", False),
-        ("calm_garbage_collector", "true", True),
-        ("stop_after_answer", "none", None),
-        ("chat_template", "null", None),
-        ("dump_rollouts", "1", True),
-        ("data_dumps_dir", "some/folder", "some/folder"),
-        ("data_dumps_dir", "", None),
-        ("complexity_level", "null", None),
-        ("reasoning_effort", "none", "none"),
-        ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
-    ],
-)
-def test_setting_as_text(name: str, text: str, value: Any) -> None:
-    parsed = getattr(ReasoningGymEnvConfig(**{name: text}), name)
-    assert (parsed, type(parsed)) == (value, type(value))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("debug_logging", "perhaps"), ("startup_timeout_s", 0.0), ("shutdown_grace_s", -1)]
-)
-def test_invalid_setting(name: str, value: Any) -> None:
-    with pytest.raises(ConfigError, match=f"^{name}: "):
-        ReasoningGymEnvConfig(**{name: value})
 
 
 # ---------------------------------------------------------------------------- loggers

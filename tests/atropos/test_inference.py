@@ -3,32 +3,27 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import math
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock
 
 import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
-from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from atroposlib.envs.server_handling.server_harness import ServerHarness, create_chat_completion
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
 from reasoning_env.atropos.inference import client as inference
 from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, complete_servers, named_type
-from reasoning_env.errors import RefusedError, ServerError
-from reasoning_env.inference.chat import PlainChat
+from reasoning_env.atropos.inference.servers import ReplyKind, complete_servers, named_type
+from reasoning_env.errors import ServerError
 from reasoning_env.inference.requests import MAX_REQUEST_FAILURES
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Timeouts
-from reasoning_env.rewards import extract_answer
 from reasoning_env.runtime import retries
-from reasoning_gym_testing.inference_server import InferenceServer as RealServer
 from tests.chat_templates import tokenizer_with
 from tests.records import SAMPLING
 from tests.waiting import until
@@ -184,13 +179,6 @@ async def test_outage_is_waited_out(make_client: MakeClient, caplog: pytest.LogC
     assert "ConnectionRefusedError" in caplog.messages[0]
 
 
-async def test_outage_over_the_limit(make_client: MakeClient) -> None:
-    manager = Manager(fail)
-    with pytest.raises(ServerError, match="Connection refused"):
-        await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
-    assert len(manager.requests) > 1
-
-
 @pytest.fixture
 def beside(make_client: MakeClient) -> Callable[..., Any]:
     """Asks for a prompt whose requests have the given outcome, each after another request has succeeded."""
@@ -218,25 +206,10 @@ async def test_failures_beside_successes(beside: Callable[..., Any]) -> None:
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_REQUEST_FAILURES
 
 
-@pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
-async def test_refusal_is_not_repeated(make_client: MakeClient, timeouts: Timeouts, kind: type[ServerError]) -> None:
-    manager = Manager(Mock(side_effect=StatusError(400)))
-    with pytest.raises(ServerError, match=r"400.*max_token_length") as refusal:
-        await make_client(manager).ask(timeouts=timeouts)
-    assert refusal.type is kind
-    assert len(manager.requests) == 1
-
-
 async def test_timeout_beside_successes(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):
         await asking
-
-
-async def test_timeout_in_an_outage(make_client: MakeClient) -> None:
-    manager = Manager(lambda *_: silence() if len(manager.requests) < 3 else ["2"])
-    # A busy machine may be late with the reply.
-    assert await make_client(manager).ask(timeouts=Timeouts(reply_s=1.0, outage_s=600.0)) == ["2"]
 
 
 async def test_unhealthy_servers(make_client: MakeClient) -> None:
@@ -310,14 +283,6 @@ class Text:
         return reply_of(["2"])
 
 
-async def test_replaced_manager(chat: ChatFormat, tokenizer: Any) -> None:
-    env = SimpleNamespace(server=managing(Tokens()))
-    client = Client(lambda: env.server, chat)
-    client.prompt = chat.prompt(build_messages("", "1 + 1?"))
-    env.server = SimpleNamespace(completion=AsyncMock(return_value=reply_of(["mocked"])))
-    assert await client.ask() == ["mocked"]
-
-
 @pytest.mark.parametrize("place", [0, 1])
 async def test_replaced_server(make_client: MakeClient, place: int) -> None:
     config = APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")
@@ -373,14 +338,6 @@ def test_type_chooses_the_method(chat: ChatFormat, server_type: Any, kind: Reply
     assert InferenceClient(lambda: harness, chat, expected_kind=expected).reply_kind is kind
 
 
-async def test_tries_without_pauses(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 600.0)
-    manager = Manager(fail)
-    with pytest.raises(ServerError, match=r"^3 requests failed: .*Connection refused"):
-        await make_client(manager).ask(timeouts=Timeouts(None, 600.0, tries=3))
-    assert len(manager.requests) == 3
-
-
 # ---------------------------------------------------------------------------- options of requests
 
 
@@ -406,21 +363,3 @@ async def test_special_tokens_of_thinking(tokenizer: Any) -> None:
     marks = ("[THINK]", "[/THINK]")
     native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
     assert (await asked_with(native))["extra_body"] == {"skip_special_tokens": False}
-
-
-@pytest.mark.parametrize("kind", ["vllm", "sglang", "openai", "chat"])
-async def test_base_model_stops_at_its_answer(tokenizer: Any, kind: str) -> None:
-    runs_on = "2</think><answer>2</answer>\nUser: 3?\nAssistant: <answer>3</answer>"
-    base = deepcopy(tokenizer)
-    base.chat_template = None
-    async with RealServer(lambda asked: [runs_on] * asked.n) as server:
-        configs = complete_servers([server.config(kind)], tokenizer.name_or_path)
-        manager = ServerManager(configs, server_class=choose_server_class(APIServer, configs))
-        chat = PlainChat() if kind == "chat" else ChatFormat(base, "base", template="plain")
-        client = InferenceClient(lambda: manager, chat, stop_after_answer=True)
-        prompt = chat.prompt(build_messages("", "1 + 1?"))
-        (rollout,) = await client.complete(prompt, 1, SAMPLING, PATIENT)
-        for one in manager.servers:
-            await one.openai.close()
-    assert extract_answer(rollout.text, 100).answer == "2"
-    assert rollout.text.endswith("</answer>")

@@ -70,6 +70,7 @@ def test_defaults_of_commands(tmp_path: Path) -> None:
         ("reasoning_effort", "none", "none"),
         ("system_prompt", "None", "None"),
         ("temperature", "1e-1", 0.1),
+        ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
     ],
 )
 def test_values_as_text(tmp_path: Path, name: str, value: str, read: object) -> None:

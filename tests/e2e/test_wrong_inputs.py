@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import reasoning_env
+from reasoning_gym_testing import TOKENIZER
 
 from .conftest import Cli
 
@@ -118,6 +119,8 @@ SERVERS = [
     ("evaluate --base-url localhost:9001", "--base-url: must begin with http:// or https://"),
     ("evaluate --base-url http://127.0.0.1:99999/v1", "--base-url: must have a port from 0 to 65535"),
     ("evaluate --base-url http://127.0.0.1:9/v1", "(http://127.0.0.1:9/v1: Connection refused); start one, or correct"),
+    ("serve --env.tokenizer_name no-such/tokenizer", "a tokenizer cannot be read"),
+    (f"serve --env.tokenizer_name {TOKENIZER} --env.rollout_server_url http://127.0.0.1:9", "run-api is not at http"),
     ("evaluate --base-url http:///v1", "--base-url: must begin with http:// or https:// and the server's name; got"),
     ("process --openai.timeout soon", "--openai.timeout: must be a whole number; got 'soon'"),
     ("serve --config two_servers.yaml", "openai.timeout: must be a whole number; got 'soon'"),

@@ -40,7 +40,7 @@ def magistral(tmp_path: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("kind", ["vllm", "openai"])
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
 async def test_base_model_runs_on(make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str) -> None:
     env = await make_env(kind, tokenizer_name=base_model, chat_template="plain", include_messages=True)
     item = await env.get_next_item()
