@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from reasoning_env.atropos import Serve
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
-from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
+from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, make_env_object
 
 
 def spells_only(request: GenerationRequest) -> list[str]:
@@ -29,24 +31,39 @@ async def evaluated(env: Env, root: Path) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: (line["item_id"], line["index"]))
 
 
-async def evaluate_half_right(
-    make_env: MakeEnv, server: InferenceServer, root: Path
-) -> tuple[Env, list[dict[str, Any]]]:
-    """Evaluate four problems, two of them right, with two completions each; return the environment and the samples."""
+@dataclass(frozen=True)
+class HalfRight:
+    """An evaluation of four problems, two of them right, with two completions each."""
+
+    asked: set[tuple[int, float, float]]
+    metrics: dict[str, Any]
+    samples: list[dict[str, Any]]
+    results: dict[str, Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def half_right(workers: Any, tmp_path_factory: pytest.TempPathFactory) -> HalfRight:
+    root = tmp_path_factory.mktemp("evals")
     sampling = {"eval_temperature": 0.25, "eval_top_p": 0.75, "eval_repeats": 2, "temperature": 1.5}
-    env = await make_env(tasks="chain_sum,spell_backward", num_eval_samples_per_task=2, **sampling)
-    server.policy = spells_only
-    return env, await evaluated(env, root)
+    async with InferenceServer(spells_only) as server:
+        env = make_env_object(
+            [server.config()], pool=workers, tasks="chain_sum,spell_backward", num_eval_samples_per_task=2, **sampling
+        )
+        await env.setup()
+        server.requests.clear()
+        samples = await evaluated(env, root)
+        await env.close()
+        asked = {(request.n, request.temperature, request.top_p) for request in server.requests}
+    [written] = root.glob("*/results.json")
+    return HalfRight(asked, env.reported[-1], samples, json.loads(written.read_text()))
 
 
-async def test_sampling_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
-    await evaluate_half_right(make_env, server, tmp_path)
-    assert {(request.n, request.temperature, request.top_p) for request in server.requests} == {(2, 0.25, 0.75)}
+async def test_sampling_of_evaluation(half_right: HalfRight) -> None:
+    assert half_right.asked == {(2, 0.25, 0.75)}
 
 
-async def test_metrics_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
-    env, _ = await evaluate_half_right(make_env, server, tmp_path)
-    metrics = env.reported[-1]
+async def test_metrics_of_evaluation(half_right: HalfRight) -> None:
+    metrics = dict(half_right.metrics)
     tokens = metrics.pop("eval/mean_completion_tokens")
     assert tokens > 1
     assert {name: value for name, value in metrics.items() if name.startswith("eval")} == {
@@ -69,16 +86,13 @@ async def test_metrics_of_evaluation(make_env: MakeEnv, server: InferenceServer,
     assert not [name for name in metrics if name.startswith("train/")]
 
 
-async def test_samples_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
-    _, samples = await evaluate_half_right(make_env, server, tmp_path)
-    scores = [(sample["item_id"], [rollout["score"] for rollout in sample["rollouts"]]) for sample in samples]
+async def test_samples_of_evaluation(half_right: HalfRight) -> None:
+    scores = [(sample["item_id"], [one["score"] for one in sample["rollouts"]]) for sample in half_right.samples]
     assert scores == [*[("chain_sum", [0.0] * 2)] * 2, *[("spell_backward", [1.0] * 2)] * 2]
 
 
-async def test_results_of_evaluation(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
-    await evaluate_half_right(make_env, server, tmp_path)
-    (written,) = tmp_path.glob("*/results.json")
-    results = json.loads(written.read_text())
+async def test_results_of_evaluation(half_right: HalfRight) -> None:
+    results = half_right.results
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]
     assert (settings["eval_temperature"], settings["eval_top_p"], settings["eval_seed"]) == (0.25, 0.75, 123)
@@ -142,12 +156,6 @@ async def test_folders_while_training(make_env: MakeEnv, tmp_path: Path) -> None
         await env.evaluate()
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]
     assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
-
-
-async def test_completion_budget(make_env: MakeEnv, server: InferenceServer, tmp_path: Path) -> None:
-    env = await make_env(tasks="gcd", num_eval_samples_per_task=1, eval_max_completion_tokens=77)
-    await evaluated(env, tmp_path)
-    assert {request.max_tokens for request in server.requests} == {77}
 
 
 async def test_cost_is_logged_first(make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -41,7 +41,7 @@ async def test_group_from_each_server_type(
     assert group["inference_logprobs"] == (None if kind == "openai" else logprobs)
 
 
-@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang"])
+@pytest.mark.parametrize("kind", ["vllm", "openai"])
 async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServer, kind: str) -> None:
     env = await make_env(kind, group_size=2)
     item = await env.get_next_item()
@@ -51,7 +51,6 @@ async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServe
     assert (await env.report())["train/share_truncated"] == 1.0
 
 
-@pytest.mark.parametrize("kind", ["vllm", "sglang", "completions"])
 @pytest.mark.parametrize(
     ("unfit", "missing"),
     [
@@ -62,9 +61,9 @@ async def test_trainer_limit_truncates(make_env: MakeEnv, server: InferenceServe
     ],
 )
 async def test_unfit_completions_are_replaced(
-    make_env: MakeEnv, server: InferenceServer, kind: str, unfit: Completion, missing: int
+    make_env: MakeEnv, server: InferenceServer, unfit: Completion, missing: int
 ) -> None:
-    env = await make_env(kind, group_size=2, ensure_scores_are_not_same=False)
+    env = await make_env("completions", group_size=2, ensure_scores_are_not_same=False)
     replies = [[WRONG, unfit], [WRONG] * missing]
     server.policy = lambda request: replies[len(server.requests) - 1]
     group, _ = await env.collect_trajectories(await env.get_next_item())

@@ -54,8 +54,7 @@ def answer(problem: Problem) -> str:
     return f"<answer>{problem.answer}</answer>"
 
 
-@pytest.mark.parametrize("kind", FORMS)
-@pytest.mark.parametrize("given", [2, GROUP_SIZE, 6])
+@pytest.mark.parametrize(("kind", "given"), [*((kind, GROUP_SIZE) for kind in FORMS), ("vllm", 2), ("chat", 6)])
 async def test_harness_gives_a_group(make: MakeEnv, kind: str, given: int) -> None:
     env = await make(kind)
     item = await env.get_next_item()
