@@ -5,15 +5,11 @@ The same puzzles:
 - The library takes the first permutation of the shuffled numbers that repeats none in a column. Choosing from left to
   right in that order meets permutations in the same order, and leaves out only what repeats a number. Any rows can be
   continued to a Latin square, so the library never takes one back.
-- The library keeps a clue if its own solver fails without it, or if there are two solutions. Neither draws random
-  numbers, so their order is free.
+- The library keeps a clue if its own solver fails without it, or if there are two solutions, of which `latin` tells.
+  Neither draws random numbers, so their order is free.
 - The solver is unsound, so `Solver` goes its way step by step, with a bit mask for each set of candidates. It ends
   earlier: the library's solver has succeeded once the board is full, and fails if nothing is left for the first empty
   cell, since it never takes a number back, nor gives an empty set another candidate.
-
-`Square` tells whether a puzzle has a second solution. The puzzle has one solution before a clue is taken away, at
-first the full board. So the puzzle without that clue has two solutions exactly if one of them has another number there.
-Removing clues keeps every second solution: a clue once needed stays needed.
 """
 
 from __future__ import annotations
@@ -25,91 +21,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import edited
+from .latin import Grid, Rules, count
 
 Cell = tuple[int, int]
-Grid = list[list[int]]
-
-
-class Square:
-    """A puzzle's rules. Cells are numbered by rows; bit n - 1 of a cell's mask allows the number n.
-
-    `ordered` are pairs of cells with a lesser and a greater number.
-    """
-
-    def __init__(self, size: int, ordered: Iterable[tuple[int, int]]) -> None:
-        self._size, cells = size, size * size
-        self._everything = (1 << size) - 1
-        rows = [range(start, start + size) for start in range(0, cells, size)]
-        self._units = [*rows, *(range(start, cells, size) for start in range(size))]
-        self._ordered = [*ordered]
-        self._needed: set[Cell] = set()
-
-    def needs(self, cell: Cell, number: int, grid: Grid) -> bool:
-        """Tell whether the grid, in which a cell is emptied of a number, has a second solution."""
-        row, column = cell
-        if cell not in self._needed and len({*grid[row], *(line[column] for line in grid)}) < self._size:
-            masks = [1 << number - 1 if number else self._everything for line in grid for number in line]
-            masks[cell[0] * self._size + cell[1]] ^= 1 << number - 1
-            if self._solvable(masks):
-                self._needed.add(cell)
-        return cell in self._needed
-
-    def _solvable(self, masks: list[int]) -> bool:
-        before: list[int] = []
-        while before != masks:
-            before = masks.copy()
-            if not self._narrow(masks):
-                return False
-        open_cells = [(mask.bit_count(), cell) for cell, mask in enumerate(masks) if mask & mask - 1]
-        if not open_cells:
-            return True
-        _, cell = min(open_cells)
-        bits = (1 << number for number in range(self._size) if masks[cell] >> number & 1)
-        return any(self._solvable([*masks[:cell], bit, *masks[cell + 1 :]]) for bit in bits)
-
-    def _narrow(self, masks: list[int]) -> bool:
-        """Leave out what an inequality or a unit of cells rules out; False when nothing is left somewhere."""
-        for small, large in self._ordered:
-            masks[large] &= -((masks[small] & -masks[small]) << 1)
-            masks[small] &= (1 << masks[large].bit_length() >> 1) - 1
-        for unit in self._units:
-            once = twice = placed = 0
-            for cell in unit:
-                mask = masks[cell]
-                twice |= once & mask
-                once |= mask
-                if not mask & mask - 1:
-                    if not mask or placed & mask:
-                        return False
-                    placed |= mask
-            if once != self._everything:
-                return False
-            for cell in unit:
-                mask = masks[cell]
-                if mask & mask - 1:
-                    # The one cell that a number can go to takes it.
-                    masks[cell] = mask & ~twice or mask & ~placed
-        return True
-
-
-Line = Sequence[int]
+Line = range
 """The cells of a row or of a column."""
 
 
-def count(masks: Sequence[int], cells: Line) -> tuple[int, int, int]:
-    """Return the bits of at least one of the cells' masks, of at least two, and of at least three."""
-    once = twice = thrice = 0
-    for cell in cells:
-        mask = masks[cell]
-        thrice |= twice & mask
-        twice |= once & mask
-        once |= mask
-    return once, twice, thrice
+def on(line: Line, masks: Sequence[int]) -> Sequence[int]:
+    """Return the masks of the cells of a line."""
+    return masks[line.start : line.stop : line.step]
 
 
-def count_two(masks: Sequence[int], cells: Line) -> int:
-    """Return the bits of exactly two of the cells' masks."""
-    _, twice, thrice = count(masks, cells)
+def count_two(masks: Sequence[int]) -> int:
+    """Return the bits of exactly two of the masks."""
+    _, twice, thrice = count(masks)
     return twice & ~thrice
 
 
@@ -176,7 +102,7 @@ class Solver:
         """A number stands once in its row and in its column."""
         before = masks.copy()
         placed = [1 << number & -2 for number in numbers]
-        in_row, in_column = ([count(placed, line) for line in lines] for lines in (self._rows, self._columns))
+        in_row, in_column = ([count(on(line, placed)) for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)
             masks[cell] &= ~(in_row[row][0] | in_column[column][0])
@@ -197,14 +123,14 @@ class Solver:
 
     def _single_out(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """A cell takes the first of its numbers that no other cell of the row, or of the column, allows."""
-        in_row, in_column = ([count(masks, line)[1] for line in lines] for lines in (self._rows, self._columns))
+        in_row, in_column = ([count(on(line, masks))[1] for line in lines] for lines in (self._rows, self._columns))
         for cell in empty:
             row, column = divmod(cell, self._size)
             single = masks[cell] & ~(in_row[row] & in_column[column])
             if single:
                 masks[cell] = 1 << self._values(cell, single)[0]
-                in_row[row] = count(masks, self._rows[row])[1]
-                in_column[column] = count(masks, self._columns[column])[1]
+                in_row[row] = count(on(self._rows[row], masks))[1]
+                in_column[column] = count(on(self._columns[column], masks))[1]
         return False
 
     def _pair(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
@@ -230,7 +156,7 @@ class Solver:
         """
         pairs = [pairs_of(mask) for mask in masks]
         lines = {line for cell in empty for line in self._lines(cell)}
-        shared = {line: count_two(pairs, line) for line in lines}
+        shared = {line: count_two(on(line, pairs)) for line in lines}
         for cell in empty:
             for line in self._lines(cell):
                 if not pairs[cell] & shared[line]:
@@ -254,15 +180,15 @@ class Solver:
                     if before != (masks[cell], masks[other]):
                         pairs[cell], pairs[other] = pairs_of(masks[cell]), pairs_of(masks[other])
                         for changed in (*self._lines(cell), *self._lines(other)):
-                            shared[changed] = count_two(pairs, changed)
+                            shared[changed] = count_two(on(changed, pairs))
         return False
 
     def _wing(self, numbers: list[int], masks: list[int], empty: Sequence[int]) -> bool:
         """Where two lines allow a number in the same two places only, no third line has it there."""
         before = masks.copy()
         for lines in (self._rows, self._columns):
-            twice = [count_two(masks, line) for line in lines]
-            for number in values_of(count(twice, range(self._size))[1]):
+            twice = [count_two(on(line, masks)) for line in lines]
+            for number in values_of(count(twice)[1]):
                 places = {
                     at: [place for place, cell in enumerate(line) if masks[cell] >> number & 1]
                     for at, line in enumerate(lines)
@@ -319,5 +245,12 @@ def keeper(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Callable[
     """Return a function that tells whether the library keeps a clue, which was emptied of a number in a grid."""
     pairs = [pair if sign == "<" else pair[::-1] for pair, sign in constraints.items()]
     ordered = [(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs]
-    square, solver = Square(size, ordered), Solver(size, ordered, constraints)
-    return lambda cell, number, grid: square.needs(cell, number, grid) or not solver.succeeds([*chain(*grid)])
+    rules, solver = Rules(size, ordered=ordered), Solver(size, ordered, constraints)
+    needed: set[Cell] = set()
+
+    def keeps(cell: Cell, number: int, grid: Grid) -> bool:
+        if cell not in needed and rules.has_other(grid, *cell, number):
+            needed.add(cell)  # for good: every second solution remains when further clues are removed
+        return cell in needed or not solver.succeeds([*chain(*grid)])
+
+    return keeps
