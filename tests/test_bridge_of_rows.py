@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, RaisingFunctionError, ReasoningEnvError
-from reasoning_env.integrations import verl
+from reasoning_env.integrations import process_bridge, verl
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
 
@@ -90,7 +90,7 @@ def options(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         given.update(json.loads(settings_json))
         return bridge
 
-    monkeypatch.setattr(verl, "judge", judge)
+    monkeypatch.setattr(verl, "process_bridge", judge)
     return given
 
 
@@ -114,7 +114,7 @@ async def test_parts_of_verl(monkeypatch: pytest.MonkeyPatch) -> None:
         async def averdict(self, reference: str, completion: str) -> Verdict:
             return Verdict(0.4, Reason.SCORED)
 
-    monkeypatch.setattr(verl, "judge", lambda _: OfProblems())
+    monkeypatch.setattr(verl, "process_bridge", lambda _: OfProblems())
     found = await verl.compute_score("data", "<answer>1</answer>", "reference")
     parts = [found.pop(part) for part in ("format", "answer", "length")]
     assert parts == [1.0, 0.4, 1.0]
@@ -130,5 +130,5 @@ def test_permissions_of_a_function_of_verl(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("REASONING_JUDGE_URL", raising=False)
     (tmp_path / "file").write_text("content")
     function = {"name": FUNCTION, "read": [str(tmp_path)]}
-    with verl.judge(json.dumps({"score": function, "num_verifiers": 1})) as bridge:
+    with process_bridge(json.dumps({"score": function, "num_verifiers": 1})) as bridge:
         assert scores(bridge.judge({"path": str(tmp_path / "file")}, ["read"])) == [1.0]

@@ -15,7 +15,7 @@ import pytest_asyncio
 from reasoning_audit.command import audit_command
 from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
 from reasoning_env.evaluations.plan import identify
-from reasoning_env.integrations import verl
+from reasoning_env.integrations import process_bridge, verl
 from reasoning_env.problems.plan import check_own_tasks
 from reasoning_env.records import Sampling
 from reasoning_env.workers.fork_server import ForkServer
@@ -141,8 +141,8 @@ async def test_verl_takes_own_tasks(session: Session[Any]) -> None:
     answer = RIGHT.format(problem.answer)
     found = await verl.compute_score("reasoning_gym", answer, problem.reference, settings=settings)
     assert found["score"] == 1.0
-    await asyncio.to_thread(verl.judge(verl._as_json(settings)).close)
-    verl.judge.cache_clear()
+    await asyncio.to_thread(process_bridge(verl._as_json(settings)).close)
+    process_bridge.cache_clear()
 
 
 def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

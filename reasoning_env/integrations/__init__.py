@@ -1,1 +1,26 @@
 """Other trainers and frameworks, one module each. A module needs the extra of its name."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+
+from ..bridge import Bridge
+from ..sources.score_function import ScoreFunction
+
+
+@cache
+def process_bridge(settings_json: str) -> Bridge:
+    """Return the bridge of this process, with keywords of `Bridge` as JSON.
+
+    With the variable `REASONING_JUDGE_URL`, the bridge asks that `judge` instead. It starts its workers at the first
+    call, on its own thread.
+    """
+    url = os.environ.get("REASONING_JUDGE_URL")
+    if url:
+        return Bridge(judge_url=url, start=False)
+    settings = json.loads(settings_json)
+    if isinstance(settings.get("score"), dict):
+        settings["score"] = ScoreFunction(**settings["score"])
+    return Bridge(start=False, **settings)

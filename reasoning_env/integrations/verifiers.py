@@ -17,14 +17,15 @@ all reward processes share the processes of a `judge` server.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import verifiers.v1 as vf
 
 from reasoning_env.bridge import Bridge
+from reasoning_env.integrations import process_bridge
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
 from reasoning_env.sources.modules import absolute_entry
@@ -83,7 +84,7 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
         return await self._bridge().averdict(self.data.reference, completion)
 
     def _bridge(self) -> Bridge:
-        return _judge(self.data.task_modules, self.data.checkout)
+        return process_bridge(json.dumps({"task_modules": self.data.task_modules, "checkout": self.data.checkout}))
 
 
 class ReasoningGymConfig(vf.TasksetConfig):
@@ -149,12 +150,3 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
 def _endless(bridge: Bridge) -> Iterator[Problem]:
     while True:
         yield bridge.next()
-
-
-@cache
-def _judge(task_modules: str = "", checkout: str | None = None) -> Bridge:
-    """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
-    url = os.environ.get("REASONING_JUDGE_URL")
-    if url:
-        return Bridge(judge_url=url, start=False)
-    return Bridge(task_modules=task_modules, checkout=checkout, start=False)

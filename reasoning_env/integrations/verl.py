@@ -26,31 +26,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
-from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
+from reasoning_env.integrations import process_bridge
 from reasoning_env.records import Subject, Verdict
-from reasoning_env.sources.score_function import ScoreFunction
 
 RESTART_PAUSES_S = (1.0, 5.0, 30.0)
 """The last pause is longer than the restart of a judge takes."""
-
-
-@cache
-def judge(settings_json: str) -> Bridge:
-    """Return the bridge of this process. The bridge starts its workers at the first call, on its own thread."""
-    url = os.environ.get("REASONING_JUDGE_URL")
-    if url:
-        return Bridge(judge_url=url, start=False)
-    settings = json.loads(settings_json)
-    if isinstance(settings.get("score"), dict):
-        settings["score"] = ScoreFunction(**settings["score"])
-    return Bridge(start=False, **settings)
 
 
 async def compute_score(
@@ -99,7 +84,7 @@ def compute_score_of_row_blocking(*given: Any, **named: Any) -> dict[str, object
 
 
 async def _verdict(settings: Mapping[str, object] | None, subject: Subject, completion: str) -> Verdict:
-    bridge = judge(_as_json(settings))
+    bridge = process_bridge(_as_json(settings))
     for pause_s in RESTART_PAUSES_S:
         with suppress(ScoringError):
             return await bridge.averdict(subject, completion)

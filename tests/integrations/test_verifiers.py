@@ -149,7 +149,7 @@ async def test_wrong_right_answer_is_invalid(monkeypatch: pytest.MonkeyPatch) ->
         async def averdict(self, reference: str, completion: str) -> Verdict:
             return Verdict(0.5, Reason.SCORED, completion)
 
-    monkeypatch.setattr(adapter, "_judge", lambda *_: Harsh())
+    monkeypatch.setattr(adapter, "process_bridge", lambda *_: Harsh())
     [task] = islice(taskset(), 1)
     assert await task.validate(None) is False
 
@@ -162,7 +162,7 @@ async def test_completion_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> Non
             judged.append(completion)
             return Verdict(0.4, Reason.SCORED)
 
-    monkeypatch.setattr(adapter, "_judge", lambda *_: Judge())
+    monkeypatch.setattr(adapter, "process_bridge", lambda *_: Judge())
     [task] = islice(taskset(level=0.5), 1)
     trace = vf.Trace(
         task=vf.TraceTask(type="ReasoningGymTask", data=task.data), agent=vf.AgentInfo(config=vf.AgentConfig())
@@ -182,7 +182,7 @@ async def test_own_task() -> None:
     [task] = islice(taskset(tasks="last_letter", task_modules="examples/own_task.py"), 1)
     assert await task.judged(Trace()) == 0.0
     assert Trace.info == {"reason": "scored"}
-    adapter._judge(task.data.task_modules, None).close()
+    task._bridge().close()
 
 
 async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
         id = "1"
         last_reply = "<answer>1</answer>"
 
-    monkeypatch.setattr(adapter, "_judge", lambda *_: Down())
+    monkeypatch.setattr(adapter, "process_bridge", lambda *_: Down())
     [task] = islice(taskset(), 1)
     with pytest.raises(ScoringError, match="could not be judged"):
         await task.judged(Trace())

@@ -32,6 +32,7 @@ with warnings.catch_warnings(action="ignore"):
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands.problems import problems_command
 from reasoning_env.errors import ScoringError
+from reasoning_env.integrations import process_bridge
 from reasoning_env.integrations import verl as adapter
 from reasoning_gym_testing.completions import TOKENIZER
 
@@ -201,6 +202,6 @@ def test_documented_trainer_reaches_its_gpus(rows: Any, tmp_path: Path) -> None:
 
 async def test_lasting_fault_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "RESTART_PAUSES_S", (0.0,))
-    monkeypatch.setattr(adapter.judge("{}"), "ajudge", AsyncMock(return_value=[None]))
+    monkeypatch.setattr(process_bridge("{}"), "ajudge", AsyncMock(return_value=[None]))
     with pytest.raises(ScoringError, match="could not be judged"):
         await adapter.compute_score("reasoning_gym", "x", rows["reward_model"][0]["ground_truth"])
