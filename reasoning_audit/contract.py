@@ -19,7 +19,6 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
 from .probes import perturb
-from .questions import contradictions, giveaways
 from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
@@ -105,7 +104,7 @@ class ContractCheck:
 
         `failed` are answers at which the verifier failed: the watch tells an error from a score out of range.
         """
-        found = await self._check_texts(problems)
+        found = await self._check_answers(problems)
         for number, problem in enumerate(problems[:CHECKED]):
             try:
                 found += await self._check(problem)
@@ -117,20 +116,23 @@ class ContractCheck:
             found += await self._look_again(example)
         return found
 
-    # ---- texts
+    # ---- all problems
 
-    async def _check_texts(self, problems: Sequence[Problem]) -> list[Finding]:
-        told = "the question states its answer"
-        found = [
-            self.reporter.finding(Defect.GIVES_ANSWER_AWAY, told, problem, problem.known_answer or "")
-            for problem in giveaways(problems)
-        ]
-        for second in contradictions(problems):
-            answer = second.problem.answer or ""
-            [verdict] = await self.pools.first.score(second.problem, [second.other])
+    async def _check_answers(self, problems: Sequence[Problem]) -> list[Finding]:
+        """Find problems whose right answer is not that of an earlier problem with the same question."""
+        first: dict[str, str] = {}
+        found = []
+        for problem in problems:
+            # Where many answers are right, the problem has none. Rows of a score function may have no question.
+            if not problem.question or problem.answer is None:
+                continue
+            other = first.setdefault(problem.question, problem.answer)
+            if other == problem.answer:
+                continue
+            [verdict] = await self.pools.first.score(problem, [other])
             if verdict.score < GOLD_SCORE:
-                detail = f"the same question has the answers {second.other[:40]!r} and {answer[:40]!r}"
-                found.append(self.reporter.finding(Defect.CONTRADICTS_QUESTION, detail, second.problem, answer))
+                detail = f"the same question has the answers {other[:40]!r} and {problem.answer[:40]!r}"
+                found.append(self.reporter.finding(Defect.CONTRADICTS_QUESTION, detail, problem, problem.answer))
         return found
 
     async def _look_again(self, example: ProbedAnswer) -> list[Finding]:

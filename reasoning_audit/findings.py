@@ -18,9 +18,8 @@ from reasoning_env.records import Problem, Reason
 from reasoning_env.storage.reading import Name, Number, Share
 
 from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, REPETITIONS, WRONG_PROBES, Probe, is_shortcut
-from .questions import MANY
 from .reproduction import MAX_SCORED, Reproduction
-from .scores import GOLD_SCORE, ProbedAnswer, TaskAudit, level_words, place
+from .scores import GOLD_SCORE, MANY, ProbedAnswer, TaskAudit, level_words, place
 
 MAX_ANSWER = 200
 """Characters of an answer that a finding shows. Of 198 findings, 7 have a longer answer."""

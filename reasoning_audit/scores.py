@@ -32,6 +32,8 @@ from .probes import (
 
 GENERATION_CPU_S = 20.0
 """Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""
+MANY = 3
+"""The fewest problems that have something in common by more than chance. Audits of three items need three."""
 GOLD_SCORE = 0.95
 """The least that a right answer must earn. The mean of a task is 1 in 539 of 540 tasks, and 0.99 in the other."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +21,9 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, WatchedPools, watched_pools
 from .findings import Defect, Finding, Reporter, findings_of, merge
-from .questions import same_problems
 from .report import Report, make_report
 from .reproduction import LibraryCommands, OwnCommands, Reproduction
-from .scores import AuditTarget, TaskAudit, audit_task, level_name
+from .scores import MANY, AuditTarget, TaskAudit, audit_task, level_name
 from .watch import BARE
 
 
@@ -117,8 +116,17 @@ def _level_findings(
     return [
         Reporter(task, min(levels), _commands(task, session, options)).finding(Defect.LEVEL_CHANGES_NOTHING, detail)
         for task, levels in by_level.items()
-        if same_problems(levels)
+        if same_questions(levels)
     ]
+
+
+def same_questions(by_level: Mapping[float, Sequence[Problem]]) -> bool:
+    """Tell whether the easiest and the hardest level ask the same for the same seeds."""
+    if len(by_level) < 2:
+        return False
+    easiest = [problem.question for problem in by_level[min(by_level)]]
+    hardest = [problem.question for problem in by_level[max(by_level)]]
+    return len(easiest) >= MANY and easiest == hardest
 
 
 def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:

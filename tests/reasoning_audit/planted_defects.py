@@ -64,9 +64,13 @@ def think_of(rng: random.Random, config: Config) -> tuple[str, str, dict[str, An
     return "Which number do I think of?", str(rng.randint(100, 9999)), {}
 
 
-def add_aloud(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    question, answer, metadata = add(rng, config)
-    return f"{question} (The answer is {answer}.)", answer, metadata
+def guess(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    return f"Which word is meant by {rng.randint(100, 9999)}?", rng.choice(WORDS[:3]), {}
+
+
+def guess_by_marks(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+    question, word, metadata = guess(rng, config)
+    return question + "?" * WORDS.index(word), word, metadata
 
 
 def add_many(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
@@ -179,7 +183,7 @@ PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
     "too_slow": ((reverse, matches_slowly), (reverse, exact)),
     "too_much_memory": ((add, counts_up), (add, exact)),
     "contradicts_question": ((think_of, exact), (add, exact)),
-    "gives_answer_away": ((add_aloud, exact), (add, exact)),
+    "gives_answer_away": ((guess_by_marks, exact), (guess, exact)),
     "level_changes_nothing": ((add, exact), (add_many, exact)),
 }
 """The task with a defect, and its clean twin."""

@@ -91,6 +91,20 @@ async def test_processes_differ_in_problems() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(("pays_both", "defects"), [(False, [Defect.CONTRADICTS_QUESTION]), (True, [])])
+async def test_one_question_two_answers(pays_both: bool, defects: list[Defect]) -> None:
+    problems = [problem_of(make_spec("gcd", seed=seed), "Who?", ("Ann", "Bob")[seed % 2]) for seed in range(4)]
+
+    def verify(problem: Problem, answer: str) -> Verdict:
+        right = ("Ann", "Bob") if pays_both else (problem.answer,)
+        return _watched(lambda answer: float(answer in right), problem, answer)
+
+    workers = FakeWorkers(lambda spec: problems[spec.seed], verify)
+    check = ContractCheck(WatchedPools(workers, workers), Reporter("gcd", None, Reproduction("again"), is_watched=True))
+    assert _names(merge(await check.run(problems, attacks=False))) == defects
+
+
+@pytest.mark.asyncio
 async def test_attacks_stop_at_a_killed_worker() -> None:
     def verify(problem: Problem, answer: str) -> Verdict:
         return _watched(_is_right, problem, answer) if len(answer) < 5 else Verdict(0.0, Reason.TIMEOUT, answer)
