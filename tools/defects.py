@@ -89,9 +89,9 @@ GUARDED = Treatment(
     "corrected: a guard reads the answer, with bounds", "tests/answers/test_guards.py::test_no_text_is_run"
 )
 CORRECTED = Treatment(
-    "corrected: the whole answer must be a value of the task's type",
-    "tests/answers/test_corrections.py::test_nonsense_earns_the_floor",
+    "corrected: the whole answer must be a value of the task's type", "tests/answers/test_types.py::test_other_text"
 )
+CORRECTION_TEST = "tests/answers/test_corrections.py::test_nonsense_earns_the_floor"
 DRAWN_AGAIN = Treatment(
     "refused: problems that this solves are drawn again", "tests/tasks/test_flaws.py::test_flawed_entries"
 )
@@ -264,12 +264,12 @@ def _task_row(
 
     for row in found:
         held = HELD[row.defect]
-        words = held.words
+        words, test = held.words, held.test
         if (task, row.defect) in still:
             words = LEFT_OUT_HERE if declared.gives_away else OPEN
         elif held is CORRECTED and declared.answer.correction is not None:
-            words = f"corrected: {_first_line(declared.answer.correction)}"
-        add(_evidence(row), words, held.test)
+            words, test = f"corrected: {_first_line(declared.answer.correction)}", CORRECTION_TEST
+        add(_evidence(row), words, test)
 
     def shown(kind: str) -> str:
         return _example(examples[task, kind]) if (task, kind) in examples else ""

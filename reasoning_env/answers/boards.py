@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from .literals import LiteralError, parse_literal
+from .literals import literal_value
 from .numbers import rounds
 from .types import Asked
 
@@ -71,33 +71,11 @@ def counts(said: str, asked: Asked) -> str | None:
     # The plural before names: that of `different blocks [A] [B]`.
     plural = re.search(rf"\b(?P<kind>[a-z]+)s {re.escape(shown[0]['name'])}", asked.question) if shown else None
     names = {match["name"]: match["kind"] or (plural["kind"] if plural else "") for match in shown}
-    found = _named_counts("\n".join(_table_pairs(said)) or said, names)
+    found = _named_counts(said, names)
     if found is None:
         return board(said, asked)
     in_order = [found.get(name) for name in names]
     return None if None in in_order else " ".join(map(str, in_order))
-
-
-def _table_pairs(said: str) -> list[str]:
-    """Return the pairs of a table of two columns, or of two rows, as `A: 1`; [] for other text."""
-    lines = [line.strip() for line in said.split("\n") if line.strip()]
-    if not all(line.startswith("|") and line.endswith("|") for line in lines):
-        return []
-    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines if not COUNTS_RULE.fullmatch(line)]
-    if rows and len(rows[0]) > 2:
-        rows = list(map(list, zip(*rows, strict=False))) if len({*map(len, rows)}) == 1 else []
-    if rows and COUNTS_HEAD.fullmatch("|".join(rows[0])):
-        rows = rows[1:]
-    return [": ".join(row) for row in rows] if all(len(row) == 2 for row in rows) else []
-
-
-COUNTS_RULE = re.compile(r"\|(?:\s*:?-{1,20}:?\s*\|)+")
-COUNTS_HEAD = re.compile(
-    r"\W*(?:item|type|kind|name|machine|part|block|component)s?(?: type| name)?s?\W*"
-    r"\|\W*(?:final )?(?:count|number|quantity|amount)s?\W*",
-    re.IGNORECASE,
-)
-"""The head of a table of counts. Another head may say something else of them."""
 
 
 def _named_counts(said: str, names: Mapping[str, str]) -> dict[str, str] | None:
@@ -254,10 +232,7 @@ def _joined_texts(said: str, between: str) -> str:
     """Return a list of texts, such as the lines of a board, as one text; other text as it is."""
     if not re.match(r"\[\s*[\"']", said):
         return said
-    try:
-        lines = parse_literal(said)
-    except (LiteralError, RecursionError):
-        return said
-    if len(lines) < 2 or not all(isinstance(line, str) for line in lines):
+    lines = literal_value(said)
+    if not isinstance(lines, list) or len(lines) < 2 or not all(isinstance(line, str) for line in lines):
         return said
     return between.join(lines)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .literals import LiteralError, parse_literal
+from .literals import as_json
 from .plain import FONTS, SWITCHES, plain
 
 Held = Callable[[re.Match[str]], str | None]
@@ -33,7 +33,7 @@ def steps(answer: str, *, ends_in_full_stop: bool, question: str = "") -> Iterat
     """Yield an answer as it is, and then with one frame less each time; each text also in plain characters.
 
     With `ends_in_full_stop`, a full stop at the end belongs to the answer, unless it follows a mark such as a quote.
-    An answer may be called what its question calls it.
+    An answer may stand after the text that its question asks about.
     """
     text = LONG_BLANK.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     text = "\n".join(line.rstrip() for line in text.split("\n")).strip()
@@ -62,7 +62,7 @@ def _take_off(text: str, question: str, *, ends_in_full_stop: bool) -> tuple[str
             continue
         for pattern in frame.patterns:
             match = pattern.fullmatch(text)
-            if match is not None and "called" in match.re.groupindex and not _names_answer(match["called"], question):
+            if match is not None and "called" in match.re.groupindex and not _names_answer(match, question):
                 continue
             inner = None if match is None else frame.held(match)
             if inner is not None and inner.strip() and inner.strip() != text:
@@ -70,57 +70,21 @@ def _take_off(text: str, question: str, *, ends_in_full_stop: bool) -> tuple[str
     return None
 
 
-def _names_answer(called: str, question: str) -> bool:
-    """Tell whether a name before an answer names nothing but the answer.
+def _names_answer(match: re.Match[str], question: str) -> bool:
+    """Tell whether a name before an answer tells no answer from another.
 
-    One of its words is a word for answers of any kind, or of what the question asks for, and the others say no more
-    about it than the question. Or the name is the whole text that the question asks about, such as an expression.
+    Its words are for answers of any kind, it is the variable x before a single value, or it is the whole text that the
+    question asks about, such as an expression.
     """
-    asked = _asked_words(question)
-    words = _stems(called.casefold())
-    is_named = any(word in asked.names or KIND.fullmatch(word) for word in words)
-    if is_named and NAME.fullmatch(called):
-        return all(word in asked.words or KIND.fullmatch(word) or BESIDE_NAMES.fullmatch(word) for word in words)
+    called = match["called"]
+    words = [word.removesuffix("s") if len(word) > 3 else word for word in PART_OF_NAME.findall(called.casefold())]
+    if NAME.fullmatch(called) and any(map(ANSWER_WORD.fullmatch, words)):
+        return all(ANSWER_WORD.fullmatch(word) or BESIDE_NAMES.fullmatch(word) for word in words)
+    if match["sign"] is None:
+        return False
+    if VARIABLE.fullmatch(called):
+        return "=" not in match["inner"]
     return len(called) > 2 and _squeezed(called) in _subjects(question)
-
-
-def _stems(name: str) -> list[str]:
-    """Return the words and numbers of a name in small letters, in the singular and spelled out."""
-    words = [{"min": "minimum", "max": "maximum"}.get(word, word) for word in PART_OF_NAME.findall(name)]
-    return [word.removesuffix("s") if len(word) > 3 else word for word in words]
-
-
-@dataclass(frozen=True)
-class _AskedWords:
-    """The words of what a question asks for, and those of them that name it."""
-
-    words: frozenset[str]
-    names: frozenset[str]
-
-
-@lru_cache(maxsize=1)
-def _asked_words(question: str) -> _AskedWords:
-    """Return the words of what a question asks for: detector, light and status of `What is the detector light status?`.
-
-    Of `the day of the month`, day is a name, and month is none; of `the color of the top side`, all but `of` and `the`.
-    Alternatives, as in `return the angle, coordinates or radius`, name nothing. The cache holds one question, because
-    the answers of a group are scored one after the other.
-    """
-    words: set[str] = set()
-    names: set[str] = set()
-    for match in ASKED.finditer(question):
-        if question[match.end() : match.end() + 1] == ",":
-            continue
-        phrase = match["asked"].casefold()
-        words.update(_stems(phrase))
-        for part in re.split(" (?:of|in) ", phrase):
-            names.update(_stems(part))
-            head = _stems(re.sub(r"\([^)]*\)", "", part))
-            if not head or not KIND.fullmatch(head[-1]):
-                break
-    unnamed = {word for word in names if word.isdigit() or BESIDE_NAMES.fullmatch(word)}
-    denied = {word for word in words if NO_NAME.fullmatch(word)}
-    return _AskedWords(frozenset(words - denied), frozenset(names - denied - unnamed))
 
 
 @lru_cache(maxsize=1)
@@ -173,7 +137,7 @@ def _inner_of_quotes(match: re.Match[str]) -> str | None:
     if match[0][-len(closing) :] != closing:
         return None
     inner = inner[: len(inner) - len(closing) + 1].strip()
-    if match["open"] in "\"'" and inner[:1] in ("[", "{") and _is_literal(inner):
+    if match["open"] in "\"'" and inner[:1] in ("[", "{") and as_json(inner) is not None:
         return inner
     if "\\" in inner and ESCAPED.fullmatch(inner):
         value = json.loads(f'"{inner}"')
@@ -198,20 +162,12 @@ CLOSING_QUOTES: Mapping[str, str] = {
 """The marks before and after a quotation."""
 
 
-def _is_literal(text: str) -> bool:
-    try:
-        parse_literal(text)
-    except (LiteralError, RecursionError):
-        return False
-    return True
-
-
 def _only_value(match: re.Match[str]) -> str | None:
     """Return the only value of an object: `"a"` of `{"answer": "a"}`; None for an object with several keys."""
     inner = str(match["inner"]).rstrip().removesuffix(",").rstrip()
-    whole = {"open": inner[:1], "inner": inner[1:]}
-    in_quotes = whole["open"] in ("'", '"') and len(inner) > 2 and inner[-1] == whole["open"]
-    if _is_literal(inner) or (in_quotes and (_is_literal(inner[1:-1]) or whole["open"] not in inner[1:-1])):
+    quote = inner[:1]
+    in_quotes = quote in ("'", '"') and len(inner) > 2 and inner[-1] == quote
+    if as_json(inner) is not None or (in_quotes and (as_json(inner[1:-1]) is not None or quote not in inner[1:-1])):
         return inner
     return None
 
@@ -301,70 +257,40 @@ CHECK_MARKS = "\u2705\u2714\u2713\u2611\U0001f3af\U0001f3c6\u2b50\U0001f389"
 """Emoji that praise an answer. A cross would deny the answer."""
 POINTERS = "\U0001f449\u27a1\U0001f4a1\U0001f537\U0001f539"
 """Emoji that point at what follows."""
-LABEL = (
-    r"(?:final|correct)?[ _]?(?:answers?|result|output|solutions?|response)|ans"
-    r"|(?:final|output|resulting|sorted|reversed|filtered|new|solved|completed|shortest)[ _]"
-    r"(?:grid|matrix|board|state|string|list|sequence|words|value|path)"
-    r"|(?:die )?antwort(?: ist)?|l\u00f6sung|(?:la )?r\u00e9ponse(?: finale)?(?: est)?"
-    r"|(?:la )?respuesta(?: final)?(?: es)?|resultado|resposta|risposta|\u043e\u0442\u0432\u0435\u0442"
-    r"|(?:\u6700\u7ec8)?\u7b54\u6848\u662f?|\u7b54\u3048|\u56de\u7b54|\ub2f5|\uc815\ub2f5"
+ANSWER_WORD = re.compile(
+    "answer|ans|result|res|output|out|solution|sol|response|value|val|total|outcome|therefore|thus|hence|action|operation|json"
+    "|grid|matrix|mat|board|puzzle|row|state|string|list|lst|sequence|seq|array|arr|vector|order|palindrome|anagram|word|text"
+    "|plaintext|message|sentence|person|name|colou?r|colou?ring|weekday|relation|relationship|move|step|plan|instruction"
+    "|direction|path|route|program|mapping|assignment|group|partition|pair|element|item|count|number|num|digit|integer|sum"
+    "|product|difference|occurrence|term|factor|size|length|area|time|duration|measure|coordinate|probability|prob|root"
+    "|integral|antiderivative|polynomial|expression|formula|fraction|conclusion|statement|graph"
+    "|sorted|reversed|filtered|rotated|flipped|transformed|decoded|decrypted|simplified|reduced|modified|expanded"
+    "|unscrambled|reordered|restored|grouped|converted|solved|completed|filled"
+    "|antwort|l\u00f6sung|r\u00e9ponse|respuesta|resultado|resposta|risposta|\u043e\u0442\u0432\u0435\u0442"
+    "|(?:\u6700\u7ec8)?\u7b54\u6848\u662f?|\u7b54\u3048|\u56de\u7b54|\ub2f5|\uc815\ub2f5"
 )
-"""A name that can only mean the answer, in several languages: `Answer`, `Final state`, `Respuesta`."""
-KIND = re.compile(
-    "answer|result|output|solution|response|value|total|out|outcome|action|operation|json|grid|matrix|board|puzzle|row|state"
-    "|string|list|sequence|order|palindrome|anagram|word|text|plaintext|message|sentence|person|name|colou?r|weekday"
-    "|relation|relationship|move|step|plan|instruction|direction|path|route|program|mapping|assignment|group|partition"
-    "|pair|element|item|count|number|sum|product|difference|occurrence|term|factor|size|length|time|duration|measure"
-    "|coordinate|probability|root|integral|antiderivative|polynomial|expression|formula|fraction|conclusion|statement"
-    "|sorted|reversed|filtered|rotated|transformed|decoded|decrypted|simplified|reduced|modified|expanded|unscrambled"
-    "|reordered|restored|grouped|converted"
-)
-"""Words for answers of any kind, in the singular, which tell no answer from another of the same question."""
+"""A word for answers of any kind, in the singular, also in other languages; it tells no answer from another."""
 BESIDE_NAMES = re.compile(
-    "the|my|our|of|in|for|an?|final|correct|resulting|predicted|required|optimal|best|valid|possible|all|real|new|next"
-    "|missing|remaining|hidden|secret|solved|completed|filled|pooled|shortest|ascending|descending|elapsed|test"
+    "the|my|our|of|in|for|an?|final|correct|expected|resulting|predicted|required|optimal|best|valid|possible|all|real|new|next"
+    "|missing|remaining|hidden|secret|pooled|shortest|ascending|descending|elapsed|test|die|ist|la|finale?|es|est"
 )
 """Words beside a name that say nothing of the answer but that it is one."""
-NO_NAME = re.compile("true|false|yes|no|not|none|never|other|example|input|whether|how|what|one|this|them|i")
-"""Words after a verb of asking that name no answer, or deny one."""
-NAME = re.compile(r"[\w ()'\u2220-]+")
-PART_OF_NAME = re.compile(r"[a-z]+|\d+")
-ASKED = re.compile(
-    r"(?<!\ba )(?<!\bthe )(?<!\bwe )(?<!ing )\b(?:what (?:is|was|are|were|will)(?: now)?|which|what|how many|find"
-    r"|determine|return|provide|predict|specify|calculate|compute|evaluate|pick|identify|decode|decrypt|restore|simplify|solve|give"
-    r"|list|tell me|reply|respond|press|(?:output|answer|solution) (?:should|must) be)\b"
-    r"(?: (?:only|just|back|with|the|an?|your|its|this|all|following|of|possible))*+"
-    r"(?P<asked>(?: (?!(?:to|that|which|who|whose|from|for|with|by|at|on|if|when|where|whether|after|before|using|such"
-    r"|as|do|does|did|have|has|had|you|are|is|was|were|be|can|there|should|would|will|and|or|not|given|than|into|over"
-    r"|it|he|she|they|so|only|considering|without|getting|rolling|exactly)\b)[A-Za-z0-9()'-]++)++)",
-    re.IGNORECASE,
-)
-"""A verb of asking and the words after it, up to a preposition or a verb: `What is` and `the final output`."""
+VARIABLE = re.compile(r"x(?:_\d)?|[A-Za-z]\(x\)|F\([A-Za-z]\)")
+"""The variable of any value, and a function of a variable."""
+NAME = re.compile(r"[\w ()'-]+")
+PART_OF_NAME = re.compile(r"[^\W\d_]+|\d+")
 SAME_SIGNS = str.maketrans({"\u00d7": "*", "\u22c5": "*", "\u00b7": "*", "\u00f7": "/"})
 CALLED = (
     r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?"
     r"(?!-)(?P<called>[^\s:\uff1a*\"'{}\[\]][^\n:\uff1a\"{}\[\]]{0,200}?)(?(mark)(?P=mark)?)"
-    r"(?:(?i: (?:is|are|was))(?:[:\uff1a]|(?=\s))|[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|(?=\u2248)))"
-    r"(?(mark)[^\S\n]*(?P=mark)?)(?P<inner>.*)"
+    r"(?:(?i: (?:is|are|was))(?:[:\uff1a]|(?=\s))|[ ][-\u2013][ ](?=[A-Za-z]{2})"
+    rf"|[^\S\n]*(?:(?P<sign>[:\uff1a]=?|=(?![=>]))|\u2014|{ARROWS}|(?=\n)|\.(?=\s)))"
+    r"(?(mark)[^\S\n]*(?P=mark)?)\ufe0f?(?P<inner>.*)"
 )
-"""A name before the answer: `Path: up`, `Total = 5`, `The detector light is on`, `Probability \u2248 0.5`."""
-LABELLED = (
-    r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?(?i:(?:the|my|our) )?"
-    rf"(?i:{LABEL})(?(mark)(?P=mark)?)(?i: is)?(?(mark)(?P=mark)?)"
-    rf"(?:[^\S\n]*(?:[:\uff1a]=?|=(?![=>])|\u2014|{ARROWS}|(?=\n)|\.(?=\s))|[ ][-\u2013][ ](?=[A-Za-z]{{2}}))"
-    rf"(?(mark)[^\S\n]*(?P=mark)?)\ufe0f?(?P<inner>.*)"
-)
-"""A label before the answer: `Answer: 5`, `The answer is: 5`, `Answer \u2192 5`, `Answer - yes`, `Ans. 5`.
+"""A name before the answer: `Answer: 5`, `The answer is 5`, `Answer \u2192 5`, `Answer - yes`, `Ans. 5`, `x = 5`.
 
 A number after a hyphen could be negative.
 """
-NAME_WORDS = (
-    "answers?|ans|results?|res|output|out|solutions?|sol|value|val|final|correct|expected|new|sorted|reversed|rotated"
-    "|filtered|flipped|solved|filled|total|sum|count|numbers?|nums?|integer|digits|probability|prob|area|list|lst|arr"
-    "|array|matrix|mat|grid|board|state|puzzle|rows?|vector|sequence|seq|words|string|text|path|moves|plan|route|steps"
-    "|pairs|groups|colou?ring|colou?rs|assignment|mapping|partitions?|graph"
-)
-"""Words of a variable's name that say nothing about its value. Others may, as in `mistake = 4` and `max = 4`."""
 
 
 @dataclass(frozen=True)
@@ -418,11 +344,10 @@ FRAMES: tuple[AnswerFrame, ...] = (
     # `(3,355)` may be two numbers, or one with a separator of thousands.
     _frame("parentheses", r"(?s)(?!\(-?\d{1,3}(?:,\d{3})+\)\Z)\((?P<inner>.*)\)", held=_inner_of_parentheses),
     _frame("HTML", rf"(?s)<(?P<tag>{HTML_TAGS}){ATTRIBUTES}\s?>(?P<inner>(?:(?!</(?P=tag)).)*)</(?P=tag)>"),
-    _frame("label", LABELLED, r"(?s)(?i:therefore|thus|hence):(?P<inner>.*)", CALLED),
+    _frame("label", CALLED),
     _frame(
         "object",
-        rf"(?s)\{{\s*(?P<quote>[\"']?)(?i:{LABEL})(?P=quote)\s*:\s*(?P<inner>\S.*)\}}",
-        r"(?s)\{\s*(?P<quote>[\"']?)(?P<called>[A-Za-z_ ]{1,60})(?P=quote)\s*:\s*(?P<inner>\S.*)\}",
+        r"(?s)\{\s*(?P<quote>[\"']?)(?P<called>[A-Za-z_ ]{1,60})(?P=quote)\s*(?P<sign>:)\s*(?P<inner>\S.*)\}",
         held=_only_value,
     ),
     _frame(
@@ -439,11 +364,6 @@ FRAMES: tuple[AnswerFrame, ...] = (
         r"[Rr]eturns?:?\s+(?P<inner>\S[^\n]*)",
         r"> (?P<inner>(?:\*\*|`)[^\n]*)",
         r"(?s)(?:-{3,}|\*{3,})\n(?P<inner>.*)",
-    ),
-    _frame(
-        "name",
-        rf"(?s)(?:x(?:_\d)?|[A-Za-z]\(x\)|F\([A-Za-z]\)|(?:(?i:{NAME_WORDS})(?:_(?=[A-Za-z])|\b))+)\s?:?=(?!=)\s*(?P<inner>[^=]*)",
-        r"(?s)[A-Za-z](?:_\d)?\s?:?=(?!=)\s*(?P<inner>(?:[\[{]|\\begin|\\left|(?:np\.|numpy\.)?(?:array|matrix)\().*)",
     ),
     _frame(
         "tail",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from decimal import Decimal
 
 LITERAL_TOKEN = re.compile(
     r"\s*(?:(?P<string>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.+-])"
@@ -22,45 +22,58 @@ OPENING = {"(": "[", "[": "[", "{": "{"}
 CLOSING = {")": "]", "]": "]", "}": "}"}
 
 
-class LiteralError(ValueError):
-    """The text is no literal of JSON or Python."""
+def as_json(text: str) -> str | None:
+    """Return a list, tuple, dictionary, text or number of JSON or Python as JSON; None for other text.
 
-
-def parse_literal(text: str) -> Any:
-    """Return the value of a list, tuple, dictionary, text or number; tuples are lists, and keys are texts.
-
-    Numbers that JSON does not have, such as `+5` or `07`, stay texts. Raises LiteralError, also for a key that comes
-    twice.
+    JSON stays as it is written. Numbers that JSON does not have, such as `+5` or `07`, become texts.
     """
-    try:
-        return json.loads(text, parse_constant=_no_number, object_pairs_hook=reject_duplicate_keys)
-    except (ValueError, RecursionError):
-        pass  # perhaps in Python's notation
-    try:
-        return json.loads(_as_json(text.strip()), parse_constant=_no_number, object_pairs_hook=reject_duplicate_keys)
-    except (ValueError, RecursionError) as error:
-        raise LiteralError("no list or dictionary of JSON or Python") from error
+    if _is_json(text):
+        return text
+    written = _in_json(text.strip())
+    return written if written is not None and _is_json(written) else None
 
 
-def reject_duplicate_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Make a JSON object from its pairs. Raises ValueError for a key that comes twice: one value would be ignored."""
+def _is_json(text: str) -> bool:
+    return json_value(text) is not None or text.strip() == "null"
+
+
+def json_value(text: str) -> object:
+    """Return the value of a JSON text, with decimal numbers as they are written; None for other text, and for null."""
+    try:
+        value: object = json.loads(
+            text, parse_constant=_no_number, parse_float=Decimal, object_pairs_hook=_with_different_keys
+        )
+    except (ValueError, RecursionError, ArithmeticError):  # the last for an exponent that Decimal cannot hold
+        return None
+    return value
+
+
+def literal_value(text: str) -> object:
+    """Return the value of a literal; tuples are lists, and keys are texts. None for other text, and for null."""
+    written = as_json(text)
+    return None if written is None else json_value(written)
+
+
+def _with_different_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Make an object from its pairs. Raises ValueError for a key that comes twice: one value would be ignored."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("a key comes twice")
     return made
 
 
-def _no_number(name: str) -> Any:
-    raise LiteralError(f"{name} is no number")
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number")
 
 
-def _as_json(text: str) -> str:
+def _in_json(text: str) -> str | None:
+    """Write Python's tokens as those of JSON; None for a text with another token."""
     parts: list[str] = []
     position = 0
     while position < len(text):
         match = LITERAL_TOKEN.match(text, position)
-        if match is None:
-            raise LiteralError("expected brackets, numbers, quoted texts, True, False or None")
+        if match is None or (match["name"] and match["name"] not in NAMED_LITERALS):
+            return None
         position = match.end()
         if match["string"]:
             parts.append(_string(match["string"]))
@@ -68,8 +81,6 @@ def _as_json(text: str) -> str:
             number = match["number"]
             parts.append(number if JSON_NUMBER.fullmatch(number) else json.dumps(number))
         elif match["name"]:
-            if match["name"] not in NAMED_LITERALS:
-                raise LiteralError("a name has no value")
             parts.append(NAMED_LITERALS[match["name"]])
         else:
             _add_sign(parts, match["sign"])

@@ -22,18 +22,15 @@ from .numbers import (
     rounds,
     value_of,
     value_of_side,
-    without_name,
-    without_rounding_sign,
 )
 from .types import Asked
 
 
 def probability(said: str, asked: Asked) -> str | None:
     """The type of probabilities: an exact fraction in any terms, or a number with three right digits or more."""
-    said = _without_chance(without_rounding_sign(said), asked.question)
     terms = asked.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
-    *exact, last = without_name(said, asked.question).split("=", MAX_SIDES)
+    *exact, last = _without_chance(said, asked.question).split("=", MAX_SIDES)
     if any(value_of_side(side.strip(), asked.question) != right for side in exact):
         return None
     parts = fraction_parts(last)
@@ -48,41 +45,26 @@ def probability(said: str, asked: Asked) -> str | None:
     return asked.right if is_right else value.notation
 
 
-THROWN = (
-    r"(?i:[a-z](?:_\{?[a-z]{1,5}\}?)?"
-    r"|(?:(?:the|of|all|these|sum|total|score|value|outcome|rolls?|rolling|dice|result|heads|tails|number) ?)+)"
-)
-"""What is thrown, as a random variable or in words: `X`, `sum of dice`."""
 CHANCE = re.compile(
-    r"(?:\\?(?:Pr|P)|\\mathbb\{P\})"
-    rf"(?:\((?:{THROWN}\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{{1,9}})"
-    r"|(?P<words>(?:(?:at least|exactly) )?\d{1,9}(?: or higher| heads| tails)?))\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
+    r"\\?Pr?\((?:[A-Z]\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{1,9})|(?P<words>[a-z\d ]{1,40}))\)"
+    r"\s?=\s?(?P<value>.+)"
 )
-r"""The name of a chance: `P = `, `P(X \geq 23) = `, `\Pr(at least 3 heads) = `."""
+r"""The name of a chance: `P(X \geq 23) = `, `P(at least 3 heads) = `."""
 ASKED_CHANCE = re.compile(
     r"\b(?P<words>(?P<number>\d+) or higher|(?P<relation>at least|exactly) (?P<count>\d+) (?:heads|tails))\b"
 )
 """The event whose chance a question asks for."""
-IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
-"""A value with its rounding behind it in parentheses: `3/4 (\u2248 0.75)`."""
 
 
 def fraction(said: str, asked: Asked) -> str | None:
-    """The type of reduced fractions: also after fractions of the same value, and before a rounded value of it.
+    """The type of reduced fractions, also after fractions of the same value.
 
     The name of the chance that a question asks for may stand before it. Questions ask for reduced fractions, so `6/8`
     is not `3/4`.
     """
-    said = _without_chance(said, asked.question)
-    rounded = IN_PARENTHESES.fullmatch(said)
-    if rounded is not None:
-        said = rounded["exact"].strip() + rounded["rounded"]
-    exact, sign, decimal = said.partition("\N{ALMOST EQUAL TO}")
-    sides = [fraction_parts(side.strip()) for side in exact.split("=", MAX_SIDES)]
+    sides = [fraction_parts(side.strip()) for side in _without_chance(said, asked.question).split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
-        return None
-    if sign and not _is_rounding(decimal.strip(), Fraction(*last)):
         return None
     right = fraction_parts(asked.right.strip("$").strip())
     if right is None:  # LaTeX of the expected answer
@@ -96,26 +78,17 @@ def _without_chance(said: str, question: str) -> str:
     chance, asked = CHANCE.fullmatch(said), ASKED_CHANCE.search(question)
     if chance is None or asked is None:
         return said
-    if chance["number"] is not None:
+    if chance["words"] is not None:
+        is_asked = chance["words"] == asked["words"]
+    else:
         is_asked = chance["number"] == (asked["number"] or asked["count"])
         is_asked = is_asked and (chance["relation"] == "=") == (asked["relation"] == "exactly")
-    else:
-        is_asked = chance["words"] is None or chance["words"] == asked["words"]
     return chance["value"].strip() if is_asked else said
-
-
-def _is_rounding(decimal: str, exact: Fraction) -> bool:
-    """Tell whether a decimal number or a percentage is a value that is rounded or cut to its places."""
-    if decimal.endswith("%"):
-        decimal, exact = decimal[:-1].strip(), exact * 100
-    if not re.fullmatch(r"-?\d{0,9}\.\d{1,9}", decimal, re.ASCII):
-        return False
-    return abs(Fraction(decimal) - exact) < Fraction(1, 10 ** len(decimal.partition(".")[2]))
 
 
 LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 DIGITS_IN_BASE = re.compile(
-    r"(?P<bracket>\()?(?P<sign>[-+]?)(?P<prefix>0[xbo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
+    r"(?P<bracket>\()?(?P<sign>[-+]?)(?P<prefix>0[xX]|0[bo])?(?P<digits>[0-9a-zA-Z]{1,400})(?(bracket)\))"
     r"(?:_(?P<brace>\{)?(?P<base>\d{1,2})(?(brace)\})|(?P<lowered>[\u2080-\u2089]{1,2})"
     r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))?"
 )
@@ -130,95 +103,69 @@ BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
 
-BASE_NAME = re.compile(
-    r"(?i:(?:the )?(?:final )?(?:(?:in )?base[- ]?(?P<base>\d{1,2})|(?P<word>binary|octal|hex(?:[ai]?decimal)?))"
-    r"(?: (?:number|value|result|form|representation|notation))?(?:\s?[:=]| is[ :]))\s?(?P<digits>\S.*)"
-)
-"""The name of a base before digits: `Hexadecimal: f1`, `Base 5: 121`, `In base-5: 121`, `Hex value = f1`."""
-
-
 def digits(said: str, asked: Asked) -> str | None:
     """The type of digits in the base that the question asks for; another base beside them makes another number."""
     target = asked.question.rpartition(" to ")[2].split()
     base = BASES.get(target[0], target[0].removeprefix("base-")) if target else ""
-    named = BASE_NAME.fullmatch(said)
-    if named is None:
-        return _digits_in(said, base)
-    return _digits_in(named["digits"], base) if _named_base(named) == base else None
-
-
-def _named_base(name: re.Match[str]) -> str:
-    return name["base"] or {"b": "2", "o": "8", "h": "16"}[name["word"][0].lower()]
+    if GROUPED_DIGITS.fullmatch(said):
+        said = re.sub("[ ,_'~{}]", "", said)
+    return _digits_in(said, base)
 
 
 def _digits_in(said: str, base: str) -> str | None:
-    if GROUPED_DIGITS.fullmatch(said):
-        said = re.sub("[ ,_'~{}]", "", said)
+    """Return the digits of a number without the mark of its base; None where the mark is that of another base.
+
+    The prefix of another base may be digits: 0b1 in base 16.
+    """
     match = DIGITS_IN_BASE.fullmatch(said)
     if match is None:
         return None
-    if match["prefix"] and PREFIXES[match["prefix"]] != base:
-        # In a base of letters, 0b1 may be three digits.
-        return said if not (match["base"] or match["lowered"] or match["named"]) else None
     named = match["base"] or match["named"] or (match["lowered"] or "").translate(LOWERED)
-    return match["sign"].replace("+", "") + match["digits"] if named in ("", base) else None
+    if named not in ("", base):
+        return None
+    prefix = match["prefix"] or ""
+    is_mark = PREFIXES.get(prefix.lower()) == base
+    return match["sign"].replace("+", "") + ("" if is_mark else prefix) + match["digits"]
 
 
-BASE_16 = r"(?:_\{?16\}?|\s?\(?(?:in )?base[- ]16\)?)"
-HEXADECIMAL = re.compile(
-    rf"(?P<sign>[-+]?)(?:0[xX]|(?=[0-9a-fA-F]{{1,400}}{BASE_16}\Z))(?P<digits>[0-9a-fA-F][0-9a-fA-F_]{{0,400}}?){BASE_16}?"
-)
-"""A hexadecimal number with its prefix, its base or both: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
+HEXADECIMAL = re.compile("-?[0-9a-fA-F]+")
 
 
 def hexadecimal(said: str, asked: Asked) -> str | None:
-    """The type of hexadecimal numbers with their prefix or their base."""
-    named = BASE_NAME.fullmatch(said)
-    if named is not None:
-        said = named["digits"] if re.search("[xX_(]", named["digits"]) else f"{named['digits']} base 16"
-    match = HEXADECIMAL.fullmatch(said) if named is None or _named_base(named) == "16" else None
-    if match is None:
-        return None
-    value = int(match["sign"] + match["digits"].replace("_", ""), 16)
+    """The type of hexadecimal numbers with their prefix or their base: `-0x3f`, `0X3F_{16}`, `3f (base 16)`."""
+    found = _digits_in(said, "16")
+    if found is None or not HEXADECIMAL.fullmatch(found) or found == said.strip("()+"):
+        return None  # without a mark of its base, 12 may be decimal
+    value = int(found, 16)
     return asked.right if value == int(asked.right, 16) else hex(value)
 
 
-PART_OF_COMPLEX = r"[-+]?\s?\d{1,50}(?:,\d{3})*(?:\.\d{0,50})?(?:[eE][-+]?\d{1,2})?"
+COMPLEX_PART = (
+    r"[-+]?\s?(?:\d{1,50}(?:,\d{3})*(?:\.\d{0,50})?(?:[eE][-+]?\d{1,2})?)?(?:\s?[*\u22c5\u00b7\u00d7]?\s?[ijIJ])?"
+)
 COMPLEX = re.compile(
-    rf"(?:[a-z]\s?=\s?)?(?:(?P<real>{PART_OF_COMPLEX})(?![\d.])\s?(?=[-+]|\Z))?(?:\+\s?(?=-))?"
-    rf"(?P<imaginary>(?:[-+]\s?)?(?:{PART_OF_COMPLEX})?)(?:\s?[*\u22c5\u00b7\u00d7]?\s?(?P<unit>[ijIJ]))?(?:\s?(?P<last>[-+]\s?{PART_OF_COMPLEX}))?"
+    rf"(?:[a-z]\s?=\s?)?(?P<first>{COMPLEX_PART})(?:\s?(?:\+\s?(?=-))?(?P<second>(?=[-+]){COMPLEX_PART}))?"
 )
 """A complex number: `4 - 7i`, `4 + -7*j`, `-7i + 4`, `i`, `4`."""
-COMPLEX_CALL = re.compile(rf"complex\((?P<real>{PART_OF_COMPLEX}),\s?(?P<imaginary>{PART_OF_COMPLEX})\)")
 
 
 def complex_number(said: str, asked: Asked) -> str | None:
     """The type of complex numbers: a real part, an imaginary part before i or j, or both, in either order."""
-    match = COMPLEX_CALL.fullmatch(said)
-    is_call = match is not None
-    match = match or COMPLEX.fullmatch(said)
+    match = COMPLEX.fullmatch(said)
     if match is None:
         return None
-    parts = {name: re.sub(r"[\s,]", "", match[name] or "") for name in match.re.groupindex if name != "unit"}
-    if is_call or match["unit"]:
-        imaginary = parts["imaginary"]
-        real = parts["real"] or parts.get("last", "")
-        if parts["real"] and parts.get("last"):
+    values: dict[str, Fraction] = {}
+    for part in filter(None, match.group("first", "second")):
+        digits = re.sub(r"[\s,*\u22c5\u00b7\u00d7]", "", part)
+        number = digits.rstrip("ijIJ")
+        unit = "i" if number != digits else ""
+        if unit in values or not (unit or number.strip("+-")):
             return None
-        if imaginary in ("", "+", "-"):
-            imaginary += "1"
-        if parts["real"] and not is_call and imaginary[0] not in "+-":
-            return None  # two numbers side by side
-    else:
-        if (parts["real"] and parts["imaginary"]) or parts["last"] or not (parts["real"] or parts["imaginary"]):
-            return None
-        real, imaginary = parts["real"] or parts["imaginary"], "0"
-    if real in ("+", "-"):
-        return None
-    values = [Fraction(real or "0"), Fraction(imaginary)]
-    if values == [Fraction(part) for part in asked.metadata["result"]]:
+        values[unit] = Fraction(number if number.strip("+-") else f"{number}1")
+    real, imaginary = values.get("", Fraction(0)), values.get("i", Fraction(0))
+    if [real, imaginary] == [Fraction(part) for part in asked.metadata["result"]]:
         return asked.right
-    return f"{real or '0'}{'' if imaginary[0] in '+-' else '+'}{imaginary}i"
+    return f"{float(real)} {'-' if imaginary < 0 else '+'} {abs(float(imaginary))}i"
 
 
 POINT = re.compile(
@@ -242,7 +189,7 @@ def measure(said: str, asked: Asked) -> str | None:
         pairs = zip(point.group("x", "y"), expected.group("x", "y"), exact, strict=True)
         is_right = all(_is_measured(part, shown, value, places=3) for part, shown, value in pairs)
         return asked.right if is_right else f"({point['x']}, {point['y']})"
-    value = value_of(without_rounding_sign(said), asked)
+    value = value_of(said, asked)
     if value is None:
         return None
     is_angle = kind == "angle_measure"
@@ -286,7 +233,7 @@ def _whole(said: str) -> int | None:
 TERM = re.compile(r"(?P<sign>[-+]?)(?P<factor>\d*)\*?(?P<name>[A-Za-z]?)(?:\*\*(?P<power>\d+))?")
 """A term of a polynomial without blanks: `-69*m**2`, `m`, `140`."""
 ROOT_NAME = re.compile(
-    r"(?P<name>[A-Za-z])(?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?(?:[:=\u2248]|\u2208(?=\s?\{))\s?|\u2248\s?"
+    r"(?P<name>[A-Za-z])(?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?(?:[:=\u2248]|\u2208(?=\s?\{))\s?"
 )
 """The name before a root: `x = `, `x_1: `, `x \u2208 ` before a set; roots are rounded, so also `x \u2248 `."""
 BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")

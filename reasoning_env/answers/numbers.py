@@ -51,17 +51,10 @@ NAMED = re.compile(r"(?P<name>[A-Za-z])\s?(?P<sign>[:=])\s?(?P<value>[^=:]+)")
 """A variable and its value: `x = 5`, `x: 5`."""
 ASKED_VARIABLE = re.compile(r"(?:\bvalue of|\b[Ss]olve for) (?P<name>[a-z])\b(?=:| in | that )")
 """The variable whose value a question asks for."""
-ANGLE_NAME = re.compile(r"(?:\u2220|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2})?)\s?[=:]\s?")
-"""The name of an angle: `\u2220ABC = `, `Angle B = `."""
-QUESTION_NAME = re.compile(r"\\?(?P<name>[A-Za-z]{2,10})\s?(?:\((?P<of>[-\d,. ]{1,1000})\))?\s?[=:](?P<value>[^=:]+)")
-r"""A name for the value that is asked for: `GCD = 4`, `GCD: 4`, `\gcd(8, 12) = 4`."""
-EQUATION = re.compile(r"(?P<left>[-\d.+*/^() \u00d7\u00f7\u22c5]{3,1000})=(?P<right>[^=]+)")
-"""An expression of numbers and its value: `3 * 4 = 12`."""
 CALCULATION = re.compile(r"(?:[-\d+/() .]|(?<!\*)\*(?!\*)){3,1000}")
 """A calculation without powers: `25 + 30 * (2 - 1)`."""
 MAX_SIDES = 4
 """Sides of an equation such as `1/4 = 0.25 = 25%`."""
-ROUNDED = re.compile(r"\s?\u2248\s?")
 COUNTED = re.compile(r"(?:[Hh]ow many|number of)(?P<one> 1)?(?: \d+)?(?P<words>(?: [a-z-]+){1,4})")
 """The words after `how many`, the first of which name what the question counts; `1 bits` are ones too."""
 NO_NOUNS = frozenset(
@@ -152,7 +145,7 @@ def rounded(*, digits: int) -> AnswerType:
     """The type of numbers of which a question asks for so many significant digits at least."""
 
     def read(said: str, asked: Asked) -> str | None:
-        value = value_of(without_rounding_sign(said), asked)
+        value = value_of(said, asked)
         if value is None:
             return None
         is_right = has_digits(value.notation, Fraction(asked.right), digits)
@@ -166,11 +159,6 @@ def has_digits(said: str, right: Fraction, digits: int) -> bool:
     if right == 0:
         return NUMBER.fullmatch(said) is not None and Fraction(said) == 0
     return rounds(said, right, places=digits - 1 - math.floor(math.log10(abs(right))))
-
-
-def without_rounding_sign(said: str) -> str:
-    """Return `3/4 = 0.75` for `3/4 \u2248 0.75`, and `0.5` for `\u2248 0.5`."""
-    return ROUNDED.sub("=", said).removeprefix("=").strip()
 
 
 def candidate(said: str, asked: Asked) -> str | None:
@@ -251,7 +239,7 @@ def _singular(word: str) -> str:
 
 
 def without_name(said: str, question: str) -> str:
-    """Return the value after the question's variable, angle, expression or name for the value.
+    """Return the value after the question's variable.
 
     Any value may be called x, and by another letter where the question asks for no variable and does not give that one.
     """
@@ -262,40 +250,7 @@ def without_name(said: str, question: str) -> str:
         is_given = re.search(rf"\b{name}\s?=", question) is not None
         is_asked = name == asked["name"] if asked is not None else named["sign"] != ":" and not is_given
         return named["value"] if is_asked or (name == "x" and named["sign"] != ":") else said
-    angle = ANGLE_NAME.match(said)
-    if angle is not None and _asks_for_angle(angle["name"], question):
-        return said[angle.end() :]
-    of_question = QUESTION_NAME.fullmatch(said)
-    if of_question is not None and f"({of_question['name'].upper()})" in question:
-        numbers = of_question["of"]
-        is_asked = numbers is None or re.findall(r"\d+", numbers) == re.findall(r"\d+", question)
-        return of_question["value"].strip() if is_asked else said
-    equation = EQUATION.fullmatch(said)
-    return equation["right"].strip() if equation is not None and _asks_for(equation["left"], question) else said
-
-
-def _asks_for_angle(name: str, question: str) -> bool:
-    """Tell whether a question asks for the angle with this name: `B` and `ABC` are the angle at B."""
-    vertex = name[len(name) // 2]
-    if re.search(rf"\bangle at {vertex}\b", question):
-        return True
-    asked = re.findall(r"(?:\bangle |\u2220)([A-Z]{3})\b", question)
-    return any(name in (vertex, angle, angle[::-1]) and angle[1] == vertex for angle in asked)
-
-
-def _asks_for(expression: str, question: str) -> bool:
-    """Tell whether an expression of numbers is the whole expression that the question asks for."""
-    left = _squeezed(expression)
-    line = next((line for line in map(_squeezed, question.split("\n")) if left in line), "")
-    start = line.find(left)
-    if start < 0 or not re.search(r"\D", left[1:]):
-        return False
-    after = line[start + len(left) : start + len(left) + 2]
-    return not re.match(r"[\d.+*/()-]", line[start - 1 : start]) and bool(re.match(r"=|\?|\.(?!\d)|$", after))
-
-
-def _squeezed(said: str) -> str:
-    return re.sub("[\u00d7\u22c5]", "*", re.sub(r"\s+", "", said)).replace("\N{DIVISION SIGN}", "/")
+    return said
 
 
 def fraction_parts(said: str) -> tuple[int, int] | None:

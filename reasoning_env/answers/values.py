@@ -5,31 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 
-from .literals import LiteralError, parse_literal, reject_duplicate_keys
+from .literals import NAMED_LITERALS, as_json, json_value
 from .types import AnswerType, Asked
 
 
 def json_text(said: str) -> str | None:
     """Return a list or an object in JSON's or Python's notation as JSON; None for other text."""
-    if said[:1] not in ("[", "{", "("):
-        return None
-    if json_value(said) is not None:
-        return said
-    try:
-        return json.dumps(parse_literal(said))
-    except (LiteralError, RecursionError):
-        return None
-
-
-def json_value(said: str) -> object:
-    """Return the value of a whole JSON text, with decimal numbers as they are written; None for other text."""
-    try:
-        value: object = json.loads(said, object_pairs_hook=reject_duplicate_keys, parse_float=Decimal)
-    except (ValueError, RecursionError, ArithmeticError):  # the last for an exponent that Decimal cannot hold
-        return None
-    return value
+    return as_json(said) if said[:1] in ("[", "{", "(") else None
 
 
 def value(said: str, asked: Asked) -> str | None:
@@ -38,29 +21,17 @@ def value(said: str, asked: Asked) -> str | None:
     return asked.right if written is not None and _is_same(written, asked.right) else written
 
 
-PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
-"""Python's words and those of JSON."""
-
-
 def any_value(said: str, asked: Asked) -> str | None:
     """The type of any value of JSON: a number, a text or a truth value too."""
-    said = PYTHON_WORDS.get(said, said)
-    if said[:1] == "'" and said[-1:] == "'":
-        try:
-            said = json.dumps(parse_literal(said))
-        except (LiteralError, RecursionError):
-            return None
-    written = json_text(said) or said
-    if _is_same(written, asked.right):
-        return asked.right
-    return written if json_value(written) is not None or written == "null" else None
+    written = as_json(said)
+    return asked.right if written is not None and _is_same(written, asked.right) else written
 
 
 def is_value(said: str) -> bool:
     """Tell whether a text is a value of JSON, or a list or an object in another notation."""
     if said[:1] in ("[", "{") and said[-1:] in ("]", "}") and not said.startswith("{\\"):
         return True
-    return json_value(said) is not None or said in PYTHON_WORDS
+    return json_value(said) is not None or said in NAMED_LITERALS
 
 
 def _is_same(said: str, right: str) -> bool:

@@ -30,13 +30,18 @@ EXAMPLES = [
     ("label", "Respuesta: 16", "16"),
     ("label", "The answer is 16", "16"),
     ("label", "**Shortest path_length:** 16", "16"),
+    ("label", "Therefore: 16", "16"),
+    ("label", "x = [1, 2]", "[1, 2]"),
+    ("label", "new_lst = [[1]]", "[[1]]"),
+    ("label", "Decrypted message: STOP", "STOP"),
+    ("label", "The resulting matrix is:\n1 2", "1 2"),
+    ("label", "Value = 16", "16"),
     ("object", '{"answer": 16}', "16"),
+    ("object", '{"final_path": "up"}', '"up"'),
     ("lead", "## 16", "16"),
     ("lead", "- True", "True"),
     ("lead", "\u2192 16", "16"),
     ("lead", "return 16", "16"),
-    ("name", "x = [1, 2]", "[1, 2]"),
-    ("name", "new_lst = [[1]]", "[[1]]"),
     ("tail", "16 \u2705", "16"),
     ("tail", "16\n---", "16"),
     ("call", "np.array([1, 2])", "[1, 2]"),
@@ -88,39 +93,19 @@ def test_text_that_says_something(said: str) -> None:
     assert [step.text for step in steps(said, ends_in_full_stop=False) if PLAIN_SIGNS not in step.frames] == [said]
 
 
-ASKING = (
-    "The light shines.\n\nNow: (2.0 - 8.0i) + 1 =\nWhat is the detector light status? On which day of the month was it?"
-    " Find the color of the top side. Return only the shape, weight or age."
-)
+ASKING = "The light shines.\n\nNow: (2.0 - 8.0i) + 1 =\nWhat is the detector light status?"
 
 
-@pytest.mark.parametrize(
-    "called",
-    [
-        "Light:",
-        "Detector light status:",
-        "**The light is**",
-        "(2.0-8.0i)+1 =",
-        "lights:",
-        "Day of the month:",
-        "Top side =",
-    ],
-)
-def test_name_of_question(called: str) -> None:
+@pytest.mark.parametrize("called", ["(2.0-8.0i)+1 =", "(2.0 - 8.0i) + 1:"])
+def test_text_of_question_before_answer(called: str) -> None:
     assert "on" in [step.text for step in steps(f"{called} on", ends_in_full_stop=False, question=ASKING)]
 
 
 @pytest.mark.parametrize(
-    "called",
-    ["Lamp:", "The shape is", "No light:", "1 =", "light or status:", "shines:", "Month:", "the:", "Side, top:"],
+    "called", ["Lamp:", "The shape is", "No light:", "1 =", "light or status:", "False:", "A =", "the:", "Answer 2:"]
 )
 def test_name_of_something_else(called: str) -> None:
     assert "on" not in [step.text for step in steps(f"{called} on", ends_in_full_stop=False, question=ASKING)]
-
-
-def test_name_in_object() -> None:
-    found = [step.text for step in steps('{"light_status": "on"}', ends_in_full_stop=False, question=ASKING)]
-    assert "on" in found
 
 
 def test_frames_come_off_from_outside() -> None:

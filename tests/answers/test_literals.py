@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import json
 from time import process_time
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.answers.literals import LiteralError, parse_literal
+from reasoning_env.answers.literals import as_json, literal_value
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text("ab'\"\\\n\u00e9 ,[]{}", max_size=6),
@@ -23,12 +22,12 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_json(value: Any) -> None:
-    assert parse_literal(json.dumps(value)) == value
+    assert literal_value(json.dumps(value)) == value
 
 
 @given(VALUES)
 def test_python(value: Any) -> None:
-    assert parse_literal(repr(value)) == value == ast.literal_eval(repr(value))
+    assert literal_value(repr(value)) == value == ast.literal_eval(repr(value))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_python(value: Any) -> None:
     ],
 )
 def test_notation(text: str, value: object) -> None:
-    assert parse_literal(text) == value
+    assert literal_value(text) == value
 
 
 @pytest.mark.parametrize(
@@ -67,8 +66,7 @@ def test_notation(text: str, value: object) -> None:
     ],
 )
 def test_no_literal(text: str) -> None:
-    with pytest.raises(LiteralError):
-        parse_literal(text)
+    assert as_json(text) is None
 
 
 MOST_S = 2.0
@@ -80,6 +78,5 @@ def test_linear_time(piece: str) -> None:
     long = piece * (50_000 // len(piece))
     for text in (long, f"['{long}']", f"[{long}x"):
         begun = process_time()
-        with contextlib.suppress(LiteralError):
-            parse_literal(text)
+        as_json(text)
         assert process_time() - begun < MOST_S

@@ -41,7 +41,7 @@ CASES = [
     Case(
         "count_bits",
         "16",
-        ["16 ones", "16 bits", "16 one bits", "Bits: 16"],
+        ["16 ones", "16 bits", "16 one bits"],
         ["16 zeros", "16 0 bits", "161 ones", "32 bits: 16"],
         "How many 1 bits are there in the binary representation of the number 65535?",
     ),
@@ -55,10 +55,7 @@ CASES = [
             "016",
             "x = 16",
             "16 legs",
-            "Total legs: 16",
             "4 * 3 + 2 * 2 = 12 + 4 = 16",
-            "Number of legs = 16",
-            "Therefore: 16",
             "So the final answer is: 16",
             "16 Leg",
             "1.6e1",
@@ -133,9 +130,6 @@ CASES = [
         "State the final answer to: 859 + 467 =",
     ),
     Case("simple_equations", "50", ["h = 50", "x = 50", "h: 50"], ["q = 50", "f(h) = 50", "h_2 = 50", "k: 50"], SOLVE),
-    Case(
-        "gcd", "4", ["GCD = 4", "\\gcd(8, 12) = 4"], ["LCM = 4", "gcd(8, 13) = 4"], "the (GCD) of these numbers: 8, 12"
-    ),
     Case("gsm_symbolic", "40", ["40%", "40\\%", "$40"], ["4%", "\u20ac40"], "What percentage of the $ is left?"),
     Case(
         "calendar_arithmetic", "No", ["no", "NO."], ["not", "No or Yes"], "Is 1986 a leap year? Answer with Yes or No."
@@ -144,8 +138,8 @@ CASES = [
     Case(
         "coin_flip",
         "0.03125",
-        ["1/32", "1/32 = 0.03125", "1/32 \u2248 0.03125", "\u2248 0.03125", "3.125%", "0.0313", "2/64"],
-        ["1/31 = 0.03125", "1/32 = 0.5", "0.5 = 1/32", "not \u2248 0.03125", "0.03", "1/31"],
+        ["1/32", "1/32 = 0.03125", "3.125%", "0.0313", "2/64"],
+        ["1/31 = 0.03125", "1/32 = 0.5", "0.5 = 1/32", "\u2248 0.03125", "0.03", "1/31"],
         metadata={"rational": {"numerator": 1, "denominator": 32}},
     ),
     Case("coin_flip", "0.9375", ["0.938"], ["0.937"], metadata={"rational": {"numerator": 15, "denominator": 16}}),
@@ -167,12 +161,12 @@ CASES = [
     Case(
         "advanced_geometry",
         "40.5\u00b0",
-        ["\u2220ABC = 40.5\u00b0", "$\\angle B = 40.5^\\circ$", "40.5 degrees", "40.50", "Angle CBA = 40.5"],
+        ["40.5 degrees", "40.50"],
         ["\u2220ACB = 40.5\u00b0", "41.5\u00b0", "40\u00b0"],
         "What is the size of angle at B in degrees?",
         ANGLE,
     ),
-    Case("advanced_geometry", "1.204", ["r = 1.204", "r \u2248 1.204", "1.2042"], ["1.20", "1.204\u00b0"], "", RADIUS),
+    Case("advanced_geometry", "1.204", ["r = 1.204", "1.2042"], ["1.20", "1.204\u00b0"], "", RADIUS),
     Case(
         "advanced_geometry",
         "(-4.1, 2)",
@@ -184,8 +178,8 @@ CASES = [
     Case(
         "complex_arithmetic",
         "-5.0 + 20.0i",
-        ["-5 + 20j", "20i - 5", "z = -5.0 + 20.0 \\cdot i", "$-5.0 + 20.0i$", "complex(-5, 20)", "(-5.0+20.0*i)"],
-        ["5 + 20i", "-5 - 20i", "-5.0 20.0i", "nan", "-5", "20i"],
+        ["-5 + 20j", "20i - 5", "z = -5.0 + 20.0 \\cdot i", "$-5.0 + 20.0i$", "(-5.0+20.0*i)", "-5 + 20.0 i"],
+        ["5 + 20i", "-5 - 20i", "-5.0 20.0i", "nan", "-5", "20i", "-5 + 20", "+ + 20i"],
         metadata={"result": (-5.0, 20.0)},
     ),
     Case(
@@ -209,23 +203,15 @@ CASES = [
     Case(
         "base_conversion",
         "651",
-        ["651_7", "(651)_{7}", "651\u2087", "651 (base 7)", "+651", "Base-7: 651", "In base 7: 651"],
-        ["651_8", "0x651", "651 base 8", "Base 6: 651", "Hexadecimal: 651", "Base 7: 651_8"],
+        ["651_7", "(651)_{7}", "651\u2087", "651 (base 7)", "+651"],
+        ["651_8", "0x651", "651 base 8"],
         "convert the base-6 number 1311 to base-7",
     ),
     Case(
         "bitwise_arithmetic",
         "-0x3f",
-        [
-            "-0X3F",
-            "-0x3f_{16}",
-            "-3f_16",
-            "Hexadecimal: -3f",
-            "Hex value = -0x3F",
-            "The hex value is -3f",
-            "Base 16: -3f",
-        ],
-        ["-3f", "-63", "0x3f", "-0x3f_8", "Hexadecimal: 3f", "Binary: -0x3f", "Base 8: -3f", "Hexadecimal: -3f_8"],
+        ["-0X3F", "-0x3f_{16}", "-3f_16", "-3f (base 16)"],
+        ["-3f", "-63", "0x3f", "-0x3f_8", "(-3f)", "-3g_16"],
     ),
     Case(
         "prime_factorization",
@@ -242,22 +228,16 @@ CASES = [
     Case(
         "dice",
         "23/256",
-        ["\\frac{23}{256}", "46/512 = 23/256", "23/256 \u2248 0.0898", "(23)/(256)", "23 \u00f7 256"],
-        ["46/512", "23/256 \u2248 0.5", "23/255 = 23/256", "256/23"],
+        ["\\frac{23}{256}", "46/512 = 23/256", "(23)/(256)", "23 \u00f7 256"],
+        ["46/512", "23/255 = 23/256", "256/23"],
     ),
     Case(
         "dice",
         "23/256",
         [
             "P(X \\ge 20) = \\frac{23}{256}",
-            "P(\\text{sum} \\geq 20) = 23/256",
-            "P = 23/256",
-            "23/256 (\u2248 8.98%)",
-            "23/256 \u2248 9.0%",
             "P(20 or higher) = 23/256",
             "\\Pr(S \u2265 20) = 23/256",
-            "P(\\text{Total} \\ge 20) = 23/256",
-            "\\mathbb{P}(\\text{sum of the dice} \\ge 20) = 23/256",
         ],
         [
             "P(X < 20) = 23/256",
@@ -268,7 +248,6 @@ CASES = [
             "P(not 20 or higher) = 23/256",
             "P(X \\ge 19) = 23/256",
             "1 - P(X \\ge 20) = 23/256",
-            "23/256 (\u2248 80%)",
             "Q = 23/256 or 1",
         ],
         question="What are the odds of rolling 20 or higher? (Assume that all dice are rolled at once.)",
@@ -349,9 +328,6 @@ CASES = [
             "A: 1 B: 0 X: 5",
             "1 machine A, 0 machines B, and 5 parts X",
             "- Machine A: 1\n- Machine B: 0\n- Part X: 5",
-            "| Type | Count |\n|:---|---:|\n| Machine A | 1 |\n| Machine B | 0 |\n| Part X | 5 |",
-            "| A | 1 |\n| B | 0 |\n| X | 5 |",
-            "| A | B | X |\n|---|---|---|\n| 1 | 0 | 5 |",
         ],
         [
             "Part A: 1, B: 0, X: 5",
@@ -362,10 +338,6 @@ CASES = [
             "A: 1, B: 0, X: 5, Y: 0",
             "A: 1, B: 0, X: -5",
             "not A: 1, B: 0, X: 5",
-            "| Type | Change |\n|---|---|\n| A | 1 |\n| B | 0 |\n| X | 5 |",
-            "| A | B | X |\n|---|---|---|\n| 1 | 0 | 5 |\n| 1 | 0 | 5 |",
-            "| A | X | B |\n|---|---|---|\n| 1 | 0 | 5 |",
-            "| A | 1 |\n| A | 1 |\n| B | 0 |\n| X | 5 |",
         ],
         question="For example 1 0 4 means that you have 1 machine A, 0 machine B, and 4 part X.\n",
     ),
@@ -404,8 +376,7 @@ CASES = [
         [
             "P(X \\geq 6) = 0.015625",
             "P(at least 6 heads) = 0.0156",
-            "P(X \u2265 6) = 1/64 \u2248 0.0156",
-            "P = 0.015625",
+            "P(X \u2265 6) = 1/64 = 0.015625",
         ],
         [
             "P(X = 6) = 0.015625",
