@@ -100,7 +100,7 @@ class ReasoningGymEnv(BaseEnv):
             with atropos.tokenizer_if_needed(server_configs, testing=testing):
                 super().__init__(base, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise many types of errors for unreadable files
-            raise atropos.explain_construction(error, config, server_configs, slurm) from error
+            raise atropos.explain_construction(error, config, slurm) from error
         self.config: ReasoningGymEnvConfig = config
         self.env_id = 0
         # One request for a whole group: the server processes the prompt once for all completions.

@@ -25,7 +25,6 @@ from ..commands.running import start_log, usable_as_secrets
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
-from ..runtime.listening import check_address
 from ..runtime.text import redact
 from ..session import check_selection
 from ..settings import ReasoningSettings
@@ -35,13 +34,11 @@ from .config import (
     BASE_RANGES,
     SERVER_RANGES,
     Range,
-    check_tokenizer_folders,
-    metrics_address,
     put_event_loop_first,
 )
 from .environment import EnvironmentClass
-from .inference.servers import complete_servers, needs_tokenizer
-from .launch import Launch, build_launch, server_class
+from .inference.servers import needs_tokenizer
+from .launch import build_launch, server_class
 from .modes.mode import Mode
 from .modes.process import Process
 from .modes.serve import Serve
@@ -101,9 +98,10 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
-    logger.info("%s", launch.describe(), extra={"detail": True})
     with errors_for_user(names, secrets):
-        asyncio.run(check_settings(launch, mode))
+        # What can be told before the imports of a tokenizer, and before a trainer is there.
+        mode.check_files(launch.config)
+        asyncio.run(check_selection(launch.config, find_checkout(FOLDER)))
         if needs_tokenizer(launch.servers):
             logger.info("loading the tokenizer %s", launch.config.tokenizer_name)
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
@@ -121,18 +119,6 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
         print(f"{number} rows to train on are in {path}")
-
-
-async def check_settings(launch: Launch, mode: Mode) -> None:
-    """Raise ConfigError for names of tasks, files, folders, keys, tokenizers and ports that cannot be used."""
-    config = launch.config
-    if (address := metrics_address(config)) is not None:
-        await check_address(address)
-    complete_servers(launch.servers, config.tokenizer_name)  # only for its errors
-    mode.check_files(config)
-    if needs_tokenizer(launch.servers):
-        check_tokenizer_folders(config, launch.servers)
-    await check_selection(config, find_checkout(FOLDER))
 
 
 # ------------------------------------------------------------------ keys

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from atroposlib.envs.base import BaseEnvConfig
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
@@ -49,8 +48,6 @@ def _any_of(*words: str) -> Range:
 DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 """Model of the default server, and name of its tokenizer."""
 ENV_NAME = "reasoning_gym"
-TOKENIZER_FILES = ("token*", "vocab*", "config.json", "*.model", "*.tiktoken")
-"""Patterns of the files from which a tokenizer is loaded; a folder with none of them holds no tokenizer."""
 
 BASE_RANGES = {
     "group_size": _at_least(1),
@@ -246,30 +243,7 @@ def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, object]:
     }
 
 
-def check_tokenizer_folders(config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig]) -> None:
-    """Raise ConfigError for a tokenizer that is neither a hub name nor a folder with a tokenizer's files.
-
-    The loader's own message would complain about the form of hub names instead.
-    """
-    named = {"env.tokenizer_name": config.tokenizer_name}
-    for server in servers if isinstance(servers, list) else [servers]:
-        if server.tokenizer_name != "none":
-            named["openai.tokenizer_name"] = server.tokenizer_name
-    for setting, name in named.items():
-        path = Path(name)
-        remedy = "name the folder of a model or a tokenizer, or a name on the Hugging Face hub"
-        if path.is_dir():
-            if not any(any(path.glob(pattern)) for pattern in TOKENIZER_FILES):
-                raise ConfigError(f"the folder {name} holds no tokenizer", setting=setting, remedy=remedy)
-        elif path.exists():
-            raise ConfigError(f"{name} is a file, not a folder", setting=setting, remedy=remedy)
-        elif name.startswith((".", "/", "~")) or name.count("/") > 1:
-            raise ConfigError(f"there is no folder {name}", setting=setting, remedy=remedy)
-
-
-def explain_construction(
-    error: Exception, config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig], slurm: bool
-) -> ConfigError:
+def explain_construction(error: Exception, config: ReasoningGymEnvConfig, slurm: bool) -> ConfigError:
     """Return an error that says in a line why Atropos could not build the environment, and what to do."""
     if slurm and isinstance(error, TypeError):
         return ConfigError(
@@ -279,7 +253,6 @@ def explain_construction(
         )
     if isinstance(error, OSError) and error.errno is not None:
         return ConfigError(str(error))
-    check_tokenizer_folders(config, servers)
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return ConfigError(
         f"the environment cannot be built, most likely because a tokenizer cannot be read ({reason})",

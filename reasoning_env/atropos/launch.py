@@ -26,18 +26,12 @@ from .modes.mode import Mode
 
 @dataclass(frozen=True)
 class Launch:
-    """The configs of a command; `given` holds the settings that differ from the defaults, as `section.name`."""
+    """The configs of a command."""
 
     config: ReasoningGymEnvConfig
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
-    given: Mapping[str, object]
-
-    def describe(self) -> str:
-        """Return a line with the settings that differ from the defaults."""
-        words = [f"{name}={value!r}" for name, value in self.given.items()]
-        return "settings that differ from the defaults: " + (", ".join(words) or "none")
 
     def as_yaml(self) -> str:
         """Return all settings as a file for `--config`, without keys."""
@@ -56,17 +50,11 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
     # What nobody sets stays out: a setting that its user set, even to the default, counts as the user's own.
     preset = {**defaults.model_dump(exclude_unset=True), **mode.defaults(defaults, env_cls.name)}
-    base = {**defaults.model_dump(), **preset}
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")
     check_seed(config, options)
     servers = _build_servers(default_servers, sections.openai, _section("openai", options))
-    differing = {
-        f"env.{name}": getattr(config, name) for name in given if name in base and getattr(config, name) != base[name]
-    }
-    if isinstance(servers, list):
-        differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
-    return Launch(config, servers, sections.slurm, sections.testing, differing)
+    return Launch(config, servers, sections.slurm, sections.testing)
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:

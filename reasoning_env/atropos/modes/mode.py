@@ -13,8 +13,7 @@ from ...inference.addresses import PATIENCE_S
 from ...metrics.recorder import MetricsRecorder, Sums
 from ...records import Group
 from ...runtime.terminal import Table
-from ...storage.folders import FOLDER, check_writable
-from ..config import ReasoningGymEnvConfig, dumps_folder
+from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..panel import RunProgress
@@ -40,8 +39,6 @@ class Mode:
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
         """Raise ConfigError for files and folders that cannot be written."""
-        if config.dump_rollouts or config.dump_failed_rollouts:
-            check_writable(dumps_folder(config, FOLDER), "env.data_dumps_dir")
 
     # ---- time limits
 

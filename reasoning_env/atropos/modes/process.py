@@ -65,7 +65,6 @@ class Process(Mode):
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
         check_path(config.data_path_to_save_groups)
-        super().check_files(config)
 
     def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
         return config.max_failed_groups_in_a_row

@@ -42,7 +42,6 @@ class Serve(Mode):
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
         if config.data_dir_to_save_evals and config.steps_per_eval > 0:
             check_writable(Path(config.data_dir_to_save_evals), "env.data_dir_to_save_evals")
-        super().check_files(config)
 
     def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
         return config.startup_timeout_s or math.inf
