@@ -248,6 +248,13 @@ def test_public_names_have_one_meaning() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
+def test_nouns_stand_where_the_page_says() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| `([\w/.]+)` \|$", PAGE.read_text(), re.MULTILINE)
+    assert len(rows) > 20
+    missing = [noun for noun, path in rows if noun not in defined_names(ROOT / "reasoning_env" / path)]
+    assert missing == []
+
+
 def defined_names(path: Path) -> Iterator[str]:
     """Yield the public constants, type aliases and classes that a module defines."""
     for node in parsed(path).body:
