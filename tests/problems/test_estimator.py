@@ -82,7 +82,7 @@ def test_harder_levels_are_never_easier() -> None:
 
 @pytest.mark.parametrize("best", [0.1, 0.9])
 def test_levels_do_not_swing(best: float) -> None:
-    means = serve(make_estimator(), logistic(best), 500, delay=64)[250:]
+    means = serve(make_estimator(), logistic(best), 300, delay=64)[150:]
     assert statistics.pstdev(means) < 0.05
 
 
@@ -162,7 +162,7 @@ def test_equal_scores_are_no_signal() -> None:
 
 def test_old_groups_are_forgotten() -> None:
     estimator = make_estimator(adjustable=())
-    for _ in range(1000):
+    for _ in range(200):
         estimator.observe("task", None, scores_of(0))
     assert estimator.estimate("task").signal_chance < 0.1
     for _ in range(16):
@@ -178,14 +178,6 @@ def test_tasks_are_estimated_apart() -> None:
 
 
 # ---------------------------------------------------------------------------- state
-
-
-def test_restored_estimates() -> None:
-    estimator = make_estimator()
-    serve(estimator, logistic(0.4), 50)
-    restored = make_estimator(state=json.loads(json.dumps(estimator.state())))
-    assert restored.estimate("task") == estimator.estimate("task")
-    assert serve(restored, logistic(0.4), 50) == serve(estimator, logistic(0.4), 50)
 
 
 @pytest.mark.parametrize("adjustable", [["task"], []])
@@ -233,14 +225,5 @@ def test_few_questions_lower_a_level() -> None:
 def test_level_with_few_questions_stays_for_a_weak_learner() -> None:
     """A learner that is right at level 0 alone is not sent to levels that it cannot do."""
     estimator = make_estimator(questions=lambda task, level: 68 if level == 0.0 else math.inf)
-    serve(estimator, logistic(0.0, slope=20.0), 1_000)
+    serve(estimator, logistic(0.0, slope=20.0), 400)
     assert (estimator.estimate("task").level or 0.0) < 0.2
-
-
-def test_served_groups_are_restored() -> None:
-    few = {"questions": lambda task, level: 10}
-    estimator = make_estimator(**few)
-    for _ in range(30):
-        estimator.observe("task", 0.5, scores_of(5))
-    restored = make_estimator(state=json.loads(json.dumps(estimator.state())), **few)
-    assert restored.estimate("task") == estimator.estimate("task")

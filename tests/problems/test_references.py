@@ -13,8 +13,8 @@ TEXT = 'gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}'
 
 params = st.dictionaries(
     st.text(max_size=5),
-    st.recursive(st.integers() | st.text() | st.booleans(), lambda inner: st.lists(inner)),
-    max_size=3,
+    st.recursive(st.integers() | st.text() | st.booleans(), lambda inner: st.lists(inner), max_leaves=4),
+    max_size=2,
 )
 references = st.builds(
     Reference,

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,8 +19,6 @@ from reasoning_env.records import ProblemSpec, Split
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
 EVEN = dict.fromkeys(TASKS, 1.0)
 SIZE = 8
-CHI_SQUARE_999 = {3: 16.27, 24: 51.18}
-"""Value that chi-square exceeds once in 1000 times, by degrees of freedom."""
 
 
 def make_sampler(weights: Mapping[str, float] = EVEN, **options: Any) -> TaskSampler:
@@ -89,15 +86,6 @@ def test_pinned_draws() -> None:
     assert drawn == ["word_ladder", "chain_sum", "chain_sum", "chain_sum", "chain_sum", "chain_sum"]
 
 
-@pytest.mark.parametrize("count", [4, 25])
-def test_uniform_draws(count: int) -> None:
-    tasks = [f"task_{number}" for number in range(count)]
-    sampler = make_sampler(dict.fromkeys(tasks, 1.0), run_seed=7)
-    drawn = Counter(sampler.draw(index, 0).task for index in range(5000))
-    expected = 5000 / count
-    assert sum((drawn[task] - expected) ** 2 / expected for task in tasks) < CHI_SQUARE_999[count - 1]
-
-
 def test_draws_follow_weights() -> None:
     weights = {"chain_sum": 1.0, "maze": 3.0, "sudoku": 0.0, "word_ladder": 0.5}
     sampler = make_sampler(weights)
@@ -136,13 +124,6 @@ def test_redraw_keeps_all_but_the_seed() -> None:
     assert len({spec.seed for spec in drawn}) == len(drawn)
 
 
-def test_no_estimator_learns_nothing() -> None:
-    sampler = make_sampler()
-    expected = [sampler.draw(index, 0) for index in range(50)]
-    assert serve(sampler, range(50), luck) == expected
-    assert (sampler.report(), sampler.state()) == ({}, {})
-
-
 @pytest.mark.parametrize("make", [make_sampler, make_learning_sampler])
 def test_quarantined_task(make: Callable[[], TaskSampler]) -> None:
     sampler = make()
@@ -161,11 +142,6 @@ def test_nothing_left_to_draw_raises(make: Callable[[], TaskSampler]) -> None:
 
 
 # ---------------------------------------------------------------------------- draws that follow estimates
-
-
-def test_draws_follow_from_observations() -> None:
-    drawn = serve(make_learning_sampler(), range(200), luck)
-    assert serve(make_learning_sampler(), range(200), luck) == drawn
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
@@ -188,10 +164,10 @@ def test_signal_attracts_draws() -> None:
 
 def test_task_without_signal_keeps_its_part() -> None:
     sampler = make_learning_sampler()
-    drawn = serve(sampler, range(2000), lambda spec: 4 if spec.task == "sudoku" else 0)
+    drawn = serve(sampler, range(600), lambda spec: 4 if spec.task == "sudoku" else 0)
     assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
     counts = Counter(spec.task for spec in drawn)
-    assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 2000 / len(TASKS)
+    assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 600 / len(TASKS)
 
 
 def test_groups_of_one_keep_draws_even() -> None:
@@ -235,11 +211,6 @@ def test_pick_any_number(weights: dict[str, float], number: float) -> None:
     assert pick(weights, number) in weights
 
 
-def test_pick_follows_weights() -> None:
-    picked = Counter(pick({"a": 1.0, "b": 3.0}, number / 100) for number in range(100))
-    assert picked == {"a": 25, "b": 75}
-
-
 def test_random_levels_end_below_excluded() -> None:
     sampler = make_sampler()
     sampler.exclude_levels("maze", 0.5)
@@ -255,14 +226,3 @@ def test_redraw_leaves_an_excluded_level() -> None:
     assert sampler.redraw(spec).level == spec.level
     sampler.exclude_levels("a", 0.5)
     assert (sampler.redraw(spec).level or 0.0) < 0.5
-
-
-def test_task_with_few_questions_is_drawn_less() -> None:
-    estimator = SignalEstimator(
-        adjustable=(), group_size=SIZE, target=0.7, questions=lambda task, level: 20 if task == "maze" else math.inf
-    )
-    sampler = make_sampler(random_levels=False, estimator=estimator, adaptive=True)
-    serve(sampler, range(1_000), luck)
-    shares = {task: report.share for task, report in sampler.report().items()}
-    others = [share for task, share in shares.items() if task != "maze"]
-    assert TaskSampler.EVEN_PART / len(TASKS) < shares["maze"] < min(others) / 3
