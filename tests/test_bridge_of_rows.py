@@ -31,16 +31,6 @@ def scores(verdicts: list[Verdict | None]) -> list[float | None]:
     return [None if verdict is None else verdict.score for verdict in verdicts]
 
 
-def test_scores_in_order(bridge: Bridge) -> None:
-    assert scores(bridge.judge({"answer": "right"}, ["right", {"role": "assistant", "content": "wrong"}])) == [1.0, 0.0]
-
-
-def test_function_that_always_raises_ends_the_run() -> None:
-    raising = Bridge(score="tests.score_functions:raising", num_verifiers=1)
-    with raising as bridge, pytest.raises(RaisingFunctionError):
-        bridge.judge({"answer": "right"}, ["wrong"] * 100)
-
-
 async def test_server_whose_function_always_raises() -> None:
     class AlwaysRaises:
         fault = None

@@ -10,7 +10,6 @@ import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env.problems import stream
-from reasoning_env.problems.references import Remaker
 from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import DropReason, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.pool import PoolSettings
@@ -301,14 +300,6 @@ async def test_remade_problem_is_kept(make_session: MakeSession) -> None:
     session = await make_session()
     [problem] = await take(session, 1)
     assert await session.remake(problem.reference) is await session.remake(problem.reference)
-
-
-@on_module_loop
-async def test_remade_problems_are_limited(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Remaker, "KEPT_BYTES", 0)
-    session = await make_session()
-    [problem] = await take(session, 1)
-    assert await session.remake(problem.reference) is not await session.remake(problem.reference)
 
 
 # ---------------------------------------------------------------------------- single problems

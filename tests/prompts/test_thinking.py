@@ -107,13 +107,15 @@ def test_name_takes_one_format() -> None:
 
 
 PIECES = [mark for thinking_format in FORMATS for mark in (thinking_format.opening, thinking_format.closing)]
+KINDS = ("think", "gpt-oss", "magistral", "apriel")
+"""Formats of each kind: in any case, with channels, with marks that are matched exactly, and with long ones."""
 PARTS = ("<|channel|>fina", "<|", "◁", "[THINK", "a to=self")
 
 
 @pytest.mark.parametrize(
     ("piece", "thinking"),
     [
-        *((mark, Thinking([one])) for one in FORMATS for mark in (one.opening, one.closing)),
+        *((mark, Thinking([one])) for one in map(by_name, KINDS) for mark in (one.opening, one.closing)),
         *((part, Thinking(FORMATS)) for part in PARTS),
     ],
 )
