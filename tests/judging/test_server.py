@@ -183,10 +183,6 @@ async def test_query_without_its_prompt_is_a_4xx(client: Client) -> None:
     assert "query 0 does not hold the end of its prompt" in await error_of(reply)
 
 
-async def test_health_is_told(client: Client) -> None:
-    assert (await client.get("/health")).status == 200
-
-
 async def test_health_of_a_faulty_judge() -> None:
     judge = Judge()
     judge.fault = "no verifier is alive: out of memory"
@@ -322,14 +318,8 @@ async def test_lasting_fault_is_no_score(client: Client, judge: Judge, error: Ex
 async def test_internal_error_is_hidden(client: Client, judge: Judge) -> None:
     judge.errors = [ZeroDivisionError("secret")]
     reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
-    assert reply.status == 500
+    assert (reply.status, reply.headers["Retry-After"]) == (500, "5")
     assert "secret" not in await reply.text()
-
-
-async def test_internal_error_may_be_repeated(client: Client, judge: Judge) -> None:
-    judge.errors = [ZeroDivisionError()]
-    reply = await client.post("/rm", json={"response": "right", "label": REFERENCE})
-    assert int(reply.headers["Retry-After"]) > 0
 
 
 async def test_problem_that_cannot_be_made(client: Client, judge: Judge) -> None:

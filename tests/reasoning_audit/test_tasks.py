@@ -1,11 +1,22 @@
-"""What the audits of a task's levels show together."""
+"""Which tasks an audit excuses, and what the audits of a task's levels show together."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from reasoning_audit.tasks import same_questions
+from reasoning_audit.tasks import left_out_of_training, same_questions
+from reasoning_env.records import TaskInfo
 from tests.records import make_spec, problem_of
+
+
+@pytest.mark.parametrize(("rewards", "left_out"), [("strict", {"tsumego", "mine"}), ("library", set())])
+def test_left_out_of_training(rewards: str, left_out: set[str]) -> None:
+    tasks = [TaskInfo("gcd", "arithmetic"), TaskInfo("tsumego", "games"), TaskInfo("mine", "own", "it is easy")]
+    session: Any = SimpleNamespace(settings=SimpleNamespace(rewards=rewards), library=SimpleNamespace(tasks=tasks))
+    assert left_out_of_training(session) == left_out
 
 
 @pytest.mark.parametrize(
