@@ -1,4 +1,4 @@
-"""Other projects' audits of verifiers, over the judge and the taskset: none finds a defect.
+"""Other projects' audits of verifiers, over the judge: none finds a defect.
 
 falsepass and rl-envdoctor give completions that they know to be wrong, empty, copied, hedged or right, and look at what
 is paid. They run without a model and without a network.
@@ -6,8 +6,6 @@ is paid. They run without a model and without a network.
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import json
 import os
 import subprocess
@@ -22,11 +20,8 @@ import pytest
 pytest.importorskip("falsepass", reason="needs the extra `audit-tools`: make integrations-audit-tools")
 envdoctor = pytest.importorskip("envdoctor", reason="needs the extra `audit-tools`: make integrations-audit-tools")
 
-from envdoctor.targets.verifiers_v1 import VerifiersV1Target
-
 import reasoning_env
 from reasoning_env import Bridge, Problem
-from reasoning_env.integrations import verifiers as adapter
 
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -73,19 +68,7 @@ def problems(bridge: Bridge) -> list[Problem]:
 # ------------------------------------------------------------------ rl-envdoctor
 
 
-def scan(target: Any) -> Any:
-    report = envdoctor.run_checks(envdoctor.scan(target, n_cases=PROBLEMS))
-    right = [trial.score.reward for trial in report.trials if trial.policy == "oracle_answer_tag"]
-    assert set(right) == {1.0}  # else the scan would say nothing
-    assert not any(trial.score.error for trial in report.trials)
-    return report
-
-
-def above_low(report: Any) -> list[str]:
-    return [finding.title for finding in report.findings if finding.severity in ("critical", "high", "medium")]
-
-
-def test_envdoctor_over_the_judge(bridge: Bridge, problems: list[Problem]) -> None:
+def test_envdoctor_finds_nothing_above_low(bridge: Bridge, problems: list[Problem]) -> None:
     cases = [envdoctor.Case(one.reference, bridge.messages(one), str(one.answer)) for one in problems]
 
     def reward(completion: str, case: Any) -> float:
@@ -93,32 +76,12 @@ def test_envdoctor_over_the_judge(bridge: Bridge, problems: list[Problem]) -> No
         assert verdict is not None
         return verdict.score
 
-    assert above_low(scan(envdoctor.FunctionTarget(reward, cases))) == []
-
-
-class TasksetTarget(VerifiersV1Target):  # type: ignore[misc]
-    """The taskset with the right answers, which its tasks do not hold."""
-
-    def __init__(self, taskset: Any, problems: list[Problem]) -> None:
-        super().__init__(taskset)
-        self._answers = {problem.reference: str(problem.answer) for problem in problems}
-
-    def cases(self, n: int = 20, seed: int = 0) -> list[Any]:
-        answers = self._answers
-        return [
-            dataclasses.replace(case, answer=answers[case.info["reference"]])
-            for case in super().cases(n, seed)
-            if case.info["reference"] in answers
-        ]
-
-
-def test_envdoctor_over_the_taskset(problems: list[Problem]) -> None:
-    taskset = adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(tasks=",".join(TASKS), seed=SEED))
-    target = TasksetTarget(taskset, problems)
-    with contextlib.closing(target):
-        report = scan(target)
-    assert len(report.trials) > 20 * PROBLEMS
-    assert above_low(report) == []
+    scanned = envdoctor.scan(envdoctor.FunctionTarget(reward, cases), n_cases=PROBLEMS)
+    report = envdoctor.run_checks(scanned)
+    right = [trial.score.reward for trial in report.trials if trial.policy == "oracle_answer_tag"]
+    assert set(right) == {1.0}  # else the scan would say nothing
+    assert not any(trial.score.error for trial in report.trials)
+    assert {finding.severity for finding in report.findings} <= {"low", "info"}
 
 
 # ------------------------------------------------------------------ falsepass
