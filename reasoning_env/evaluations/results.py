@@ -24,9 +24,6 @@ from ..runtime.text import counted, visible
 from .folder import SAMPLES, Results, load_results
 from .summary import SummaryRow, summarise, tally_by_task
 
-REPR_TASKS = 5
-"""Tasks that the repr of an evaluation shows: a few lines."""
-
 FrameRow = dict[str, Any]
 """A row of a data frame: a value by the name of its column."""
 
@@ -75,16 +72,9 @@ class EvaluationResult:
         return visible(f"{self.model}: {score} over {tasks}{unfinished}, in {self.folder}")
 
     def __repr__(self) -> str:
-        """Return the line of `str` and a few tasks with the lowest scores, for a Python shell."""
-        rows = [row for row in self.rows()[:-1] if row["score"] is not None]
-        lines = [f"  {_with_interval(row, 'score')}  {visible(row['task'], 60)}" for row in rows[:REPR_TASKS]]
-        if len(rows) > REPR_TASKS:
-            lines.append(
-                f"  ... and {counted(len(rows) - REPR_TASKS, 'task')} with higher scores: print(result.to_pandas())"
-            )
-        return "\n".join([f"<{self!s}>", *lines])
+        return f"<{self!s}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return _html(str(self), self.rows())
 
 
@@ -124,7 +114,7 @@ class Groups:
     def __repr__(self) -> str:
         return f"<groups of {visible(str(self.path))}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return _html(str(self.path), self.rows())
 
 
@@ -203,30 +193,11 @@ def _data_frame(records: Sequence[FrameRow], index: str | None = None) -> Any:
     return frame.set_index(index) if index is not None and records else frame
 
 
-def _html(title: str, records: Sequence[FrameRow]) -> str:
-    """Return a table for a notebook: scores with their intervals."""
-    if not records:
-        return f"<p>{escape(title)}: no rollouts</p>"
-    more = [name for name in records[-1] if name.startswith("pass_at_") or name == "library_score"]
-    headings = ["task", "problems", "score", "right", *(name.replace("_", " ") for name in more), "tokens"]
-    lines = [_html_row("th", headings)]
-    for record in records:
-        numbers = [_with_interval(record, "score"), _with_interval(record, "right")]
-        numbers += [_number(record.get(name)) for name in more]
-        tokens = "" if record["tokens"] is None else f"{record['tokens']:.0f}"
-        lines.append(_html_row("td", [record["task"], str(record["problems"]), *numbers, tokens]))
-    return f"<p>{escape(title)}</p>\n<table>\n" + "\n".join(lines) + "\n</table>"
-
-
-def _html_row(cell: str, texts: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
-
-
-def _with_interval(record: FrameRow, name: str) -> str:
-    if record[name] is None:
-        return ""
-    return f"{record[name]:.3f} ({record[f'{name}_low']:.2f} to {record[f'{name}_high']:.2f})"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+def _html(title: str, records: Sequence[FrameRow]) -> str | None:
+    """Return the data frame of records for a notebook; None without pandas, so that a notebook shows the repr."""
+    try:
+        frame = _data_frame(records)
+    except ImportError:
+        return None
+    table = frame.to_html(index=False, na_rep="", float_format="{:.3f}".format) if records else "<p>no rollouts</p>"
+    return f"<p>{escape(title)}</p>\n{table}"

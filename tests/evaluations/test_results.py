@@ -78,6 +78,7 @@ def test_repr_of_groups(file: Path) -> None:
 
 
 def test_notebook_table_is_escaped(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
     file = write_groups(tmp_path / "<script>.jsonl", **{"<img src=x>": [0.0]})
     html = read_groups(file)._repr_html_()
     assert "<img" not in html
@@ -87,7 +88,6 @@ def test_notebook_table_is_escaped(tmp_path: Path) -> None:
 def test_empty_file_has_no_rows(tmp_path: Path) -> None:
     groups = read_groups(write_groups(tmp_path / "empty.jsonl"))
     assert groups.rows() == []
-    assert "no rollouts" in groups._repr_html_()
 
 
 def test_folder_without_results(tmp_path: Path) -> None:
@@ -95,16 +95,11 @@ def test_folder_without_results(tmp_path: Path) -> None:
         read_evaluation(tmp_path)
 
 
-def test_repr_is_a_few_lines(tmp_path: Path) -> None:
-    interval = {"mean_score_interval": [0.0, 1.0], "accuracy": 0.0, "accuracy_interval": [0.0, 1.0]}
-    row = {"problems": 1, "completions": 1, "failed": 0, "mean_score": 0.5, **interval}
-    tasks = {f"task_{number:03}\x1b[2J": row for number in range(105)}
-    results = {"model": "m\x1b[2J", "overall": row, "tasks": tasks, "finished": True}
-    lines = repr(EvaluationResult(results, tmp_path)).splitlines()
-    assert lines[0] == f"<m\\x1b[2J: mean score 0.500 over 105 tasks, in {tmp_path}>"
-    assert lines[1] == "  0.500 (0.00 to 1.00)  task_000\\x1b[2J"
-    assert lines[-1] == "  ... and 100 tasks with higher scores: print(result.to_pandas())"
-    assert len(lines) == 7
+def test_repr_is_a_line(tmp_path: Path) -> None:
+    overall = {"problems": 1, "completions": 1, "failed": 0, "mean_score": 0.5}
+    results = {"model": "m\x1b[2J", "overall": overall, "tasks": {"gcd": overall, "lcm": overall}, "finished": True}
+    expected = f"<m\\x1b[2J: mean score 0.500 over 2 tasks, in {tmp_path}>"
+    assert repr(EvaluationResult(results, tmp_path)) == expected
 
 
 def test_evaluation_without_scores(tmp_path: Path) -> None:
