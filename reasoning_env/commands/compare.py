@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from pathlib import Path
 
 from ..errors import ConfigError
@@ -44,7 +44,9 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
             {
                 "scores": "share of right answers" if options.accuracy else "mean score",
                 "first": str(first.path),
-                "comparisons": [_document(comparison) for comparison in comparisons],
+                "comparisons": [
+                    {"second": str(comparison.second.path), **comparison.as_json()} for comparison in comparisons
+                ],
             }
         )
         return 0
@@ -105,16 +107,6 @@ def _add_options(parser: CommandParser) -> None:
         action="store_true",
         help="rank the evaluations and the models published beside them, among those over the same tasks",
     )
-
-
-def _document(comparison: Comparison) -> dict[str, object]:
-    return {
-        "second": str(comparison.second.path),
-        "unpaired": comparison.unpaired,
-        "different": list(comparison.different),
-        "overall": asdict(comparison.overall),
-        "tasks": [asdict(task) for task in comparison.tasks],
-    }
 
 
 compare_command = Command(

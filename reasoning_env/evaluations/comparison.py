@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import TypedDict
 
 from ..dumps.format import DumpedGroup
 from ..dumps.reader import DumpFormatError, stream_groups
@@ -97,6 +98,16 @@ class Difference:
     p: float
 
 
+class ComparisonData(TypedDict):
+    """A comparison as JSON: `Comparison` has the meanings."""
+
+    overall: dict[str, object]
+    tasks: list[dict[str, object]]
+    settings: list[str]
+    different: list[str]
+    unpaired: int
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two evaluations over the problems that both have; `tasks` come with the largest change first."""
@@ -126,6 +137,16 @@ class Comparison:
             describe_difference(name, first.get(name), second.get(name))
             for name in differing_settings(self.first, self.second)
         ]
+
+    def as_json(self) -> ComparisonData:
+        """Return the comparison as `compare --json` and the page of `report` have it."""
+        return {
+            "overall": asdict(self.overall),
+            "tasks": [asdict(task) for task in self.tasks],
+            "settings": list(self.settings),
+            "different": list(self.different),
+            "unpaired": self.unpaired,
+        }
 
 
 def _unpaired_places(run: RunScores, other: RunScores) -> set[tuple[str, int | None]]:

@@ -11,7 +11,6 @@ import json
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
@@ -19,8 +18,8 @@ from typing import TypedDict
 from ...dumps.format import DumpedGroup
 from ...dumps.reader import SeenGroups
 from ...errors import ConfigError
-from ...evaluations.comparison import RunScores, compare
-from ...evaluations.folder import Results
+from ...evaluations.comparison import ComparisonData, RunScores, compare
+from ...evaluations.folder import PublishedMeans, Results
 from ...evaluations.summary import SummaryRow
 from ...metrics.outcomes import FORMAT_FAILURES, TRUNCATED
 from ...prompts.thinking import TAGS, Thinking, named_thinking
@@ -47,11 +46,10 @@ class PageRun(RunFigures):
     published: PublishedScores | None
 
 
-class PublishedModel(TypedDict):
+class PublishedModel(PublishedMeans):
+    """A published model as results.json has it, with its name."""
+
     name: str
-    score: float
-    comparable: float | None
-    tasks: dict[str, float]
 
 
 class ComparableTasks(TypedDict):
@@ -69,16 +67,11 @@ class PublishedScores(TypedDict):
     comparable: ComparableTasks
 
 
-class Pair(TypedDict):
-    """A comparison of the runs at positions `a` and `b`."""
+class Pair(ComparisonData):
+    """A comparison of the runs at positions `a` and `b`; a task is named by its position in the page's `tasks`."""
 
     a: int
     b: int
-    overall: dict[str, object]
-    tasks: list[dict[str, object]]
-    settings: list[str]
-    different: list[str]
-    unpaired: int
 
 
 class Series(TypedDict):
@@ -222,19 +215,9 @@ def _comparisons(
     for a, b in pairs:
         first, second = scored[a], scored[b]
         if first.can_be_compared(second):
-            compared = compare(first, second)
-            rows = [{**asdict(task), "task": numbers[task.task]} for task in compared.tasks]
-            compared_pairs.append(
-                {
-                    "a": a,
-                    "b": b,
-                    "overall": asdict(compared.overall),
-                    "tasks": rows,
-                    "settings": list(compared.settings),
-                    "different": list(compared.different),
-                    "unpaired": compared.unpaired,
-                }
-            )
+            compared = compare(first, second).as_json()
+            rows = [{**row, "task": numbers[str(row["task"])]} for row in compared["tasks"]]
+            compared_pairs.append({**compared, "tasks": rows, "a": a, "b": b})
     return compared_pairs
 
 
@@ -268,10 +251,7 @@ def _beside_published(results: Results | None) -> PublishedScores | None:
         return None
     rows = results.get("tasks", {})
     return {
-        "models": [
-            {"name": name, "score": row["overall"], "comparable": row.get("comparable"), "tasks": row["tasks"]}
-            for name, row in results["published"].items()
-        ],
+        "models": [{**means, "name": name} for name, means in results["published"].items()],
         "own": _own_scores(results["overall"]),
         "comparable": {
             "tasks": [task for task, row in rows.items() if row["completions"] and _is_as_published(row)],

@@ -113,7 +113,7 @@ def test_figures_of_an_evaluation(tmp_path: Path) -> None:
     assert run["by_task"][0]["plain"] == [1.0, 0.5, 1, 2]
     assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, without_release(reference_of("gcd", 3))]])
     [model] = run["published"]["models"]
-    assert (model["name"], model["score"], model["tasks"]) == ("a model", 0.25, {"gcd": 0.125})
+    assert (model["name"], model["overall"], model["tasks"]) == ("a model", 0.25, {"gcd": 0.125})
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
     assert run["facts"] == [
         ["model", "m"],

@@ -140,10 +140,10 @@ function nameLines({ ctx, bbox, valToPos }, models, colour) {
   const size = 10 * devicePixelRatio;
   let above = -Infinity;
   Object.assign(ctx, { font: `${size}px system-ui, sans-serif`, fillStyle: colour, textAlign: "right", textBaseline: "bottom" });
-  for (const { name, score } of models.toSorted((one, other) => other.score - one.score)) {
-    const y = valToPos(score, "y", true);
+  for (const { name, overall } of models.toSorted((one, other) => other.overall - one.overall)) {
+    const y = valToPos(overall, "y", true);
     if (y < above + 1.2 * size) continue;
-    ctx.fillText(`${shorten(name, 40)} ${f3(score)}`, bbox.left + bbox.width, y);
+    ctx.fillText(`${shorten(name, 40)} ${f3(overall)}`, bbox.left + bbox.width, y);
     above = y;
   }
 }
@@ -156,7 +156,7 @@ function passes(runs) {
   const apart = fewer && fewer < runs[0].by_task.length ? `; the bars above are over ${count(fewer)} of these` : "";
   const beside = models.length ? ` Dotted: mean scores of published models over all ${count(runs[0].by_task.length)} tasks${apart}; partial credit counts in them.` : "";
   const shown = card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
-    data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ score }) => ks.map(() => score))],
+    data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ overall }) => ks.map(() => overall))],
     hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
     bands: one ? [{ series: [3, 2], fill: pale(c.accent, 0.18) }] : [],
     scales: { x: { time: false }, y: unit }, axes: [{ label: "k", incrs: [1, 2, 5, 10, 20, 50, 100] }, {}],
@@ -486,7 +486,7 @@ function published(run) {
   const same = comparable.tasks.length > 0;
   return h("div", { class: "card wide" }, h("h2", {}, "Beside published models"),
     same ? [h("div", { class: "note" }, `Mean scores over the ${counted(comparable.tasks.length, "task")} with the questions and the scoring of the published runs. “As published” is the score by the published rule.`), bars(rows((model) => model.comparable, comparable.own))] : null,
-    h("details", { open: !same }, h("summary", {}, `All tasks: ${count(run.by_task.length)}`), h("div", { class: "note" }, "In the other tasks, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.score, own))));
+    h("details", { open: !same }, h("summary", {}, `All tasks: ${count(run.by_task.length)}`), h("div", { class: "note" }, "In the other tasks, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.overall, own))));
 }
 
 // A line for each task: this run's interval, the best and the median of the published models, and one that is chosen.
