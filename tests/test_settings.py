@@ -39,7 +39,6 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "task_modules": ("my_tasks, examples/own_task.py", ["my_tasks", "examples/own_task.py"]),
     "checkout": ("some/folder", "some/folder"),
     "eval_top_p": ("0.5", 0.5),
-    "num_eval_tasks": ("3", 3),
     "sandbox_verifiers": ("0", False),
     "fast_generators": ("off", False),
     "strict_rewards": ("none", None),

@@ -72,13 +72,6 @@ class EvaluationPlan:
         return settings.eval_seed if self.preset is None else FIRST_SEED
 
 
-def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
-    """Return `limit` tasks, spread evenly over their order; all tasks for -1 or a larger limit than their number."""
-    if limit < 0 or limit >= len(tasks):
-        return tuple(tasks)
-    return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
-
-
 def check_seed(settings: ReasoningSettings, typed: Container[str]) -> None:
     """Raise ConfigError for an `eval_seed` on the command line beside a preset; `typed` has the options."""
     if settings.eval_preset is not None and "env.eval_seed" in typed:
@@ -105,10 +98,9 @@ def plan_evaluation(
     # Sorted, so that the same tasks are the same set.
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
-        chosen = choose_eval_tasks(tasks, settings.num_eval_tasks)
         asked = params if settings.eval_params == "training" else {}
-        own = {task: asked[task] for task in chosen if task in asked}
-        return EvaluationPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
+        own = {task: asked[task] for task in tasks if task in asked}
+        return EvaluationPlan(tasks, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
     preset = load_preset(settings.eval_preset)
     _check_names(settings, library, preset)
     tasks = tuple(task for task in preset.tasks if task in tasks)
@@ -124,7 +116,7 @@ def plan_evaluation(
             f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
         )
     plan = EvaluationPlan(
-        tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
+        tasks=tasks,
         samples_per_task=samples,
         repeats=settings.eval_repeats or preset.repeats,
         preset=preset,

@@ -189,8 +189,6 @@ class ReasoningSettings(BaseModel):
     """Tasks to evaluate on, written as in `tasks`. Empty: the selected tasks."""
     num_eval_samples_per_task: Annotated[int | None, Field(ge=1, le=100_000), Decides("problems", "evaluation")] = None
     """Evaluation problems per task. None: 5, or the number of the preset's protocol."""
-    num_eval_tasks: Annotated[int, Field(ge=-1), Decides("problems")] = -1
-    """Number of evaluation tasks, spread evenly by name; -1 for all."""
     eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Decides("evaluation")] = None
     """Completions of each evaluation problem. None: 1, or the number of the preset's protocol."""
     eval_level: Annotated[float | None, Field(ge=0.0, le=1.0), Decides("problems", "evaluation")] = None

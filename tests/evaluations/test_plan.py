@@ -32,7 +32,6 @@ def test_tasks_default_to_training() -> None:
     ("settings", "tasks"),
     [
         ({"eval_tasks": "games/*"}, ("maze", "survo")),
-        ({"eval_tasks": "games/*", "num_eval_tasks": 1}, ("maze",)),
         ({"eval_tasks": "survo,all"}, TASKS),
     ],
 )

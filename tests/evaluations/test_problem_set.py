@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ClosedError, WorkerError
-from reasoning_env.evaluations.plan import choose_eval_tasks
 from reasoning_env.evaluations.problem_set import EvaluationSet, evaluation_spec, set_fingerprint
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import Problem, ProblemSpec, Split
@@ -129,14 +128,6 @@ async def test_cancelled_caller_leaves_others() -> None:
     await asyncio.sleep(0)
     first.cancel()
     assert len(await second) == 3
-
-
-@pytest.mark.parametrize(
-    ("limit", "chosen"),
-    [(-1, "abcdefghij"), (10, "abcdefghij"), (99, "abcdefghij"), (0, ""), (1, "a"), (2, "af"), (3, "adg")],
-)
-def test_chosen_tasks_are_spread_evenly(limit: int, chosen: str) -> None:
-    assert choose_eval_tasks("abcdefghij", limit) == tuple(chosen)
 
 
 # ---------------------------------------------------------------------------- no question twice
