@@ -100,6 +100,10 @@ def write_ours(folder: Path, count: int) -> float:
     return time.perf_counter() - started
 
 
+LOOP_COLUMNS = dict.fromkeys(("task", "question", "answer", "metadata"), "text")
+"""Columns of the plain loop's rows, each with its type in Parquet."""
+
+
 def write_loop(folder: Path, count: int) -> tuple[float, list[dict[str, Any]], dict[str, Any]]:
     """Write the rows of the plain loop; return the seconds, the rows, and the datasets."""
     started = time.perf_counter()
@@ -110,8 +114,7 @@ def write_loop(folder: Path, count: int) -> tuple[float, list[dict[str, Any]], d
         for item in dataset:
             question, answer = item["question"], item["answer"]
             rows.append({"task": task, "question": question, "answer": answer, "metadata": repr(item["metadata"])})
-    types = dict.fromkeys(("task", "question", "answer", "metadata"), "text")
-    write_rows(folder / "loop.parquet", lambda: rows, types)
+    write_rows(folder / "loop.parquet", rows, LOOP_COLUMNS)
     return time.perf_counter() - started, rows, datasets
 
 
@@ -119,7 +122,7 @@ def judge_ours(folder: Path) -> tuple[int, float]:
     """Judge two completions of each row; return their number and the seconds."""
     rows = [row for row in read_rows(folder / "ours.parquet", "FILE") if not isinstance(row, Malformed)]
     answered = [{**row, "completions": [f"<answer>{row['answer']}</answer>", "<answer>7</answer>"]} for row in rows]
-    write_rows(folder / "answered.jsonl", lambda: answered)
+    write_rows(folder / "answered.jsonl", answered, {})
     started = time.perf_counter()
     asyncio.run(judge_rows(Session(settings()), [folder / "answered.jsonl"], folder / "judged.parquet"))
     return 2 * len(rows), time.perf_counter() - started
@@ -133,7 +136,7 @@ def judge_loop(folder: Path, rows: Sequence[dict[str, Any]], datasets: dict[str,
         dataset = datasets[row["task"]]
         item = dataset[number % count]
         scored.append({**row, "scores": [dataset.score_answer(answer, item) for answer in (item["answer"], "7")]})
-    write_rows(folder / "scored.parquet", lambda: scored)
+    write_rows(folder / "scored.parquet", scored, {**LOOP_COLUMNS, "scores": "numbers"})
     return time.perf_counter() - started
 
 

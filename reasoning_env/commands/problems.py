@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -176,9 +176,7 @@ async def write_problems(
                 progress = await _fill(session, wanted, rows, earlier, how.form)
             card = _card(session, rows, progress, decided_by, command)
 
-            def columns() -> Iterator[Mapping[str, Any]]:
-                return (row["row"] for row in in_order(rows) if row["row"] is not None)
-
+            columns = (row["row"] for row in in_order(rows) if row["row"] is not None)
             write_output(out, card, columns, PROBLEM_COLUMNS[how.form], under_way=rows)
         return card
 

@@ -28,7 +28,7 @@ GROUP_COLUMNS = {
 def write_groups(lines: Path, out: Path) -> None:
     """Write the groups of a file of lines as Parquet, whole or not at all. Raises OutputError and DumpFormatError."""
     with output_errors(out, f"the groups are safe in {lines}"):
-        write_rows(out, lambda: _rows(lines), GROUP_COLUMNS)
+        write_rows(out, _rows(lines), GROUP_COLUMNS)
 
 
 def _rows(lines: Path) -> Iterator[dict[str, object]]:

@@ -102,8 +102,8 @@ def finished_card(out: Path, made_with: Mapping[str, object]) -> Mapping[str, An
 def write_output(
     out: Path,
     card: Mapping[str, object],
-    rows: Callable[[], Iterable[Mapping[str, Any]]],
-    types: Mapping[str, str] | Schema | None,
+    rows: Iterable[Mapping[str, Any]],
+    types: Mapping[str, str] | Schema,
     *,
     under_way: KeyedFile,
 ) -> None:

@@ -65,19 +65,16 @@ def read_rows(path: Path, setting: str) -> Iterator[Row | Malformed]:
         yield value if isinstance(value, dict | Malformed) else Malformed("the line is no JSON object")
 
 
-def write_rows(path: Path, rows: Callable[[], Iterable[Row]], types: Mapping[str, str] | Schema | None = None) -> None:
+def write_rows(path: Path, rows: Iterable[Row], types: Mapping[str, str] | Schema) -> None:
     """Write a file whole or not at all. Raises OSError.
 
-    `rows` begins the rows anew at each call. `types` are the types of Parquet's columns, by name (see `TYPES`), or what
-    `schema_of_rows` returns. Without them, the rows are read twice: first for the types. In JSON lines, a number that
-    is not finite becomes null, and any other value that JSON lacks its text.
+    `types` are the types of Parquet's columns, by name (see `TYPES`), or what `schema_of_rows` returns. In JSON lines,
+    a number that is not finite becomes null, and any other value that JSON lacks its text.
     """
     if path.suffix == JSON_LINES:
-        lines = (_json_line(row) for row in rows())
-        replace_file(path, lines, mode=0o666)
-        return
-    schema = schema_of_rows(path, rows()) if types is None else types
-    _write_parquet(path, rows(), arrow_schema(schema) if isinstance(schema, Mapping) else schema)
+        replace_file(path, map(_json_line, rows), mode=0o666)
+    else:
+        _write_parquet(path, rows, arrow_schema(types) if isinstance(types, Mapping) else types)
 
 
 def _json_line(row: Row) -> bytes:

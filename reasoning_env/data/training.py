@@ -117,7 +117,7 @@ def write_kept(groups: Path, selection: Selection) -> tuple[Path, int]:
                 yield row
 
     with output_errors(out, f"the groups are safe in {groups}"):
-        write_rows(out, rows, training_columns(selection.keep))
+        write_rows(out, rows(), training_columns(selection.keep))
     return out, number
 
 

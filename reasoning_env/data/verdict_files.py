@@ -102,7 +102,7 @@ async def judge_rows(
             card = {"command": command, **counts, "made_with": decided_by}
             if selection.keep is not None:
                 card["rows"] = sum(1 for _ in rows())
-            write_output(out, card, rows, schema, under_way=judged)
+            write_output(out, card, rows(), schema, under_way=judged)
     return card
 
 

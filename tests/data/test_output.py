@@ -71,12 +71,12 @@ def full_disk() -> Iterator[dict[str, object]]:
 def test_full_disk_tells_where_rows_are(out: Path) -> None:
     said = r"out\.jsonl cannot be written \(No space left on device\); its 2 rows are safe in .*unfinished; make room"
     with pytest.raises(OutputError, match=said), rows_under_way(out, MADE_WITH) as rows:
-        write_output(out, {}, full_disk, None, under_way=rows)
+        write_output(out, {}, full_disk(), None, under_way=rows)
 
 
 def test_call_goes_on_after_a_full_disk(out: Path) -> None:
     with pytest.raises(OutputError), rows_under_way(out, MADE_WITH) as rows:
-        write_output(out, {}, full_disk, None, under_way=rows)
+        write_output(out, {}, full_disk(), None, under_way=rows)
     with rows_under_way(out, MADE_WITH) as rows:
-        write_output(out, {}, lambda: in_order(rows), None, under_way=rows)
+        write_output(out, {}, in_order(rows), None, under_way=rows)
     assert len(out.read_text().splitlines()) == 2

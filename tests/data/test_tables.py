@@ -62,6 +62,6 @@ def test_something_in_the_way_of_parquet(tmp_path: Path, kind: str, monkeypatch:
     monkeypatch.chdir(tmp_path)
     NO_FILES[kind](tmp_path / "a.parquet.writing")
     with no_hang():
-        write_rows(tmp_path / "a.parquet", lambda: [{"a": "b"}], {"a": "text"})
+        write_rows(tmp_path / "a.parquet", [{"a": "b"}], {"a": "text"})
         assert list(read_rows(tmp_path / "a.parquet", "PATH")) == [{"a": "b"}]
     assert not (tmp_path / "nothing").exists()

@@ -260,7 +260,7 @@ async def test_folder_of_files(rescore: Rescore, problem: Problem, tmp_path: Pat
     row = {"reference": problem.reference, "completion": "none"}
     line = json.dumps(row) + "\n"
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line.encode()))
-    write_rows(tmp_path / "b.parquet", lambda: [row])
+    write_rows(tmp_path / "b.parquet", [row], dict.fromkeys(row, "text"))
     write(tmp_path / "c.jsonl")
     write(tmp_path / "d.jsonl", {"reference": "nonsense", "completion": "none"})
     card = await rescore(tmp_path, tmp_path / "all.jsonl")
