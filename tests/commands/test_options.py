@@ -3,16 +3,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
 from reasoning_env.atropos.cli import environment_options
 from reasoning_env.commands.options import ABOUT, OptionParser, help_text, option_parser, short_names
 from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv
-
-NAMES = ("env.group_size", "env.tasks", "openai.timeout", "slurm")
 
 
 def parser(command: str = "process") -> OptionParser:
@@ -66,23 +62,6 @@ def test_typed_options() -> None:
         "env.eval_repeats": "-n",
         "env.eval_tasks": "--tasks",
     }
-
-
-VALUES = st.text().filter(lambda value: not value.startswith("-"))
-OPTIONS = st.lists(
-    st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=4, unique_by=lambda option: option[0]
-)
-
-
-@given(OPTIONS)
-@example([("env.tasks", "a=b", True), ("slurm", "", False), ("openai.timeout", "", True)])
-def test_option_with_equals_sign(options: list[tuple[str, str, bool]]) -> None:
-    argv = [
-        word
-        for name, value, together in options
-        for word in ([f"--{name}={value}"] if together else [f"--{name}", value])
-    ]
-    assert parser().read(argv) == {name: value for name, value, _ in options}
 
 
 def test_only_process_has_keep() -> None:

@@ -59,14 +59,6 @@ def test_same_scores_are_no_change(dumped: Dump, rescore: Rescore) -> None:
     ]
 
 
-@pytest.mark.parametrize(("formats", "after"), [(["think", "magistral"], 1.0), (["think"], 0.0), (None, 0.0)])
-def test_thinking_formats_of_the_line(dumped: Dump, rescore: Rescore, formats: list[str] | None, after: float) -> None:
-    text = "[THINK]<answer>8</answer>[/THINK]<answer>15</answer>"
-    made = line("exact", 5, [{"text": text, "score": 1.0, "answer": "15"}])
-    named = {} if formats is None else {"thinking_formats": formats}
-    assert rescore(dumped({**made, **named}))["tasks"][0]["after"] == after
-
-
 def test_item_of_a_dataset(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "reference": item["reference"].replace(":5:", ":5+3/50:")}))

@@ -327,14 +327,6 @@ async def test_malformed_line(rescore: Rescore, problem: Problem, tmp_path: Path
 
 
 @on_module_loop
-async def test_utf_16_is_told(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": "none"})
-    path.write_text(path.read_text(), encoding="utf-16")
-    with pytest.raises(ConfigError, match=r"the line cannot be read \(the text is UTF-16, and must be UTF-8"):
-        await rescore(path, tmp_path / "b.jsonl")
-
-
-@on_module_loop
 async def test_numbers_that_are_not_finite(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     row = {"reference": problem.reference, "completion": "none", "loss": math.nan, "more": {"list": [-math.inf, 1]}}
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
@@ -360,10 +352,3 @@ async def test_paths_without_rows(rescore: Rescore, tmp_path: Path, name: str, s
     (tmp_path / "a.csv").touch()
     with pytest.raises(ConfigError, match=f"PATH: .*{said}"):
         await rescore(tmp_path / name, tmp_path / "b.jsonl")
-
-
-@on_module_loop
-async def test_text_is_no_parquet(rescore: Rescore, tmp_path: Path) -> None:
-    (tmp_path / "a.parquet").write_text("nonsense")
-    with pytest.raises(ConfigError, match="no file of Parquet"):
-        await rescore(tmp_path / "a.parquet", tmp_path / "b.jsonl")

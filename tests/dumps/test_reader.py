@@ -189,10 +189,10 @@ def test_fifo_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
 def test_memory_of_reader(tmp_path: Path, suffix: str) -> None:
     line = encode_group(make_group(text="x" * 5_000))
-    lines = line * 1_000
+    lines = line * 300
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)
     tracemalloc.start()
-    assert sum(1 for _ in stream_groups(tmp_path)) == 1_000
+    assert sum(1 for _ in stream_groups(tmp_path)) == 300
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak_bytes < len(lines) / 10
+    assert peak_bytes < len(lines) / 5

@@ -130,13 +130,6 @@ def test_other_settings_are_told(begin: Begin, tmp_path: Path, caplog: pytest.Lo
     assert expected in caplog.messages
 
 
-def test_foreign_files_are_ignored(begin: Begin, tmp_path: Path) -> None:
-    for name, text in (("a", "[]"), ("b", "{"), ("c", '{"finished": false}')):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / RESULTS).write_text(text)
-    assert begin(tmp_path).path.parent == tmp_path
-
-
 def test_unwritable_root_names_its_setting(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):

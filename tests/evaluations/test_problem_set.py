@@ -276,13 +276,3 @@ def test_split_of_an_evaluation_spec(task: str, sample: int, attempt: int, run_s
 def test_evaluation_seed_ignores_params() -> None:
     plain, with_params = (evaluation_spec("maze", 3, 0, run_seed=1, params=params) for params in (None, {"a": 1}))
     assert with_params.seed == plain.seed
-
-
-def test_evaluation_attempts_differ() -> None:
-    seeds = {
-        evaluation_spec(task, sample, attempt, run_seed=123).seed
-        for task in TASKS
-        for sample in range(20)
-        for attempt in range(3)
-    }
-    assert len(seeds) == len(TASKS) * 20 * 3

@@ -10,6 +10,7 @@ import pytest
 
 from reasoning_env import ConfigError, read_evaluation, read_groups
 from reasoning_env.evaluations.results import EvaluationResult
+from tests.reports.lines import RESULTS, write_evaluation
 
 
 def write_groups(path: Path, **scores: list[float]) -> Path:
@@ -92,6 +93,12 @@ def test_empty_file_has_no_rows(tmp_path: Path) -> None:
 
 def test_folder_without_results(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is no folder of an evaluation: .*No such file"):
+        read_evaluation(tmp_path)
+
+
+def test_results_of_a_later_format(tmp_path: Path) -> None:
+    write_evaluation(tmp_path, results={**RESULTS, "format": 2})
+    with pytest.raises(ConfigError, match="no results of an evaluation in format 1"):
         read_evaluation(tmp_path)
 
 

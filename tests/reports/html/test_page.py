@@ -8,14 +8,12 @@ import hashlib
 import json
 import re
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.comparison import compare, read_scores
 from reasoning_env.reports.html.page import make_page, write_page
 from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write, write_evaluation
 
@@ -44,17 +42,6 @@ def test_categories_of_tasks_from_elsewhere(tmp_path: Path) -> None:
         "mine": "my_tasks",
         "unknown": "other",
     }
-
-
-def test_page_agrees_with_compare(tmp_path: Path) -> None:
-    first, second = (
-        write_evaluation(
-            tmp_path / name, *(group(rollout(float(index % step == 0)), index=index) for index in range(9))
-        )
-        for name, step in (("a", 2), ("b", 3))
-    )
-    [compared] = report(first, second)["comparisons"]
-    assert compared["overall"] == asdict(compare(read_scores(first), read_scores(second)).overall)
 
 
 def test_problems_without_references_are_not_compared(tmp_path: Path) -> None:
