@@ -17,10 +17,16 @@ Any number of threads may call at the same time. `close` ends the calls under wa
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self, TypeVar
 
 from .errors import ClosedError, ConfigError, GenerationError, ScoringError, WorkerError
 from .judging.client import JudgeClient
@@ -29,7 +35,7 @@ from .problems.state import read_state
 from .prompts.messages import Completion, read_completions
 from .records import Problem, Subject, Verdict
 from .rewards import check_subject, check_whole_problem, read_verdicts
-from .runtime.loop_thread import LoopThread
+from .runtime.concurrency import cancel_all
 from .session import Session
 from .settings import ReasoningSettings, read_settings
 from .settings.given import check_whole_number
@@ -45,8 +51,8 @@ _bridges: dict[int, Bridge] = {}
 _numbers = itertools.count()
 
 
-class Bridge(LoopThread):
-    """Runs a `Session` on a thread.
+class Bridge:
+    """Runs a `Session` on a thread, for calls from any number of threads.
 
     A bridge belongs to the process that made the bridge; after a fork, make another. A bridge pickles to a number that
     only its own process can read, because libraries pickle their arguments to hash them.
@@ -93,10 +99,24 @@ class Bridge(LoopThread):
         self._state = state
         self._judge = None if judge_url is None else JudgeClient(judge_url, judge_timeout_s)
         self._number = next(_numbers)
-        super().__init__()
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._lock = threading.RLock()
+        self._calls: set[asyncio.Task[object]] = set()
+        self._closed = False
+        self._closing: Future[None] | None = None
+        self._starting: asyncio.Task[object] | None = None
+        # A daemon, so that a program without `close` can end. Then atexit ends the workers.
+        self._thread = threading.Thread(target=self._loop.run_forever, name="reasoning-Bridge", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
         _bridges[self._number] = self
         if start and judge_url is None:
-            self.start_now()
+            try:
+                self._run(self._start())
+            except BaseException:
+                self.close()
+                raise
 
     def next(self) -> Problem:
         """Return the next problem, which is in flight until `observe`. Raises the errors of `Session.next`."""
@@ -188,20 +208,60 @@ class Bridge(LoopThread):
         Any number of threads may call this, at the same time or again. Without effect in a forked child.
         """
         _bridges.pop(self._number, None)
-        super().close()
+        atexit.unregister(self.close)
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._closed = True
+            if self._closing is None:
+                self._closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+        self._closing.result()
+        with self._lock:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_class: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __reduce__(self) -> tuple[Callable[[int], Bridge], tuple[int]]:
         return _find_bridge, (self._number,)
 
     # ---- on the bridge's thread
 
-    async def _start_work(self) -> None:
-        await self.session.start()
+    async def _start(self) -> None:
+        """Start the session, once."""
+        if self._starting is None:
+            self._starting = asyncio.create_task(self.session.start())
+        await asyncio.shield(self._starting)
 
-    async def _end_work(self) -> None:
+    async def _close(self) -> None:
+        await cancel_all(self._calls.copy())
+        if self._starting is not None:
+            await cancel_all([self._starting])
         if self._judge is not None:
             await self._judge.close()
         await self.session.close()
+
+    async def _until_closed(self, work: Coroutine[object, object, T]) -> T:
+        """Return the result of a call. Raises RuntimeError when `close` ends the call."""
+        call = asyncio.current_task()
+        assert call is not None
+        self._calls.add(call)
+        try:
+            return await work
+        except (asyncio.CancelledError, ClosedError):
+            if self._closed:
+                raise self._closed_error() from None
+            raise
+        finally:
+            self._calls.discard(call)
 
     def _return_if_fits(self, problem: Problem) -> Problem | None:
         return problem if self.fits is None or self.fits(problem) else None
@@ -264,6 +324,27 @@ class Bridge(LoopThread):
 
     async def _call(self, function: Callable[[], T]) -> T:
         return function()
+
+    # ---- from other threads
+
+    def _submit(self, work: Coroutine[object, object, T]) -> Future[T]:
+        if os.getpid() != self._pid:
+            work.close()
+            raise RuntimeError(f"this Bridge belongs to process {self._pid}, before a fork; make another")
+        with self._lock:  # a call that the loop gets after `_close` would never end
+            if self._closed:
+                work.close()
+                raise self._closed_error()
+            return asyncio.run_coroutine_threadsafe(self._until_closed(work), self._loop)
+
+    def _run(self, work: Coroutine[object, object, T]) -> T:
+        return self._submit(work).result()
+
+    async def _wait(self, work: Coroutine[object, object, T]) -> T:
+        return await asyncio.wrap_future(self._submit(work))
+
+    def _closed_error(self) -> RuntimeError:
+        return RuntimeError("this Bridge is closed; make another")
 
 
 def _known(verdict: Verdict | None) -> Verdict:
