@@ -34,7 +34,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from reasoning_env.answers import preload_algebra
 from reasoning_env.answers.rules import Guard
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.tasks import TASKS
@@ -295,7 +294,6 @@ def main() -> int:
     limit = MEMORY_BYTES if highest == resource.RLIM_INFINITY else min(MEMORY_BYTES, highest)
     resource.setrlimit(resource.RLIMIT_AS, (limit, highest))
     started = time.perf_counter()
-    preload_algebra()
     fuzzer = Fuzzer(options.seed, options.limit_s)
     for bench in [load(task, options.seed) for task in options.tasks]:
         fuzzer.compare(bench, options.answers)

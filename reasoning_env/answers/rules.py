@@ -45,5 +45,3 @@ class AnswerRules:
     """A right answer is a value of JSON, whose quotes and brackets are content: `17` is not `"17"` or `[17]`."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
-    algebraic: bool = False
-    """Its guard needs sympy."""

@@ -21,7 +21,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..answers import preload_algebra
 from ..answers.scoring import Scorer
 from ..problems.giving_up import MAX_REJECTED
 from ..records import ProblemRequest
@@ -61,8 +60,6 @@ class Library(Source):
         self._factory: ModuleType = importlib.import_module("reasoning_gym.factory")
         registered = sorted(self._factory.DATASETS.items())
         categories = {str(name): _category(classes[0].__module__) for name, classes in registered}
-        if any(find_task(task).answer.algebraic for task in categories):
-            preload_algebra()
         self._difficulty = DifficultyMap.from_factory(self._factory)
         self._tasks = self._describe_tasks(categories)
         self._datasets = DatasetCache(self.module)
