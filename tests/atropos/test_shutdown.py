@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import threading
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
@@ -13,10 +11,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from reasoning_env.atropos import Mode, Process, Serve
-from reasoning_env.atropos.modes.process import in_thread
 from reasoning_env.atropos.modes.shutdown import close
-from reasoning_env.storage.files import OutputError
-from tests.waiting import PATIENCE_S
 
 STEPS = ["stop_background", "client.close", "stop_sending", "save_last", "run_api.leave", "session.close"]
 ORDER = [*STEPS, "dumper.close", "mode_file.close", "jsonl_writer.close"]
@@ -61,23 +56,3 @@ async def test_error_in_one_step(step: str, caplog: pytest.LogCaptureFixture) ->
     await close(env, run)
     assert told(run) == ORDER
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-
-
-async def test_failure_of_a_cancelled_write_is_no_traceback() -> None:
-    complaints: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
-    begun, disk_is_full = threading.Event(), threading.Event()
-
-    def write() -> None:
-        begun.set()
-        disk_is_full.wait(PATIENCE_S)
-        raise OutputError("the disk is full")
-
-    writing = asyncio.create_task(in_thread(write))
-    await asyncio.to_thread(begun.wait, PATIENCE_S)
-    writing.cancel()
-    asyncio.get_running_loop().call_later(0.05, disk_is_full.set)
-    await asyncio.wait([writing])
-    del writing
-    gc.collect()
-    assert not complaints

@@ -57,17 +57,6 @@ async def test_run_counts_groups(workers: Any, server: InferenceServer, url: Cal
     assert after['reasoning_train_tasks_score_count{task="chain_sum"}'] == after["reasoning_train_score_count"] == 4
 
 
-async def test_most_frequent_answer(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
-    server.policy = lambda request: ["<answer>7</answer>", *["<answer>0</answer>"] * 3]
-    env = make_env_object([server.config()], pool=workers, metrics_port=0)
-    async with env._run.serve_metrics():
-        await env.setup()
-        await env.collect_trajectories(await env.get_next_item())
-        after = await scrape(url())
-    await env.close()
-    assert after['reasoning_answers_most_frequent_share{task="chain_sum"}'] == 0.75
-
-
 async def test_port_closes_with_the_run(workers: Any, server: InferenceServer, url: Callable[[], str]) -> None:
     env = make_env_object([server.config()], pool=workers, metrics_port=0)
     async with env._run.serve_metrics():

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
@@ -25,7 +25,7 @@ from ...problems.plan import made_with
 from ...records import Group
 from ...runtime.concurrency import cancel_all
 from ...runtime.text import counted
-from ...runtime.turns import in_background
+from ...runtime.turns import BACKGROUND, in_background
 from ...session import ScoredGroup, Session
 from ...storage.files import KeyedFile
 from ..config import ReasoningGymEnvConfig
@@ -37,8 +37,6 @@ from .mode import Mode
 from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 
 class Process(Mode):
@@ -102,7 +100,7 @@ class Process(Mode):
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            BACKGROUND.submit(self._file.close).result()  # behind a group that is being written
 
     async def run(self, env: Environment, run: Run) -> None:
         """Write groups until the file holds `total_steps` of them.
@@ -126,7 +124,7 @@ class Process(Mode):
         learns = config.complexity_mode == "curriculum" or config.task_sampling == "adaptive"
         on_line = partial(_add_scores, scored) if learns else _ignore
         decided_by = _made_with(config, models, run.session)
-        file = self._file = await in_thread(open_groups, _lines_path(path), decided_by, on_line)
+        file = self._file = await asyncio.to_thread(open_groups, _lines_path(path), decided_by, on_line)
         try:
             if len(file.keys) < self._total:  # else no server is needed
                 await self._add_missing(env, run, file, scored)
@@ -180,7 +178,7 @@ class Process(Mode):
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         pieces = await in_background(encode_line, packed, group)
-        await in_thread(file.append, str(position), *pieces)
+        await in_background(file.append, str(position), *pieces)
 
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:
@@ -206,14 +204,3 @@ def _add_scores(scored: list[ScoredGroup], line: bytes) -> None:
         group = read_group(line)
         scores = [rollout.judged_score for rollout in group.rollouts]
         scored.append(ScoredGroup(group.item_id, group.level, scores))
-
-
-async def in_thread(work: Callable[..., R], *arguments: object) -> R:
-    """Run `work` in a thread to its end, even if the caller is cancelled: the file must not be closed meanwhile."""
-    working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        await asyncio.wait([working])
-        working.exception()  # or the event loop would log that nobody has looked at it
-        raise
