@@ -20,7 +20,6 @@ from reasoning_env.commands.parser import errors_for_user
 from reasoning_env.dumps.format import Keep, encode_group, kept_path
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
 from reasoning_env.runtime.text import redact
-from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 from tests.records import make_group, make_rollout
 
@@ -229,15 +228,6 @@ def _names(output: str) -> list[str]:
     return [name for section in sections for name in section["properties"]]
 
 
-def test_settings_order(show: Show) -> None:
-    own = list(ReasoningSettings.model_fields)
-    others = [name for name in ReasoningGymEnvConfig.model_fields if name not in own]
-    names = re.findall(r"^\| `(\w+)`", show("--markdown"), re.MULTILINE)
-    assert names[: len(own)] == own
-    assert sorted(names) == sorted([*own, *others, *APIServerConfig.model_fields])
-    assert sorted(_names(show("--json"))) == sorted(names)
-
-
 def test_settings_as_schema(show: Show) -> None:
     schema = json.loads(show("--json"))
     env = schema["properties"]["env"]["properties"]
@@ -248,22 +238,8 @@ def test_settings_as_schema(show: Show) -> None:
     assert "at least 1" in env["group_size"]["description"]
 
 
-def test_settings_show_choices(show: Show) -> None:
-    assert "| `task_sampling` | `uniform` | uniform, weighted, adaptive |" in show("task_sampling", "--markdown")
-
-
-def test_settings_as_text(show: Show) -> None:
-    assert all(f"\n{name} " in show() for name in ("seed", "group_size", "base_url"))
-
-
 @pytest.mark.parametrize("word", ["Group_Size", "eval_seed", "base_url"])
 def test_settings_search(show: Show, word: str) -> None:
     found = _names(show(word, "--json"))
     assert word.lower() in found
     assert len(found) < len(_names(show("--json")))
-
-
-def test_settings_as_markdown(show: Show) -> None:
-    lines = [line for line in show("--markdown").splitlines() if line.startswith("| `")]
-    assert len(lines) == len(_names(show("--json")))
-    assert {len(re.split(r" (?<!\\)\| ", line.removesuffix(" |"))) for line in lines} == {4}

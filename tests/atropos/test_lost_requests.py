@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pytest
-from atroposlib.envs.server_handling.server_baseline import APIServer
-from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.servers import choose_server_class, complete_servers
 from reasoning_env.inference import requests
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Rollout, Timeouts
-from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_testing import InferenceServer, generations, linger
 from reasoning_gym_testing.http_server import Picks, every_request
 from tests.inference.test_lost_requests import Former, restart
 from tests.records import SAMPLING
 from tests.waiting import PATIENCE_S, until
+
+from .conftest import Manage
 
 # One failure ends the request.
 STRICT = Timeouts(reply_s=None, outage_s=PATIENCE_S, tries=1)
@@ -37,24 +34,14 @@ Ask = Callable[[int], "asyncio.Task[list[Rollout]]"]
 
 
 @pytest.fixture
-async def client_of(chat: ChatFormat, tokenizer: Any) -> AsyncIterator[Callable[..., Ask]]:
-    managers: list[ServerManager] = []
-
+def client_of(chat: ChatFormat, manage: Manage) -> Callable[..., Ask]:
     def make(kind: str, servers: Sequence[InferenceServer]) -> Ask:
-        configs = complete_servers([server.config(kind) for server in servers], tokenizer.name_or_path)
-        assert isinstance(configs, list)
-        manager = ServerManager(configs, server_class=choose_server_class(APIServer, configs))
-        managers.append(manager)
+        manager = manage(*(server.config(kind) for server in servers))
         client = InferenceClient(lambda: manager, chat)
         prompt = chat.prompt(build_messages("", "1 + 1?"))
         return lambda n: asyncio.create_task(client.complete(prompt, n, SAMPLING, STRICT))
 
-    yield make
-    for server in [server for manager in managers for server in manager.servers]:
-        if server.check_task is not None:
-            await cancel_all([server.check_task])
-        if hasattr(server, "openai"):
-            await server.openai.close()
+    return make
 
 
 @pytest.mark.parametrize("kind", ["auto", "vllm", "sglang", "completions", "openai", "chat"])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import aiohttp
 import numpy as np
 import pytest
 from aiohttp import web
-from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference import replies
@@ -24,7 +24,6 @@ from reasoning_env.atropos.inference.servers import (
     ReplyKind,
     ServerType,
     ask_for_one_token,
-    choose_server_class,
     complete_servers,
     named_type,
     shared_reply_kind,
@@ -34,26 +33,25 @@ from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Sampling, Timeouts
-from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
+from reasoning_gym_testing import InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler, cut_reply
-from reasoning_gym_testing.inference_server import InferenceServer as RealServer
 from tests.chat_templates import tokenizer_with
 
+from .conftest import Manage
 
-def manager_of(*configs: Any) -> ServerManager:
-    listed = [config.model_copy(update={"tokenizer_name": TOKENIZER}) for config in configs]
-    return ServerManager(listed, server_class=choose_server_class(APIServer, listed))
+Found = Callable[..., Awaitable[list[Any]]]
 
 
-async def found(*servers: InferenceServer) -> list[Any]:
-    """Return servers of type auto after an environment's check."""
-    manager = manager_of(*(server.config("auto") for server in servers))
-    try:
+@pytest.fixture
+def found(manage: Manage) -> Found:
+    """Returns servers of type auto after an environment's check."""
+
+    async def find(*servers: InferenceServer) -> list[Any]:
+        manager = manage(*(server.config("auto") for server in servers))
         await check_servers(manager.servers, 5.0)
-    finally:
-        for one in manager.servers:
-            await one.openai.close()
-    return list(manager.servers)
+        return list(manager.servers)
+
+    return find
 
 
 @pytest.mark.parametrize(
@@ -64,66 +62,61 @@ async def found(*servers: InferenceServer) -> list[Any]:
         (["/v1/chat/completions"], "chat"),
     ],
 )
-async def test_best_type_is_found(paths: Sequence[str], name: str) -> None:
-    async with RealServer(paths=paths) as server:
+async def test_best_type_is_found(found: Found, paths: Sequence[str], name: str) -> None:
+    async with InferenceServer(paths=paths) as server:
         [one] = await found(server)
     assert type_of(one).name == name
 
 
-async def check_reading(server: InferenceServer, kind: str, tokenizer: Any) -> None:
-    """Check a server in an environment with this tokenizer."""
-    manager = manager_of(server.config(kind))
-    try:
-        await check_servers(manager.servers, 5.0)
-        await check_tokenizer(manager.servers, ChatFormat(tokenizer, "mine"))
-    finally:
-        for one in manager.servers:
-            await one.openai.close()
+async def check_reading(manager: ServerManager, tokenizer: Any) -> None:
+    """Check servers in an environment with this tokenizer."""
+    await check_servers(manager.servers, 5.0)
+    await check_tokenizer(manager.servers, ChatFormat(tokenizer, "mine"))
 
 
 KINDS = ["auto", *(row.name for row in SERVER_TYPES if row.protocol is not None)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_own_tokenizer_passes(kind: str, tokenizer: Any) -> None:
-    async with RealServer() as server:
-        await check_reading(server, kind, tokenizer)
+async def test_own_tokenizer_passes(manage: Manage, kind: str, tokenizer: Any) -> None:
+    async with InferenceServer() as server:
+        await check_reading(manage(server.config(kind)), tokenizer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_wrong_tokenizer_is_one_line(kind: str, tokenizer: Any) -> None:
+async def test_wrong_tokenizer_is_one_line(manage: Manage, kind: str, tokenizer: Any) -> None:
     other = tokenizer_with(tokenizer, tokenizer.chat_template, more=("a", "e"))
-    async with RealServer() as server:
+    async with InferenceServer() as server:
         with pytest.raises(
             ConfigError, match=r"env\.tokenizer_name: 'mine' is not the tokenizer of .* at http"
         ) as raised:
-            await check_reading(server, kind, other)
+            await check_reading(manage(server.config(kind)), other)
     assert "\n" not in str(raised.value)
 
 
-async def test_server_without_a_reading_passes(tokenizer: Any) -> None:
-    async with RealServer() as server:
+async def test_server_without_a_reading_passes(manage: Manage, tokenizer: Any) -> None:
+    async with InferenceServer() as server:
         server.fail(respond(400), only=lambda request, body: b'"text"' in body)
-        await check_reading(server, "sglang", tokenizer)
+        await check_reading(manage(server.config("sglang")), tokenizer)
 
 
-async def test_useless_server_is_one_line() -> None:
-    async with RealServer(paths=[]) as server:
+async def test_useless_server_is_one_line(found: Found) -> None:
+    async with InferenceServer(paths=[]) as server:
         with pytest.raises(ServerError, match=r"openai\.base_url") as raised:
             await found(server)
     assert "\n" not in str(raised.value)
     assert server.url in str(raised.value)
 
 
-async def test_https_before_a_server_of_http() -> None:
-    async with RealServer() as server:
+async def test_https_before_a_server_of_http(found: Found) -> None:
+    async with InferenceServer() as server:
         server.url = server.url.replace("http:", "https:")
         with pytest.raises(ServerError, match=r"speak http, not https\?\); write http:// in openai.base_url$"):
             await found(server)
 
 
-async def test_worst_of_several_kinds() -> None:
-    async with RealServer() as whole, RealServer(paths=["/v1/chat/completions"]) as chats:
+async def test_worst_of_several_kinds(found: Found) -> None:
+    async with InferenceServer() as whole, InferenceServer(paths=["/v1/chat/completions"]) as chats:
         assert shared_reply_kind(await found(whole, chats)) is ReplyKind.CHAT
 
 
@@ -167,7 +160,7 @@ def test_key_from_the_environment(server_type: str, given: str, key: str, monkey
 
 
 async def test_health_of_chat_server_costs_no_request() -> None:
-    async with RealServer() as server:
+    async with InferenceServer() as server:
         chat = ChatServer(server.config("chat"))
         await chat.check_server_status_task()
         await chat.openai.close()
@@ -202,7 +195,7 @@ def filters(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("split", ["train", "eval"])
-async def test_training_has_no_filters(kind: str, split: str, tokenizer: Any) -> None:
+async def test_training_has_no_filters(manage: Manage, kind: str, split: str, tokenizer: Any) -> None:
     asked: list[dict[str, Any]] = []
 
     def note(request: web.Request, body: bytes) -> bool:
@@ -210,15 +203,12 @@ async def test_training_has_no_filters(kind: str, split: str, tokenizer: Any) ->
             asked.append(json.loads(body))
         return False
 
-    async with RealServer() as server:
+    async with InferenceServer() as server:
         server.fail(respond(500), only=note)
-        manager, chat = manager_of(server.config(kind)), ChatFormat(tokenizer, "mine")
+        manager, chat = manage(server.config(kind)), ChatFormat(tokenizer, "mine")
         client = InferenceClient(lambda: manager, chat)
         sampling = Sampling(temperature=1.0, top_p=1.0, token_limit=512, split=split)
         await client.complete(chat.prompt(build_messages("", "1 + 1 =")), 2, sampling, Timeouts(None, 5.0))
-        for one in manager.servers:
-            one.check_task.cancel()
-            await one.openai.close()
     no_filters = {"top_k": -1, "min_p": 0.0}
     no_filters |= {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
     plain = [body.get("sampling_params", body) for body in asked]
@@ -226,7 +216,7 @@ async def test_training_has_no_filters(kind: str, split: str, tokenizer: Any) ->
     assert filters(of_group) == (no_filters if split == "train" else {})
 
 
-async def test_stalled_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stalled_reply(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:
     async def stop_on_the_way(request: web.Request, _handler: Handler) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
         await response.prepare(request)
@@ -235,25 +225,23 @@ async def test_stalled_reply(monkeypatch: pytest.MonkeyPatch) -> None:
         return response
 
     monkeypatch.setattr(replies, "REPLY_STALL_S", 0.05)
-    async with RealServer() as server:
+    async with InferenceServer() as server:
         server.fail(stop_on_the_way)
-        manager = manager_of(server.config("vllm"))
+        manager = manage(server.config("vllm"))
         with pytest.raises(ReplyError, match="stopped after 10 bytes"):
             await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
-        await manager.servers[0].openai.close()
 
 
-async def test_cut_connection() -> None:
-    async with RealServer() as server:
+async def test_cut_connection(manage: Manage) -> None:
+    async with InferenceServer() as server:
         server.fail(cut_reply)
-        manager = manager_of(server.config("completions"))
+        manager = manage(server.config("completions"))
         with pytest.raises((ReplyError, aiohttp.ClientError)):
             await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
-        await manager.servers[0].openai.close()
 
 
 @pytest.mark.parametrize("way", ["chunked", "compressed"])
-async def test_reply_of_unknown_length(way: str) -> None:
+async def test_reply_of_unknown_length(manage: Manage, way: str) -> None:
     async def send_so(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
         assert isinstance(response, web.Response)
@@ -263,23 +251,19 @@ async def test_reply_of_unknown_length(way: str) -> None:
             response.enable_compression(web.ContentCoding.gzip)
         return response
 
-    async with RealServer() as server:
+    async with InferenceServer() as server:
         server.fail(send_so)
-        manager = manager_of(server.config("vllm"))
+        manager = manage(server.config("vllm"))
         await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
-        await manager.servers[0].openai.close()
 
 
 @pytest.mark.parametrize("arrays", [True, False])
-async def test_arrays_on_demand(arrays: bool) -> None:
-    async with RealServer() as server:
-        manager = manager_of(server.config("completions"))
+async def test_arrays_on_demand(manage: Manage, arrays: bool) -> None:
+    async with InferenceServer() as server:
+        manager = manage(server.config("completions"))
         asked = {"arrays": True} if arrays else {}
         prompt, ids, logprobs, reasons = await manager.tokens_and_logprobs_completion(
             prompt="", input_ids=[5, 6], n=2, max_tokens=9, **asked
         )
-        for one in manager.servers:
-            one.check_task.cancel()
-            await one.openai.close()
     assert (prompt, len(reasons)) == ([5, 6], 2)
     assert {type(one) for one in [*ids, *logprobs]} == {np.ndarray if arrays else list}
