@@ -4,8 +4,9 @@ A fresh interpreter with an emptied environment runs this module as a script: `p
 JSON tells which library to import and which folder to use. Settings come over the socket, because the main process may
 not have them yet when the import of the library begins.
 
-The fork server has one thread, so forking is safe. The pool kills workers, and the fork server, their parent, clears
-up. When its socket closes, because the main process has ended, it kills every worker, removes their folders and exits.
+The fork server has one thread, so forking is safe. It kills workers on the pool's order: it is their parent, so no
+other process can have their ids. When its socket closes, because the main process has ended, it kills every worker,
+removes their folders and exits.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from reasoning_env.sources.modules import TaskModuleError
 from reasoning_env.sources.score_function import FunctionSource
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
-from reasoning_env.workers.protocol import OUT_OF_MEMORY_STATUS, SPAWN, Frame, Role, encode_frame, read_frame
+from reasoning_env.workers.protocol import ORDER, OUT_OF_MEMORY_STATUS, Frame, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox import (
     Sandbox,
     WorkerLimits,
@@ -156,7 +157,7 @@ def _describe(error: BaseException) -> str:
 
 
 class Forker:
-    """Forks a worker for each order on a socket, and clears up after workers that ended."""
+    """Forks and ends workers by the orders on a socket, and clears up after workers that ended."""
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class Forker:
         """Exit codes of workers that ended and were not replaced yet, by process id."""
 
     def run(self) -> None:
-        """Fork workers until the socket closes."""
+        """Fork and end workers until the socket closes."""
         while True:
             # A worker closes its socket before it can be waited for: without the time limit, the last one would stay.
             readable, _, _ = select.select([self._orders], [], [], 1.0)
@@ -189,13 +190,14 @@ class Forker:
                     self._clear_up(pid)
             if not readable:
                 continue
-            order, descriptors, _, _ = socket.recv_fds(self._orders, SPAWN.size, 1)
+            order, descriptors, _, _ = socket.recv_fds(self._orders, ORDER.size, 1)
             if not order:
                 return
-            role, replaced = SPAWN.unpack(order)
-            if replaced in self._folders:
-                self._clear_up(replaced)
-            self._spawn(Role(role), descriptors[0], self._ends.pop(replaced, None))
+            ended, role = ORDER.unpack(order)
+            if ended in self._folders:
+                self._clear_up(ended)
+            if descriptors:
+                self._spawn(Role(role), descriptors[0], self._ends.pop(ended, None))
 
     def kill_all(self) -> None:
         for pid in list(self._folders):

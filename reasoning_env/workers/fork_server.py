@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from ..records import LibraryInfo, TaskInfo
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction, read_signature
-from .protocol import SPAWN, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
+from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .worker import WORKER_STALL_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 logger = logging.getLogger(__name__)
@@ -265,12 +264,13 @@ class ForkServer:
                 with theirs:
                     channel = await Channel.open(ours, WORKER_LIMITS[role])
                     after_an_error.callback(channel.close)
-                    self._order(SPAWN.pack(role, replaced_pid), theirs)
+                    self._order(ORDER.pack(replaced_pid, role), theirs)
                 hello = (await self._first_frame(channel)).header
                 worker = Worker(
                     hello["pid"],
                     channel,
                     forked_by=self,
+                    end=self.end_worker,
                     sandbox=hello.get("sandbox", ""),
                     lacks_a_filter=hello.get("lacks_a_filter", False),
                 )
@@ -302,8 +302,7 @@ class ForkServer:
                     raise WorkerError("somebody stopped the process that forks workers") from None
                 newest = self._newest_child()
                 if newest is not None and is_stopped(newest):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(newest, signal.SIGKILL)
+                    self.end_worker(newest)
                 if left_s <= 0:
                     raise
 
@@ -321,6 +320,11 @@ class ForkServer:
         except OSError as error:
             self._answers = False
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
+
+    def end_worker(self, pid: int) -> None:
+        """Have a worker killed. A process that takes no orders is gone, and all its workers with it."""
+        with contextlib.suppress(OSError):
+            self._orders.sendall(ORDER.pack(pid, 0))
 
     async def stop(self) -> None:
         """Close the socket, so that the process and its workers end. Kill the process if it does not end in time."""

@@ -16,9 +16,9 @@ from enum import IntEnum
 from typing import Any
 
 FRAME = struct.Struct("!II")
-SPAWN = struct.Struct("!BI")
-"""The fork server's one order: a worker's role, and the process id of the worker that the new worker replaces (0 for
-none). The new worker's socket comes with the order, and carries the worker's reply."""
+ORDER = struct.Struct("!IB")
+"""An order to the fork server: the process id of a worker to end (0 for none), and the role of a worker to fork in its
+place. The new worker's socket comes with the order, and carries the worker's reply; without a socket none is forked."""
 OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that ran out of memory: ENOMEM."""
 FATAL_SIGNALS = frozenset({

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import glob
 import logging
-import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
@@ -127,24 +124,29 @@ class Channel:
 class Worker:
     """One generator or verifier worker: its process and the channel to it.
 
-    `forked_by` is the fork server that alone knows how the process ends. `sandbox` is one line for the log: what
-    restricts a verifier worker, and what the system refused. `lacks_a_filter` is true if that line is worth a warning.
+    `forked_by` is the fork server that alone knows how the process ends; `end` has it kill the process. `sandbox` is
+    one line for the log: what restricts a verifier worker, and what the system refused. `lacks_a_filter` is true if
+    that line is worth a warning.
     """
 
     def __init__(
-        self, pid: int, channel: Channel, *, forked_by: object, sandbox: str = "", lacks_a_filter: bool = False
+        self,
+        pid: int,
+        channel: Channel,
+        *,
+        forked_by: object,
+        end: Callable[[int], None],
+        sandbox: str = "",
+        lacks_a_filter: bool = False,
     ) -> None:
         self.pid = pid
         self.forked_by = forked_by
         self.sandbox = sandbox
         self.lacks_a_filter = lacks_a_filter
         self._channel = channel
-        self._pidfd: int | None = None
+        self._end = end
         self._killed = False
         self._requests = 0
-        if _pidfds_work():
-            with contextlib.suppress(ProcessLookupError):  # the worker has ended, which the next `receive` tells
-                self._pidfd = os.pidfd_open(pid)
 
     @property
     def ended(self) -> asyncio.Future[None]:
@@ -184,18 +186,11 @@ class Worker:
         return bool(threads) and all(state == b"S" for state in threads)
 
     def kill(self) -> None:
-        """Kill the process. Safe to call twice."""
-        if self._killed:
-            return
-        self._killed = True
-        self._channel.close()
-        with contextlib.suppress(ProcessLookupError):
-            if self._pidfd is not None:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            elif not _pidfds_work():
-                os.kill(self.pid, signal.SIGKILL)
-        if self._pidfd is not None:
-            os.close(self._pidfd)
+        """Have the process killed. Safe to call twice."""
+        if not self._killed:
+            self._killed = True
+            self._channel.close()
+            self._end(self.pid)
 
 
 def is_stopped(pid: int) -> bool:
@@ -208,21 +203,6 @@ def state_of(stat_file: str) -> bytes:
     with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
         return stat.read().rpartition(b") ")[2][:1]
     return b""
-
-
-@functools.cache
-def _pidfds_work() -> bool:
-    """Tell whether this system has pidfds: handles that never name another process, unlike process ids."""
-    try:
-        handle = os.pidfd_open(os.getpid())
-        try:
-            signal.pidfd_send_signal(handle, 0)
-        finally:
-            os.close(handle)
-    except (AttributeError, OSError) as error:
-        logger.info("this system has no pidfds (%s); workers are killed by their process ids", error)
-        return False
-    return True
 
 
 @dataclass(eq=False)

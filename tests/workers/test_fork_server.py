@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -28,7 +28,6 @@ from reasoning_env.records import TaskInfo
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks import TASKS, find_task
 from reasoning_env.workers import fork_server as fork_server_module
-from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import launch, start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import FrameLimits
@@ -284,22 +283,6 @@ def test_forgotten_pool_leaves_no_process(fake_library: Path, tmp_path: Path, ru
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     wait_until(lambda: all(map(is_gone, json.loads(ended.stdout))))
     wait_until(lambda: not list(tmp_path.iterdir()))
-
-
-async def test_kill_without_pidfds(
-    fake_library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=PermissionError("refused")), raising=False)
-    worker._pidfds_work.cache_clear()
-    try:
-        async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
-            verifier = pool.worker_pids[1]
-            await pool.score(await make(pool, seed=3), ["hang", "hang 2"])
-            await until(lambda: is_gone(verifier))
-    finally:
-        worker._pidfds_work.cache_clear()
-    assert len([record for record in caplog.records if "pidfds (refused)" in record.message]) == 1
 
 
 async def test_pool_grows_to_settings(fake_library: Path) -> None:
