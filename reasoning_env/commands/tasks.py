@@ -103,8 +103,8 @@ def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
-        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and "
-        "lengths in the model's tokens",
+        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and its "
+        "length in tokens",
     )
     parser.add_argument("--chat_template", metavar="PATH", help="as in training: a Jinja file, or `plain`")
     parser.add_argument(
@@ -276,8 +276,8 @@ def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None
         return {"task": sample.task.name, **_facts_of(sample.task), "error": str(sample.outcome)}
     prompt = session.messages(sample.outcome)
     described = problem_as_json(sample.outcome)
-    lengths = _lengths(prompt, sample.outcome.answer or "", chat)
-    return {**_facts_of(sample.task), **described, **lengths, "prompt": [dict(message) for message in prompt]}
+    tokens = {} if chat is None else {"prompt_tokens": len(chat.prompt(prompt).tokens)}
+    return {**_facts_of(sample.task), **described, **tokens, "prompt": [dict(message) for message in prompt]}
 
 
 def _left_out(task: TaskInfo) -> str:
@@ -298,7 +298,6 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
         head = f"left out of training unless named: {reason}\n{head}"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
-    answer = show_answer(sample.outcome)
     prompt = session.messages(sample.outcome)
     if chat is not None:
         shown = _as_sent(prompt, chat)
@@ -306,29 +305,8 @@ def _show(session: Session[Problem], sample: Sample, *, as_prompt: bool, chat: C
         shown = show_messages(prompt)
     else:
         shown = sample.question
-    lengths = _describe_lengths(prompt, sample.outcome.answer or "", chat)
     level = "" if sample.outcome.level is None else f", level {sample.outcome.level:g}"
-    return f"{head}, seed {sample.outcome.spec.seed}{level}\n{shown}\n\n--- answer ({lengths})\n{answer}\n"
-
-
-def _lengths(prompt: Messages, answer: str, chat: ChatFormat | None) -> dict[str, int]:
-    """Return the lengths of prompt and expected answer: in tokens with a model, else in characters and bytes.
-
-    The length of the answer is 0 for a problem with many right answers.
-    """
-    if chat is not None:
-        return {"prompt_tokens": len(chat.prompt(prompt).tokens), "answer_tokens": len(chat.encode(answer))}
-    return {
-        "prompt_characters": sum(len(message["content"]) for message in prompt),
-        "answer_bytes": len(answer.encode("utf-8", "replace")),
-    }
-
-
-def _describe_lengths(prompt: Messages, answer: str, chat: ChatFormat | None) -> str:
-    of_prompt, of_answer = _lengths(prompt, answer, chat).values()
-    if chat is not None:
-        return f"prompt {of_prompt} tokens, answer {of_answer} tokens"
-    return f"prompt {of_prompt} characters, answer {of_answer} bytes"
+    return f"{head}, seed {sample.outcome.spec.seed}{level}\n{shown}\n\n--- answer\n{show_answer(sample.outcome)}\n"
 
 
 def _as_sent(messages: Messages, chat: ChatFormat) -> str:
