@@ -225,7 +225,7 @@ def settings_parser(program: str) -> OptionParser:
     parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these words in name or meaning")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")
-    forms.add_argument("--json", action="store_true", help="print everything as JSON")
+    forms.add_argument("--json", action="store_true", help="print the JSON Schema of all settings")
     return parser
 
 

@@ -42,6 +42,8 @@ def settings_command(argv: Sequence[str], folder: Path | None = None, page: Sett
     options = settings_parser(program()).read(argv)
     shown = read_page() if page is None else page
     words = options["words"]
+    if words and options["json"]:
+        raise ConfigError("--json prints the schema of all settings", remedy="leave the words out")
     all_rows = shown["rows"]
     if not options["markdown"] and not options["json"]:
         short = {command: short_names(command) for command in ABOUT}
@@ -53,7 +55,7 @@ def settings_command(argv: Sequence[str], folder: Path | None = None, page: Sett
         remedy = did_you_mean(words[-1].lower(), names)
         raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning", remedy=remedy)
     if options["json"]:
-        print_json(_schema_of(shown["schema"], {name for rows in matching.values() for name, *_ in rows}))
+        print_json(shown["schema"])
     elif options["markdown"]:
         print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in matching.items()))
     else:
@@ -73,15 +75,6 @@ def read_page() -> SettingsPage:
 def encode_page(page: SettingsPage) -> str:
     """Return the text of `settings.json`."""
     return json.dumps(page, indent=1, ensure_ascii=False) + "\n"
-
-
-def _schema_of(schema: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    """Return the schema with the settings of these names alone."""
-    sections = {}
-    for section, content in schema["properties"].items():
-        properties = {name: value for name, value in content["properties"].items() if name in names}
-        sections[section] = {**content, "properties": properties}
-    return {**schema, "properties": sections}
 
 
 def _has_words(row: SettingRow, words: Sequence[str]) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from reasoning_env.atropos.cli import describe_settings
 from reasoning_env.commands.settings import SETTINGS_FILE, encode_page, settings_command
+from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv
 
 
@@ -24,8 +24,8 @@ def test_short_names_are_found(word: str, told: str, capsys: pytest.CaptureFixtu
     assert f"Written short: {told}." in " ".join(capsys.readouterr().out.split())
 
 
-def test_schema_of_some_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    assert settings_command(["curriculum_target", "--json"]) == 0
-    schema: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert list(schema["properties"]["env"]["properties"]) == ["curriculum_target_accuracy"]
-    assert schema["properties"]["openai"]["properties"] == {}
+def test_schema_of_all_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert settings_command(["--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"].keys() == {"env", "openai"}
+    with pytest.raises(ConfigError, match="leave the words out"):
+        settings_command(["curriculum_target", "--json"])
