@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,8 @@ from reasoning_env.data.tables import read_rows
 from reasoning_env.problems.references import Reference, hash_words
 from reasoning_env.records import ProblemSpec, Rejection
 from reasoning_env.storage.reading import Malformed
+from tests.e2e.processes import REPOSITORY
 from tests.lent_pool import lent_pool
-
-from .interrupted import finish, kill_in_the_middle
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -193,6 +195,37 @@ async def test_file_without_a_card_is_left_alone(write: Write, tmp_path: Path) -
     with pytest.raises(ConfigError, match="without a card that says"):
         await write(tmp_path / "a.jsonl", 4)
     assert (tmp_path / "a.jsonl").read_text() == "mine"
+
+
+LASTING_ROWS = 50
+"""Rows that are there when a call is killed."""
+KILL = f"""
+import os, signal, sys
+from pathlib import Path
+from reasoning_env.commands.main import main
+from reasoning_env.storage.files import KeyedFile
+
+append = KeyedFile.append
+
+def append_or_die(file, key, *pieces):
+    append(file, key, *pieces)
+    if len(file.keys) == {LASTING_ROWS}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+KeyedFile.append = append_or_die
+main(sys.argv[1:], {{}}, environment_file=Path("reasoning_gym_environment.py"))
+"""
+
+
+def kill_in_the_middle(words: Sequence[str], out: Path) -> None:
+    """Run a call of a command that is killed with some of its rows lasting."""
+    call = subprocess.run([sys.executable, "-c", KILL, *words], cwd=REPOSITORY, check=False)
+    assert call.returncode == -signal.SIGKILL
+    assert unfinished_path(out).read_bytes().count(b"\n") == LASTING_ROWS
+
+
+def finish(words: Sequence[str]) -> None:
+    assert main(list(words), {}, environment_file=REPOSITORY / "reasoning_gym_environment.py") == 0
 
 
 @pytest.mark.slow

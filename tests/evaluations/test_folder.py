@@ -15,6 +15,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.folder import RESULTS, EvaluationFolder, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
 from reasoning_env.storage.files import OutputError
+from tests.broken_files import NO_FILES, broken_documents, no_hang
 from tests.records import make_group, make_rollout
 
 MADE_WITH: dict[str, Any] = {
@@ -86,11 +87,37 @@ def test_missing_results_resume(begin: Begin, tmp_path: Path, finished: bool) ->
 
 
 def test_missing_results_of_other_settings(begin: Begin, tmp_path: Path) -> None:
-    folder = begin(tmp_path)
+    path = leave_unfinished(begin, tmp_path)
+    (path / RESULTS).unlink()
+    assert begin(tmp_path, settings={}).path != path
+
+
+def test_broken_results(begin: Begin, tmp_path: Path) -> None:
+    path = leave_unfinished(begin, tmp_path)
+    document = json.loads((path / RESULTS).read_text())
+    for number, content in enumerate(broken_documents(document)):
+        (path / RESULTS).write_bytes(content)
+        again = begin(tmp_path)
+        assert again.path == path or not again.samples, (number, content[:500])
+        again.close()
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_results_are_no_file(begin: Begin, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = leave_unfinished(begin, tmp_path)
+    monkeypatch.chdir(path)
+    (path / RESULTS).unlink()
+    NO_FILES[kind](path / RESULTS)
+    with no_hang():
+        begin(tmp_path)
+
+
+def leave_unfinished(begin: Begin, root: Path) -> Path:
+    """Leave an evaluation with one problem, and return its folder."""
+    folder = begin(root)
     append(folder, 0)
     folder.close()
-    (folder.path / RESULTS).unlink()
-    assert begin(tmp_path, settings={}).path != folder.path
+    return folder.path
 
 
 def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:

@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.folder import RESULTS, open_folder
-from reasoning_env.evaluations.run import EvaluatedProblem
 from reasoning_env.problems.estimator import SignalEstimator
 from reasoning_env.problems.state import read_state
 from reasoning_env.storage.checkpoints import LATEST, VERSION, CheckpointStore, find_checkpoint, write_checkpoint
 from tests.broken_files import NO_FILES, broken_documents, no_hang
-from tests.records import make_group, make_rollout
 
 REFERENCE = "gcd:train:7:0.25:0.1.25:5f1c0d9e8a7b6c5d:{}"
 STATE: dict[str, Any] = {
@@ -34,14 +31,6 @@ STATE: dict[str, Any] = {
     "data": {},
 }
 RECORD = {"version": VERSION, "step": 5, "state": STATE}
-MADE_WITH: dict[str, Any] = {
-    "model": "m",
-    "server": {},
-    "settings": {"a": 1},
-    "versions": {},
-    "step": None,
-    "preset": None,
-}
 
 
 @pytest.fixture
@@ -102,35 +91,3 @@ def test_broken_state_is_refused() -> None:
             continue
         with suppress(ConfigError):
             read_state(state)
-
-
-def line(index: int) -> bytes:
-    return EvaluatedProblem(make_group([make_rollout(1.0)], "gcd", index=index)).line()
-
-
-def begin_evaluation(root: Path) -> Path:
-    """Leave an unfinished evaluation with one problem, and return its folder."""
-    folder = open_folder(root, MADE_WITH, problems=3, remarks=[], resume=True)  # type: ignore[arg-type]
-    folder.append("gcd", 0, line(0))
-    folder.close()
-    return folder.path
-
-
-def test_evaluation_with_broken_results(tmp_path: Path) -> None:
-    path = begin_evaluation(tmp_path)
-    results = json.loads((path / RESULTS).read_text())
-    for number, content in enumerate(broken_documents(results)):
-        (path / RESULTS).write_bytes(content)
-        again = open_folder(tmp_path, MADE_WITH, problems=3, remarks=[], resume=True)  # type: ignore[arg-type]
-        assert again.path == path or not again.samples, (number, content[:500])
-        again.close()
-
-
-@pytest.mark.parametrize("kind", NO_FILES)
-def test_evaluation_without_results(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = begin_evaluation(tmp_path)
-    monkeypatch.chdir(path)
-    (path / RESULTS).unlink()
-    NO_FILES[kind](path / RESULTS)
-    with no_hang():
-        open_folder(tmp_path, MADE_WITH, problems=3, remarks=[], resume=True).close()  # type: ignore[arg-type]
