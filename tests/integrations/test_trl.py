@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -29,7 +28,6 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.integrations.trl import TrlEnvironment
 from reasoning_env.problems.stream import NOT_GENERATED
 from reasoning_gym_testing.http_server import free_port
-from tests.three_completions import SCORES, three_completions
 from tests.waiting import PATIENCE_S
 
 from .shown import shown_block
@@ -95,12 +93,6 @@ def test_trains_on_parts(bridge: Bridge, tmp_path: Path) -> None:
     assert [logged[f"rewards/{part}/mean"] for part in ("format", "answer", "length")] == [0.0, 0.0, 1.0]
 
 
-def test_hostile_completion_earns_nothing(bridge: Bridge) -> None:
-    problem = bridge.next()
-    completions = [[{"role": "assistant", "content": text}] for text in three_completions(problem)]
-    assert asyncio.run(TrlEnvironment(bridge).reward(completions, [problem.reference] * 3)) == SCORES
-
-
 def test_levels_rise_with_right_answers(bridge: Bridge, tmp_path: Path) -> None:
     gym = Watched(bridge, oracle=True)
     make_trainer(gym, tmp_path, 4).train()
@@ -157,45 +149,43 @@ def test_wrong_trainer_arguments(bridge: Bridge, argument: dict[str, Any], line:
         TrlEnvironment(bridge).callback().on_init_end(arguments, TrainerState(), TrainerControl())
 
 
-def test_documented_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Bridge(**SETTINGS) as bridge:
-        make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
-    small = partial(trl.GRPOConfig, use_cpu=True, max_completion_length=8, report_to=[], save_strategy="no")
-    monkeypatch.setattr(trl, "GRPOConfig", small)
-    monkeypatch.chdir(tmp_path)
-    lines = shown_block("python", "GRPOTrainer")
-    for shown, used in (("Qwen/Qwen2.5-1.5B-Instruct", str(tmp_path / "model")), ("max_steps=500", "max_steps=1")):
-        assert shown in lines
-        lines = lines.replace(shown, used)
-    found: dict[str, Any] = {}
-    exec(lines, found)
-    assert found["trainer"].state.global_step == 1
+@pytest.fixture
+def model(bridge: Bridge, tmp_path: Path) -> str:
+    """The folder of a tiny model, in place of the model that the page names."""
+    make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
+    return str(tmp_path / "model")
 
 
-def test_documented_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Bridge(**SETTINGS) as bridge:
-        make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
-        problems = [bridge.draw(number) for number in range(2)]
-        answered = [[*bridge.messages(problem), {"role": "assistant", "content": "no"}] for problem in problems]
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "asked-best.jsonl").write_text(
-        "".join(
-            json.dumps({"messages": messages, "task": problem.task, "reference": problem.reference}) + "\n"
-            for problem, messages in zip(problems, answered, strict=True)
-        )
-    )
+def run_shown(word: str, model: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run the page's code that has this word, for a step of a small model; return its trainer's state."""
     small = partial(
         trl.GRPOConfig, use_cpu=True, max_completion_length=8, report_to=[], save_strategy="no", logging_steps=1
     )
     monkeypatch.setattr(trl, "GRPOConfig", small)
-    monkeypatch.chdir(tmp_path)
-    lines = shown_block("python", "asked-best.jsonl")
-    for shown, used in (("Qwen/Qwen2.5-1.5B-Instruct", str(tmp_path / "model")), ("max_steps=500", "max_steps=1")):
+    lines = shown_block("python", word)
+    for shown, used in (("Qwen/Qwen2.5-1.5B-Instruct", model), ("max_steps=500", "max_steps=1")):
         assert shown in lines
         lines = lines.replace(shown, used)
     found: dict[str, Any] = {}
     exec(lines, found)
-    assert found["trainer"].state.log_history[0]["reasoning/no_answer"] == 1.0
+    return found["trainer"].state
+
+
+def test_documented_code(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_shown("GRPOTrainer", model, monkeypatch).global_step == 1
+
+
+def test_documented_rows(bridge: Bridge, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for problem in (bridge.draw(number) for number in range(2)):
+        messages = [*bridge.messages(problem), {"role": "assistant", "content": "no"}]
+        rows.append({"messages": messages, "task": problem.task, "reference": problem.reference})
+    Path("data").mkdir()
+    Path("data/asked-best.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    state = run_shown("asked-best.jsonl", model, monkeypatch)
+    assert state.log_history[0]["reasoning/no_answer"] == 1.0
 
 
 REWARDS = """
@@ -209,10 +199,8 @@ def score(completion, prompt, answer):
 """
 
 
-def test_documented_score_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_score_function(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows whose completions earn 1, a half, an error and the end of the process."""
-    with Bridge(**SETTINGS) as bridge:
-        make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
     (tmp_path / "my_rewards.py").write_text(REWARDS)
     monkeypatch.chdir(tmp_path)
     answers = ("right", "half", "none", "crash")
@@ -228,7 +216,7 @@ def test_documented_score_function(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         use_cpu=True,
     )
     rows = Dataset.from_list([{"prompt": f"Say {answer}.", "answer": answer} for answer in answers])
-    given = {"GRPOTrainer": trl.GRPOTrainer, "model": str(tmp_path / "model"), "args": args, "rows": rows}
+    given = {"GRPOTrainer": trl.GRPOTrainer, "model": model, "args": args, "rows": rows}
     exec(shown_block("python", "score_reward"), given)
     logged = given["trainer"].state.log_history[0]  # type: ignore[attr-defined]
     assert logged["rewards/score/mean"] == pytest.approx(0.375)
