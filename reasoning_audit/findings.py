@@ -17,7 +17,7 @@ from reasoning_env.answers.shortcuts import FORM_SCORE, LAYOUTS
 from reasoning_env.records import Problem, Reason
 from reasoning_env.storage.reading import Name, Number, Share
 
-from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, REPETITIONS, WRONG_PROBES, Probe, is_shortcut
+from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, WRONG_PROBES, Probe, is_shortcut
 from .reproduction import MAX_SCORED, Reproduction
 from .scores import GOLD_SCORE, MANY, ProbedAnswer, TaskAudit, level_words, place
 
@@ -48,7 +48,6 @@ class Defect(StrEnum):
     EMPTY_PAID = "empty_paid"
     CONSTANT_PAID = "constant_paid"
     COPY_PAID = "copy_paid"
-    REPETITION_PAID = "repetition_paid"
     LAYOUT_PAID = "layout_paid"
     WRONG_PAID = "wrong_paid"
     HEDGE_PAID = "hedge_paid"
@@ -227,8 +226,6 @@ def defect_of(probe: str) -> Defect:
     """Return the defect that a high score of an answer without reasoning shows."""
     if probe in GARBAGE:
         return Defect.GARBAGE_PAID
-    if probe in REPETITIONS:
-        return Defect.REPETITION_PAID
     if probe == Probe.BEST_TREE:
         return Defect.GIVES_ANSWER_AWAY
     if probe in CONSTANT_ANSWERS or probe in (Probe.BEST_CONSTANT, Probe.NEIGHBOUR, Probe.ALL_OPTIONS):

@@ -30,10 +30,8 @@ CONSTANT_ANSWERS: Mapping[str, str] = {
     "20 kB of numbers": " ".join(map(str, range(LONG_BYTES)))[:LONG_BYTES],
 }
 """Answers that are the same for every question, by the kind of probe."""
-GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk"})
+GARBAGE = frozenset({"I don't know", "a dot", "a dash", "junk", "20 kB of words", "20 kB of digits"})
 """The constants that are right nowhere."""
-REPETITIONS = frozenset({"20 kB of words", "20 kB of digits"})
-"""The constants that repeat themselves."""
 
 
 class Probe(StrEnum):

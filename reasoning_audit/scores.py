@@ -24,7 +24,6 @@ from .learner import LEARNT_FROM, score_best_tree
 from .probes import (
     FEW_OPTIONS,
     GARBAGE,
-    REPETITIONS,
     Probe,
     is_shortcut,
     make_probes,
@@ -126,7 +125,7 @@ class TaskAudit:
 
     def bound_of(self, probe: str) -> float:
         """Return the bound of a policy without reasoning. No guess excuses text without meaning."""
-        return FORM_SCORE if probe in GARBAGE | REPETITIONS else self.bound
+        return FORM_SCORE if probe in GARBAGE else self.bound
 
     def mean(self, probe: str) -> float:
         """Return the mean score of a probe. A shortcut earns 0 on a problem to which the shortcut has no answer.

@@ -107,7 +107,6 @@ HELD: Mapping[Defect, Treatment] = {
     ),
     Defect.CONSTANT_PAID: CORRECTED,
     Defect.COPY_PAID: DRAWN_AGAIN,
-    Defect.REPETITION_PAID: CORRECTED,
     Defect.LAYOUT_PAID: Treatment(
         "corrected: partial credit starts at the best guess",
         "tests/answers/test_partial_credit.py::test_credit_above_guess",

@@ -110,7 +110,7 @@ def _audit(scores: Mapping[str, float], reason: Reason = Reason.SCORED) -> TaskA
         (Probe.QUESTION, Defect.COPY_PAID),
         ("junk", Defect.GARBAGE_PAID),
         ("0", Defect.CONSTANT_PAID),
-        ("20 kB of words", Defect.REPETITION_PAID),
+        ("20 kB of words", Defect.GARBAGE_PAID),
         ("12 for every number", Defect.LAYOUT_PAID),
         ("the last line", Defect.COPY_PAID),
     ],

@@ -23,7 +23,7 @@ def test_planted_defects(tmp_path: Path) -> None:
     assert audit_command(argv, tmp_path) == 1
     report = json.loads((tmp_path / "audit.json").read_text())
     planted = {audit["task"] for audit in report["audits"] if audit["task"].startswith("planted_")}
-    assert len(planted) == 19
+    assert len(planted) == 18
     found = defaultdict(set)
     for finding in report["findings"]:
         found[finding["task"]].add(finding["defect"])
