@@ -31,7 +31,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, Self, TypeVar, cast, overload
+from typing import Generic, Self, cast
+
+from typing_extensions import TypeVar  # of Python 3.13, with defaults
 
 from .errors import ConfigError, GenerationError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
@@ -75,7 +77,7 @@ from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T", covariant=True)
+T = TypeVar("T", covariant=True, default=Problem)
 U = TypeVar("U")
 
 
@@ -107,36 +109,6 @@ class Session(Generic[T]):
         preamble: Text before the system prompt.
         thinking: Formats in which the model thinks. By default, the formats of the settings.
     """
-
-    @overload
-    def __init__(
-        self,
-        settings: ReasoningSettings | None = None,
-        *,
-        prepare: Callable[[Problem], T | None],
-        pool: WorkerPool | None = None,
-        checkout: str | Path | None = None,
-        score: str | ScoreFunction | None = None,
-        group_size: int = 8,
-        preamble: str = "",
-        thinking: Thinking | None = None,
-        **fields: object,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Session[Problem],
-        settings: ReasoningSettings | None = None,
-        *,
-        prepare: None = None,
-        pool: WorkerPool | None = None,
-        checkout: str | Path | None = None,
-        score: str | ScoreFunction | None = None,
-        group_size: int = 8,
-        preamble: str = "",
-        thinking: Thinking | None = None,
-        **fields: object,
-    ) -> None: ...
 
     def __init__(
         self,
