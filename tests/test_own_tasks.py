@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_audit.command import audit_command
 from reasoning_env import Bridge, ConfigError, InvalidReferenceError, Session
 from reasoning_env.evaluations.plan import identify
 from reasoning_env.integrations import process_bridge, verl
@@ -143,23 +142,6 @@ async def test_verl_takes_own_tasks(session: Session[Any]) -> None:
     assert found["score"] == 1.0
     await asyncio.to_thread(process_bridge(verl._as_json(settings)).close)
     process_bridge.cache_clear()
-
-
-def test_audit_of_own_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = [
-        "--task-modules",
-        EXAMPLE,
-        "--tasks",
-        "last_letter",
-        "--items",
-        "3",
-        "--levels",
-        "0,1",
-        "--output",
-        str(tmp_path / "audit.json"),
-    ]
-    assert audit_command(options, tmp_path) == 0
-    assert "audit passed" in capsys.readouterr().out
 
 
 BAD_TASKS = """
