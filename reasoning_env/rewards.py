@@ -67,11 +67,6 @@ class Reply:
     unclosed: bool = False
 
 
-def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
-    """Return the text without thinking, as `split_thinking` finds it."""
-    return split_thinking(text, thinking).text
-
-
 def split_thinking(text: str, thinking: Thinking) -> Reply:
     """Remove thinking: closed blocks, text before a stray closing mark, and text after an unclosed opening mark.
 

@@ -18,9 +18,9 @@ from reasoning_env.rewards import (
     apply_length_penalty,
     extract_answer,
     extract_last_answer,
-    remove_thinking,
     reward,
     score_texts,
+    split_thinking,
 )
 from tests.fake_workers import FakeWorkers
 from tests.records import make_group, make_problem, make_rollout
@@ -79,7 +79,7 @@ def test_reason_without_answer(text: str, reason: Reason) -> None:
 def test_tags_are_ascii() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
         assert extract_answer(text, LIMIT) == without_answer(Reason.NO_ANSWER)
-    assert remove_thinking("a</thin\u212a>b", TAGS) == "a</thin\u212a>b"
+    assert split_thinking("a</thin\u212a>b", TAGS).text == "a</thin\u212a>b"
 
 
 # ---------------------------------------------------------------------------- compared with a slow, plain rule
@@ -154,7 +154,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)
 def test_same_as_plain_rule(text: str, max_bytes: int) -> None:
-    assert remove_thinking(text, TAGS) == _reference_thinking(text)
+    assert split_thinking(text, TAGS).text == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 
 

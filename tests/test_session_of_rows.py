@@ -389,13 +389,6 @@ async def test_label_is_the_row(client: TestClient[Any, Any], label: Any) -> Non
     assert (await (await client.post("/get_reward", json=body)).json())["rewards"] == [1.0]
 
 
-@pytest.mark.parametrize("row", [[1], "nonsense", "{}", 7])
-@on_module_loop
-async def test_invalid_row(client: TestClient[Any, Any], row: Any) -> None:
-    reply = await client.post("/score", json={"row": row, "texts": ["right"]})
-    assert (reply.status, "- at `$.row`" in (await reply.json())["error"]) == (400, True)
-
-
 @on_module_loop
 async def test_reference_in_place_of_a_row(client: TestClient[Any, Any]) -> None:
     reply = await client.post("/rm", json={"label": "gcd:train:1", "response": "right"})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.prompts.thinking import FORMATS, NAMES, TAGS, Thinking, ThinkingFormat, choose_thinking
 from reasoning_env.records import Reason
-from reasoning_env.rewards import Extraction, extract_answer, remove_thinking
+from reasoning_env.rewards import Extraction, extract_answer, split_thinking
 from reasoning_env.settings import ReasoningSettings
 
 LIMIT = 100
@@ -60,7 +60,7 @@ def test_draft_in_unknown_format(name: str) -> None:
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
 def test_leftover_closing_mark(thinking_format: ThinkingFormat) -> None:
-    assert remove_thinking(f"<answer>3</answer>{thinking_format.closing}5", Thinking([thinking_format])) == "5"
+    assert split_thinking(f"<answer>3</answer>{thinking_format.closing}5", Thinking([thinking_format])).text == "5"
 
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
@@ -71,13 +71,13 @@ def test_unclosed_opening_mark(thinking_format: ThinkingFormat) -> None:
 
 @pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
 def test_text_without_marks(thinking_format: ThinkingFormat) -> None:
-    assert remove_thinking(REPLY, Thinking([thinking_format])) == REPLY
+    assert split_thinking(REPLY, Thinking([thinking_format])).text == REPLY
 
 
 def test_marks_of_another_format() -> None:
     both = choose_thinking("auto", [by_name("magistral")])
-    assert remove_thinking("[THINK] a <think> b </think> c [/THINK]5", both) == "5"
-    assert remove_thinking("<think> [/THINK] <answer>3</answer></think>5", both) == "5"
+    assert split_thinking("[THINK] a <think> b </think> c [/THINK]5", both).text == "5"
+    assert split_thinking("<think> [/THINK] <answer>3</answer></think>5", both).text == "5"
 
 
 def test_answers_in_two_final_channels() -> None:
@@ -89,12 +89,12 @@ def test_answers_in_two_final_channels() -> None:
 
 def test_final_channel_counts() -> None:
     text = f"<answer>1</answer>{ANALYSIS}a<|end|><|channel|>commentary<|message|><answer>2</answer>{FINAL}5"
-    assert remove_thinking(text, CHANNELS).endswith("5")
-    assert "answer" not in remove_thinking(text, CHANNELS)
+    assert split_thinking(text, CHANNELS).text.endswith("5")
+    assert "answer" not in split_thinking(text, CHANNELS).text
 
 
 def test_none_removes_nothing() -> None:
-    assert remove_thinking(WRITTEN["think"], choose_thinking("none")) == WRITTEN["think"]
+    assert split_thinking(WRITTEN["think"], choose_thinking("none")).text == WRITTEN["think"]
 
 
 def test_auto_takes_known_formats() -> None:
@@ -128,7 +128,7 @@ def test_hostile_megabyte(piece: str, thinking: Thinking) -> None:
 @given(st.lists(st.sampled_from([*PIECES, "a", "<answer>", "</answer>"]), max_size=10).map("".join))
 def test_removal_makes_no_tag(text: str) -> None:
     count = len(re.findall("</?answer>", text))
-    assert len(re.findall("</?answer>", remove_thinking(text, Thinking(FORMATS)))) <= count
+    assert len(re.findall("</?answer>", split_thinking(text, Thinking(FORMATS)).text)) <= count
 
 
 def test_other_format_closes_no_block() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from reasoning_env.prompts.thinking import FORMATS, Thinking
 from reasoning_env.reports.html.page import format_marks
-from reasoning_env.rewards import remove_thinking
+from reasoning_env.rewards import split_thinking
 from tests.prompts.test_thinking import ANALYSIS, FINAL, WRITTEN
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
@@ -59,4 +59,4 @@ def shown() -> Iterator[Shown]:
 
 @pytest.mark.parametrize("text", [*WRITTEN.values(), *ODD])
 def test_page_folds_removed_thinking(shown: Shown, text: str) -> None:
-    assert shown(text) == remove_thinking(text, Thinking(FORMATS))
+    assert shown(text) == split_thinking(text, Thinking(FORMATS)).text
