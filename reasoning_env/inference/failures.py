@@ -9,7 +9,7 @@ import os
 import resource
 import ssl
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from http import HTTPStatus
@@ -47,33 +47,12 @@ class FailureKind(Enum):
 
 
 @dataclass(frozen=True)
-class Remedy:
-    """What a user can do: check `settings`, or follow the `advice`; beside settings, the advice is one more check.
-
-    The advice has settings in braces, as in `errors.ReasoningEnvError`.
-    """
-
-    advice: str = ""
-    settings: tuple[str, ...] = ()
-
-    def without(self, setting: str) -> Remedy:
-        """Return the remedy without a setting that the user does not have."""
-        return replace(self, settings=tuple(name for name in self.settings if name != setting))
-
-    def __str__(self) -> str:
-        if not self.settings:
-            return self.advice
-        *first, last = [*(f"{{{name}}}" for name in self.settings), *filter(None, [self.advice])]
-        return f"check {', '.join(first)} and {last}" if first else f"check {last}"
-
-
-@dataclass(frozen=True)
 class Failure:
     """A failed request in plain words.
 
     - `description`: one line with the kind of the error and its message.
     - `kind`: what the failure says about the next request.
-    - `remedy`: what a user can do.
+    - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
     - `status`: the HTTP status; None without a reply.
     - `timed_out`: whether the request ended by a time limit.
     - `ended`: the server's word for a completion that it broke off; None for other failures.
@@ -82,7 +61,7 @@ class Failure:
 
     description: str
     kind: FailureKind
-    remedy: Remedy
+    remedy: str
     status: int | None
     timed_out: bool = False
     ended: str | None = None
@@ -93,8 +72,7 @@ def explain_failure(error: BaseException) -> Failure:
     """Return what an error that a client raised for a request means."""
     cause = _cause(error)
     if isinstance(cause, BrokenOffError):
-        remedy = Remedy("look into the server's log")
-        return Failure(str(cause), FailureKind.UNUSABLE, remedy, None, ended=cause.word)
+        return Failure(str(cause), FailureKind.UNUSABLE, "look into the server's log", None, ended=cause.word)
     bad_reply = _find_bad_reply(cause)
     description = bad_reply.description if bad_reply else describe_failure(error)
     status = http_status(cause)
@@ -104,17 +82,16 @@ def explain_failure(error: BaseException) -> Failure:
         return Failure(description, kind, remedy, status, timed_out, retry_after_s=seconds_asked(_retry_after(cause)))
     root = _root(cause)
     if isinstance(root, ssl.SSLError) and root.reason in NO_TLS:
-        return Failure(description, FailureKind.REFUSED, Remedy("write http:// in {openai.base_url}"), None)
+        return Failure(description, FailureKind.REFUSED, "write http:// in {openai.base_url}", None)
     if getattr(root, "errno", None) in (errno.EMFILE, errno.ENFILE):
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         description = f"{description}: this process may have {most} files and connections open at a time (ulimit -n)"
-        return Failure(description, FailureKind.BUSY, Remedy("raise the limit with ulimit -n"), None)
+        return Failure(description, FailureKind.BUSY, "raise the limit with ulimit -n", None)
     error_name = type(cause).__name__
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
-        remedy = Remedy("start one, or correct {openai.base_url}")
-        return Failure(description, FailureKind.ABSENT, remedy, None, timed_out)
+        return Failure(description, FailureKind.ABSENT, "start one, or correct {openai.base_url}", None, timed_out)
     if bad_reply is not None and bad_reply.remedy is not None:
         remedy = bad_reply.remedy
     return Failure(description, FailureKind.UNUSABLE, remedy, status, timed_out)
@@ -137,13 +114,11 @@ class _BadReply:
     """A reply that the client could not read. Without a `remedy`, the status tells what a user can do."""
 
     description: str
-    remedy: Remedy | None = None
+    remedy: str | None = None
 
 
-NO_WHOLE_JSON = _BadReply(
-    "its reply is no whole JSON", Remedy("look into the server's log, or check {openai.base_url}")
-)
-NO_JSON = _BadReply("its reply is no JSON", Remedy("that is no JSON, but perhaps a web page: check {openai.base_url}"))
+NO_WHOLE_JSON = _BadReply("its reply is no whole JSON", "look into the server's log, or check {openai.base_url}")
+NO_JSON = _BadReply("its reply is no JSON", "that is no JSON, but perhaps a web page: check {openai.base_url}")
 NO_COMPLETION = _BadReply("its reply holds no completion")
 
 
@@ -204,30 +179,28 @@ def is_quota(error: BaseException) -> bool:
     return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
-def _explain_status(status: int | None) -> tuple[FailureKind, Remedy]:
+def _explain_status(status: int | None) -> tuple[FailureKind, str]:
     """Return what a reply's HTTP status means, and what a user can do; `status` is None without a reply."""
     match status:
         case 400 | 413 | 422:
-            advice = "that {env.max_token_length} is not above the server's context"
-            return FailureKind.REFUSED, Remedy(advice, ("openai.model_name", "openai.server_type"))
+            limit = "that {env.max_token_length} is not above the server's context"
+            return FailureKind.REFUSED, f"check {{openai.model_name}}, and {limit}"
         case 401 | 403:
-            return FailureKind.REFUSED, Remedy(settings=("openai.api_key",))
+            return FailureKind.REFUSED, "check {openai.api_key}"
         case 404:
-            settings = ("openai.model_name", "openai.base_url", "openai.server_type")
-            return FailureKind.REFUSED, Remedy(settings=settings)
+            return FailureKind.REFUSED, "check {openai.model_name} and {openai.base_url}"
         case 429:
-            return FailureKind.BUSY, Remedy("wait, or lower {env.max_num_workers}")
+            return FailureKind.BUSY, "wait, or lower {env.max_num_workers}"
         case 500:
-            return FailureKind.ABSENT, Remedy("look into the server's log")
+            return FailureKind.ABSENT, "look into the server's log"
         case 502 | 504:
-            return FailureKind.ABSENT, Remedy("start the server behind {openai.base_url}")
+            return FailureKind.ABSENT, "start the server behind {openai.base_url}"
         case 503:
-            return FailureKind.ABSENT, Remedy("wait until the server has loaded its model")
+            return FailureKind.ABSENT, "wait until the server has loaded its model"
         case int() if status >= 500:  # 529 of an overloaded provider, 520 to 524 of a proxy before one
-            return FailureKind.ABSENT, Remedy("wait, or look into the server's log")
+            return FailureKind.ABSENT, "wait, or look into the server's log"
         case _:
-            settings = ("openai.server_type", "openai.model_name", "openai.api_key")
-            return FailureKind.UNUSABLE, Remedy(settings=settings)
+            return FailureKind.UNUSABLE, "check {openai.model_name} and {openai.api_key}"
 
 
 def describe_failure(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from ..records import Prompt, Rollout, Sampling, Timeouts
 from .addresses import PATIENCE_S, PROBE_S, Absence, goes_through_proxy, wait_for_server
 from .chat import ChatRequests, PlainChat, Stream
 from .events import EVENT_STREAM, join_events, read_events
-from .failures import Failure, explain_failure
+from .failures import explain_failure
 from .probes import explain_probe, find_context_length, path_remedy
 from .requests import PatientRequests, Reachability
 from .text import PlainText, TextRequests
@@ -203,7 +203,7 @@ class HostedModel:
                 self._ask_for_text()
                 return await self._probe(timeout_s)
             endpoint = f"POST /v1{ENDPOINTS[self.server_type]}"
-            absence = explain_probe(error, self.base_url, endpoint, is_chat=is_chat, remedy=self._remedy)
+            absence = explain_probe(error, self.base_url, endpoint, is_chat=is_chat)
         return [] if absence is None else [replace(absence, reason=f"{self.base_url}: {absence.reason}")]
 
     def _lacks_chat(self, error: Exception) -> bool:
@@ -215,10 +215,6 @@ class HostedModel:
             return False
         said = str(error).lower()
         return "chat template" in said or (error.status in (404, 405, 501) and "model" not in said)
-
-    def _remedy(self, failure: Failure) -> str:
-        """Return what to do about a failure for good."""
-        return path_remedy(failure, self.base_url) or str(failure.remedy.without("openai.server_type"))
 
     # ---- completions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from ..errors import ServerError
@@ -18,7 +18,7 @@ NO_REPLY = Absence("it accepts requests and does not reply")
 
 
 def explain_probe(
-    error: Exception, url: str, endpoint: str, *, is_chat: bool, remedy: Callable[[Failure], str]
+    error: Exception, url: str, endpoint: str, *, is_chat: bool, below_v1: bool = True, hint: str = ""
 ) -> Absence | None:
     """Return why the server is absent, or None if it works all the same.
 
@@ -27,7 +27,8 @@ def explain_probe(
         url: Address of the server.
         endpoint: What messages call the place that was asked.
         is_chat: Whether chat completions were asked for.
-        remedy: Returns what to do about a failure for good.
+        below_v1: Whether the endpoint is below `/v1`, where the address should end.
+        hint: What to do beside a look at the name of the model, if that may be wrong.
 
     Raises:
         ServerError: The server will never work.
@@ -47,9 +48,10 @@ def explain_probe(
     if is_chat and "output limit" in str(error):
         return None  # the model thinks before it answers, and a single token is too few for that
     fault = "refuses" if failure.kind is FailureKind.REFUSED and failure.status != 404 else "does not answer"
+    remedy = (path_remedy(failure, url) if below_v1 else None) or failure.remedy
     raise ServerError(
         f"the inference server at {url} cannot be used: it {fault} {endpoint} ({failure.description})",
-        remedy=remedy(failure),
+        remedy=f"{remedy}{hint}" if "{openai.model_name}" in remedy else remedy,
     ) from error
 
 

@@ -142,7 +142,7 @@ def decide(failure: Failure, history: History, limits: Timeouts) -> float | Serv
     if failure.kind is FailureKind.REFUSED:
         is_first = history.successes == 0 and math.isfinite(limits.outage_s)
         refused = RefusedError if is_first else ServerError
-        return refused(f"the inference server refuses requests ({said})", remedy=str(failure.remedy))
+        return refused(f"the inference server refuses requests ({said})", remedy=failure.remedy)
     if history.failures_beside_successes >= MAX_REQUEST_FAILURES:
         return ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}")
     if limits.tries is not None and history.failures >= limits.tries:

@@ -16,7 +16,6 @@ from reasoning_env.inference.failures import (
     BrokenOffError,
     Failure,
     FailureKind,
-    Remedy,
     describe_failure,
     explain_failure,
 )
@@ -128,11 +127,11 @@ def test_no_file_descriptor_is_left() -> None:
 
 # ---------------------------------------------------------------------------- what follows from a failure
 
-ABSENT = Failure("gone", FailureKind.ABSENT, Remedy("start one"), None)
-TIMED_OUT = Failure("gone", FailureKind.ABSENT, Remedy("start one"), None, timed_out=True)
-BUSY = Failure("busy", FailureKind.BUSY, Remedy("wait"), 429)
-ASKS_TO_WAIT = Failure("busy", FailureKind.BUSY, Remedy("wait"), 429, retry_after_s=90.0)
-REFUSED = Failure("refused", FailureKind.REFUSED, Remedy("check it"), 400)
+ABSENT = Failure("gone", FailureKind.ABSENT, "start one", None)
+TIMED_OUT = Failure("gone", FailureKind.ABSENT, "start one", None, timed_out=True)
+BUSY = Failure("busy", FailureKind.BUSY, "wait", 429)
+ASKS_TO_WAIT = Failure("busy", FailureKind.BUSY, "wait", 429, retry_after_s=90.0)
+REFUSED = Failure("refused", FailureKind.REFUSED, "check it", 400)
 PATIENT = Timeouts(reply_s=None, outage_s=60.0)
 ENDLESS = Timeouts(reply_s=None, outage_s=math.inf)
 TESTING = Timeouts(reply_s=None, outage_s=60.0, tries=3)

@@ -10,15 +10,14 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
 from ...errors import ConfigError, ServerError
 from ...inference.addresses import PROBE_S, Absence, wait_for_server
 from ...inference.chat import PlainChat
-from ...inference.failures import Failure, describe_failure
-from ...inference.probes import NO_REPLY, explain_probe, find_context_length, path_remedy
+from ...inference.failures import describe_failure
+from ...inference.probes import NO_REPLY, explain_probe, find_context_length
 from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
 from .replies import TokenRequests
@@ -26,7 +25,6 @@ from .servers import (
     CHAT,
     Options,
     ReplyKind,
-    ServerType,
     Training,
     address,
     ask_for_one_token,
@@ -114,7 +112,8 @@ async def _probe(server: object, options: Options) -> Absence | None:
             address(server),
             server_type.endpoint,
             is_chat=kind is ReplyKind.CHAT,
-            remedy=partial(_remedy, server, server_type),
+            below_v1=kind is not ReplyKind.TOKENS,
+            hint=_type_hint(server, kind),
         )
     if usable:
         return None
@@ -130,18 +129,12 @@ def _no_special_tokens(server: APIServer) -> ServerError:
     )
 
 
-def _remedy(server: APIServer, server_type: ServerType, failure: Failure) -> str:
-    """Return what to do; the server's address and type make the failure's own remedy more precise."""
-    path = path_remedy(failure, address(server))
-    if path is not None and server_type.reply_kind is not ReplyKind.TOKENS:
-        return path
-    if "openai.server_type" not in failure.remedy.settings:
-        return str(failure.remedy)
-    if server_type.reply_kind is ReplyKind.CHAT:
-        return f"{failure.remedy} ({{openai.server_type}} is 'chat')"
+def _type_hint(server: APIServer, kind: ReplyKind | None) -> str:
+    if kind is ReplyKind.CHAT:
+        return " ({openai.server_type} is 'chat')"
     return (
-        f"{failure.remedy} ({{openai.server_type}} is {named_type(server.config).name!r}; 'openai' works with any "
-        "OpenAI-compatible server, and 'chat' where it has chat completions only)"
+        f" ({{openai.server_type}} is {named_type(server.config).name!r}; 'openai' works with any OpenAI-compatible "
+        "server, and 'chat' where it has chat completions only)"
     )
 
 
