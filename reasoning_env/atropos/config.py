@@ -7,20 +7,15 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from atroposlib.envs.base import BaseEnvConfig
 from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
-from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
-from ..prompts.messages import Tokenizer
-from ..runtime.listening import ListenAddress
 from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions
-from ..storage.folders import default_dumps_folder
 
 
 @dataclass(frozen=True)
@@ -192,32 +187,9 @@ def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
-def make_chat_format(tokenizer: Tokenizer, config: ReasoningGymEnvConfig) -> ChatFormat:
-    """Return the chat format of the settings; raises ConfigError if the format cannot build a whole prompt."""
-    return ChatFormat(
-        tokenizer,
-        config.tokenizer_name,
-        template=config.chat_template,
-        template_options=config.chat_template_kwargs,
-        thinking=config.thinking,
-    )
-
-
 def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
     """Tell whether generation ends with the first closing answer tag."""
     return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
-
-
-def metrics_address(config: ReasoningGymEnvConfig) -> ListenAddress | None:
-    """Return where the metrics are served; None without a port."""
-    if config.metrics_port is None:
-        return None
-    return ListenAddress(config.metrics_host, config.metrics_port, "env.metrics_host", "env.metrics_port")
-
-
-def dumps_folder(config: ReasoningGymEnvConfig, folder: Path) -> Path:
-    """Return the folder of the dumps; `folder` is the module's."""
-    return Path(config.data_dumps_dir) if config.data_dumps_dir else default_dumps_folder(folder)
 
 
 def check_batch_size(config: ReasoningGymEnvConfig) -> None:
@@ -230,17 +202,6 @@ def check_batch_size(config: ReasoningGymEnvConfig) -> None:
             setting="env.group_size",
             got=config.group_size,
         )
-
-
-def run_api_entry(config: ReasoningGymEnvConfig) -> dict[str, object]:
-    """Return the content of the environment's registration at run-api."""
-    return {
-        "max_token_length": config.max_token_length,
-        "desired_name": config.wandb_name,
-        "weight": config.inference_weight,
-        "min_batch_allocation": config.min_batch_allocation,
-        "group_size": config.group_size,
-    }
 
 
 def explain_construction(error: Exception, config: ReasoningGymEnvConfig, slurm: bool) -> ConfigError:

@@ -26,23 +26,21 @@ from ..metrics.recorder import Sums, progress_line
 from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
 from ..problems.plan import made_with
 from ..problems.state import read_state
+from ..prompts.chat_format import ChatFormat
 from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
+from ..runtime.listening import ListenAddress
 from ..runtime.terminal import can_show_panel, live_panel
 from ..runtime.turns import each_in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
-from ..storage.folders import find_checkout
+from ..storage.folders import default_dumps_folder, find_checkout
 from ..workers.pool import WorkerPool
 from .config import (
     ReasoningGymEnvConfig,
     calm_garbage_collector,
     does_stop_after_answer,
-    dumps_folder,
-    make_chat_format,
-    metrics_address,
-    run_api_entry,
 )
 from .delivery import DeliveryQueue
 from .environment import RolloutItem
@@ -105,7 +103,7 @@ class Run:
         self._testing = testing
         self._trainer_limit = trainer_limit
         self.uuid = str(uuid.uuid4())
-        self.chat = PlainChat(config.thinking) if tokenizer is None else make_chat_format(tokenizer, config)
+        self.chat = _make_chat(config, tokenizer)
         self.inference = InferenceClient(
             manager,
             self.chat,
@@ -124,7 +122,16 @@ class Run:
             preamble=config.custom_thinking_prompt or "",
             thinking=self.chat.thinking,
         )
-        self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
+        self.run_api = RunApiSession(
+            config.rollout_server_url,
+            {
+                "max_token_length": config.max_token_length,
+                "desired_name": config.wandb_name,
+                "weight": config.inference_weight,
+                "min_batch_allocation": config.min_batch_allocation,
+                "group_size": config.group_size,
+            },
+        )
         self.trainer = TrainerWatch()
         self.queue = DeliveryQueue(
             self.run_api,
@@ -381,8 +388,8 @@ class Run:
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Serve `/metrics` meanwhile, if the settings name a port. Raises ConfigError where the port is in use."""
-        address = metrics_address(self.config)
-        if address is None:
+        config = self.config
+        if config.metrics_port is None:
             return contextlib.nullcontext()
         from .prometheus import MetricsServer  # nobody else needs the package
 
@@ -391,7 +398,9 @@ class Run:
             lambda: self._readings(session.metrics.by_task), lambda: session.library if session.has_started else None
         )
         self._time = metrics.time
-        return metrics.serve(address)
+        return metrics.serve(
+            ListenAddress(config.metrics_host, config.metrics_port, "env.metrics_host", "env.metrics_port")
+        )
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report; none before `start`."""
@@ -486,13 +495,26 @@ def _do_not_time(step: str) -> contextlib.AbstractContextManager[object]:
     return contextlib.nullcontext()
 
 
+def _make_chat(config: ReasoningGymEnvConfig, tokenizer: Any) -> ChatFormat | PlainChat:
+    """Return the chat format of the settings; raises ConfigError if the format cannot build a whole prompt."""
+    if tokenizer is None:
+        return PlainChat(config.thinking)
+    return ChatFormat(
+        tokenizer,
+        config.tokenizer_name,
+        template=config.chat_template,
+        template_options=config.chat_template_kwargs,
+        thinking=config.thinking,
+    )
+
+
 def _make_dumper(
     config: ReasoningGymEnvConfig, run_uuid: str, folder: Path, step: Callable[[], int | None]
 ) -> RolloutDumper | None:
     if not config.dump_rollouts and not config.dump_failed_rollouts:
         return None
     return RolloutDumper(
-        dumps_folder(config, folder),
+        Path(config.data_dumps_dir) if config.data_dumps_dir else default_dumps_folder(folder),
         run_uuid,
         dump_passed=config.dump_rollouts,
         dump_failed=config.dump_failed_rollouts,
