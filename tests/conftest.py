@@ -34,7 +34,7 @@ gc.set_threshold(100_000, 20, 100)
 # Modules that take seconds to import are imported once for all processes of the tests.
 PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api", "tests.use_preloaded_library"]
 
-settings.register_profile("any_speed", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any_speed", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_speed")
 
 

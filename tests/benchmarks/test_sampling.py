@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.sampling import measure_rates
+
+pytestmark = pytest.mark.slow
 
 
 def test_tasks_out_of_reach_take_the_signal() -> None:
