@@ -202,15 +202,6 @@ def completion(problem: Problem, number: int) -> str:
     return WRONG if number % 3 == 0 else f"<think>hm</think><answer>{problem.answer}</answer>"
 
 
-def test_sessions_beyond_one_are_served(server: RunningServer) -> None:
-    sockets = [Socket(server) for _ in range(50)]
-    replies = [socket.ask("reset", {"seed": number}) for number, socket in enumerate(sockets)]
-    for socket in sockets:
-        socket.__exit__()
-    assert {reply["type"] for reply in replies} == {"observation"}
-    assert len({json.dumps(reply) for reply in replies}) == 50
-
-
 def test_observation_is_the_prompt_alone(socket: Socket) -> None:
     data = socket.ask("reset", {"task": "gcd", "seed": 3})["data"]
     observation = data["observation"]

@@ -1,4 +1,4 @@
-"""The server: `uvicorn server.app:app --port 8000` in the folder above, or `python -m server.app`."""
+"""The server: `uvicorn server.app:app --port 8000` in the folder above."""
 
 from __future__ import annotations
 
@@ -36,19 +36,3 @@ async def explain(_: Request, error: ReasoningEnvError) -> JSONResponse:
     """Tell over HTTP what a WebSocket session tells as the message of an error."""
     is_ours = isinstance(error, ScoringError | WorkerError)
     return JSONResponse({"detail": str(error)}, status_code=503 if is_ours else 422)
-
-
-def main() -> None:
-    import argparse
-
-    import uvicorn
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    options = parser.parse_args()
-    uvicorn.run(app, host=options.host, port=options.port)
-
-
-if __name__ == "__main__":
-    main()
