@@ -26,7 +26,7 @@ from reasoning_env.tasks.serving import find_flaw
 from reasoning_env.workers.library import Library
 from tests.answers.frozen_answers import open_library, score_or_zero
 
-from .frozen_published import PRESETS, preset_requests
+from .frozen_published import PRESETS, preset_requests, published_answers
 from .running import choose_tasks, run_tool
 
 AGREEING = 3
@@ -89,12 +89,9 @@ def _ask(library: Library, request: ProblemRequest) -> tuple[str, Asked]:
 def _read_answers(folder: Path, preset: str, task: str) -> defaultdict[str, dict[str, tuple[str, set[str]]]]:
     """Return the answers to each question: by letters without blanks, one spelling and the models that gave it."""
     found: defaultdict[str, dict[str, tuple[str, set[str]]]] = defaultdict(dict)
-    for path in sorted(folder.rglob(f"{preset}/*/*/{task}.json")):
-        for result in json.loads(path.read_text())["results"]:
-            for completion in result["completions"]:
-                answer = (completion["model_answer"] or "").strip()
-                row = found[result["question"]]
-                row.setdefault("".join(answer.split()).lower(), (answer, set()))[1].add(path.parts[-3])
+    for one in published_answers(folder, preset, task):
+        answer = one.answer.strip()
+        found[one.question].setdefault("".join(answer.split()).lower(), (answer, set()))[1].add(one.evaluation)
     return found
 
 

@@ -208,7 +208,7 @@ def _rescore_published(folder: Path, place: tuple[str, str], recorded: Mapping[s
     preset, task = place
     by_question = scorers(shared_library(), preset, task)
     compared = Compared(not_made=len(recorded))
-    for answer in published_answers(folder, preset, task):
+    for answer in {answer.key: answer for answer in published_answers(folder, preset, task)}.values():
         if answer.key in recorded and answer.question in by_question:
             score = f"{score_or_zero(by_question[answer.question], answer.answer):.4g}"
             compared.scores += 1

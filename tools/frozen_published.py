@@ -28,9 +28,10 @@ Scores = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class PublishedAnswer:
-    """An answer of a model to a problem of a preset."""
+    """An answer to a problem of a preset, from an evaluation with a name of ORGANISATION_MODEL_DATE_TIME."""
 
     task: str
+    evaluation: str
     question: str
     answer: str
     right: str
@@ -55,16 +56,14 @@ def write_scores(scores: Scores) -> None:
 
 
 def published_answers(folder: Path, preset: str, task: str) -> Iterator[PublishedAnswer]:
-    """Yield the different answers to a task in the files of a folder."""
-    seen = set()
+    """Yield the answers to a task in the files of a folder."""
     for path in sorted(folder.rglob(f"{preset}/*/*/{task}.json")):
         for result in json.loads(path.read_text())["results"]:
+            right = str(result["expected_answer"])
             for completion in result["completions"]:
                 answer = completion["model_answer"]
-                found = PublishedAnswer(task, result["question"], answer or "", str(result["expected_answer"]))
-                if answer is not None and found.key not in seen:
-                    seen.add(found.key)
-                    yield found
+                if answer is not None:
+                    yield PublishedAnswer(task, path.parts[-3], result["question"], answer, right)
 
 
 def scorers(library: Library, preset: str, task: str) -> Mapping[str, Answers]:

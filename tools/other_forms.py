@@ -9,16 +9,15 @@ around the value, or the notation of the value.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from reasoning_env.answers.scoring import Scorer
 from reasoning_env.workers.library import Library
 
-from .frozen_published import PRESETS, scorers
+from .frozen_published import PRESETS, published_answers, scorers
 from .running import choose_tasks, run_tool
 
 TASKS = "simple_geometry,group_anagrams,simple_equations,caesar_cipher,products"
@@ -36,8 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for preset in PRESETS:
         for task in tasks:
             by_question = scorers(library, preset, task)
-            for model, question, answer in published(options.folder, preset, task):
-                scorer = by_question.get(question)
+            for one in published_answers(options.folder, preset, task):
+                model, answer = one.evaluation.partition("_")[2].rsplit("_", 2)[0], one.answer
+                scorer = by_question.get(one.question)
                 if not isinstance(scorer, Scorer) or _score(scorer, answer) < 1.0:
                     continue
                 form = ", ".join(scorer.frames) or "another notation"
@@ -48,17 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                     forms[task, form].append(answer)
     _print_tables(tasks, right, refused, by_library, forms)
     return 0
-
-
-def published(folder: Path, preset: str, task: str) -> Iterator[tuple[str, str, str]]:
-    """Yield model, question and answer of each completion to a task in the files of a folder."""
-    for path in sorted(folder.rglob(f"{preset}/*/*/{task}.json")):
-        # ORGANISATION_MODEL_DATE_TIME
-        model = path.parts[-3].partition("_")[2].rsplit("_", 2)[0]
-        for result in json.loads(path.read_text())["results"]:
-            for completion in result["completions"]:
-                if completion["model_answer"] is not None:
-                    yield model, result["question"], completion["model_answer"]
 
 
 def _score(scorer: Scorer, answer: str) -> float:

@@ -38,15 +38,11 @@ MATRIX_LIMIT = re.compile(
     rf"\\(?:begin|end)\{{{ENVIRONMENT}\*?\}}(?:\{{[clr| ]{{1,2000}}\}})?|\\(?:hline|left|right)(?![a-z])"
 )
 r"""The beginning or end of a matrix in LaTeX. A vmatrix is a determinant, and no board."""
-BEGUN = re.compile(r"\\begin\{([a-zB]{1,11})")
-ENDED = re.compile(r"\\end\{([a-zB]{1,11})")
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
 r"""Bars around a whole board, which make a determinant: `\vert`, or on lines of their own; and our sign for a cell."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 """A single row between bars, as in `|3 4|`, which is a norm; a row of a table has bars between its cells too."""
-TWO_PRIMES = re.compile(r"""[^\s,\[(](?:''|"")""")
-"""Two quotes after text, which quote nothing: those in `[1, 2]''`."""
 
 
 def board(said: str, asked: Asked) -> str | None:
@@ -67,10 +63,7 @@ SHOWN_COUNT = re.compile(r"\d+ (?:(?P<kind>[a-z]+) )?(?P<name>[A-Z]|\[[A-Z]\]|\{
 def counts(said: str, asked: Asked) -> str | None:
     """The type of counts in the order that the question gives, or each with its name as the question explains them."""
     explained = asked.question.partition(" means that you have ")[2].partition("\n")[0]
-    shown = list(SHOWN_COUNT.finditer(explained))
-    # The plural before names: that of `different blocks [A] [B]`.
-    plural = re.search(rf"\b(?P<kind>[a-z]+)s {re.escape(shown[0]['name'])}", asked.question) if shown else None
-    names = {match["name"]: match["kind"] or (plural["kind"] if plural else "") for match in shown}
+    names = {match["name"]: match["kind"] or "" for match in SHOWN_COUNT.finditer(explained)}
     found = _named_counts(said, names)
     if found is None:
         return board(said, asked)
@@ -178,11 +171,9 @@ def _rows(said: str, layout: _Layout) -> list[list[str]] | None:
 
     None for other text, and for a sign or bars beside the board, as in `-[[1, 2], [3, 4]]`.
     """
-    if sorted(BEGUN.findall(said)) != sorted(ENDED.findall(said)):
-        return None
     said = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said))
     said = _joined_texts(said, "\n" if len(layout.lengths) > 1 else " ")
-    if BOARD_BARS.search(said) or NORM.fullmatch(said) or not _has_pairs(said):
+    if BOARD_BARS.search(said) or NORM.fullmatch(said):
         return None
     lines = said.split("\n")
     if re.match(r"[\[(]\s*[\[(]", said):
@@ -215,17 +206,6 @@ def _row(line: str, layout: _Layout) -> list[str] | None:
     if layout.cell == SHORT_CELL and len(runs) > 1 and any(len(run) > 1 for run in runs):
         return None  # `12 1` has cells of two digits, `121` may be three cells
     return re.findall(layout.cell, line)
-
-
-def _has_pairs(said: str) -> bool:
-    """Tell whether brackets and quotes come in pairs: those of `[1, 2]` do, those of `1 2)` and `1 2'` do not."""
-    waiting = []
-    for mark in re.findall(r"[\[\](){}]", said):
-        if mark in "[({":
-            waiting.append(mark)
-        elif not waiting or waiting.pop() + mark not in ("[]", "()", "{}"):
-            return False
-    return not waiting and not TWO_PRIMES.search(said) and said.count("'") % 2 == said.count('"') % 2 == 0
 
 
 def _joined_texts(said: str, between: str) -> str:

@@ -6,16 +6,15 @@ A correction gets the verifier's notation of a value, and the score of the guard
 from __future__ import annotations
 
 import ast
-import itertools
 import json
 import re
 import sys
-from fractions import Fraction
 from functools import lru_cache
 
 from .grammars import logic
 from .grammars.expressions import ExpressionError, evaluate_exactly
 from .guards import parse_arithmetic
+from .notations import seconds
 from .rules import Dataset, Entry
 
 NEAR = 0.1
@@ -49,26 +48,6 @@ def _english_words(module: str) -> frozenset[str]:
         return frozenset(word.upper() for word in words if len(word) <= 5 and word.islower())
 
 
-def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay a probability by its share of right digits; the library pays prefixes such as 0, and errors below .0001."""
-    said, right = float(Fraction(answer)), float(Fraction(entry["answer"].replace(",", "")))
-    if not 0.0 < said <= 1.0:
-        return 0.0
-    digits, exponent = _significant(said)
-    right_digits, right_exponent = _significant(right)
-    if exponent != right_exponent:
-        return 0.0
-    pairs = zip(digits, right_digits, strict=False)
-    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return min(score, shared / max(len(digits), len(right_digits)))
-
-
-def _significant(value: float) -> tuple[str, int]:
-    """Return at most ten significant digits, as the verifier writes them, and the power of ten."""
-    mantissa, exponent = f"{value:.9e}".split("e")
-    return mantissa.replace(".", "").rstrip("0"), int(exponent)
-
-
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Pay a count by its relative error: in absolute terms any small number is near most counts."""
     return min(score, _nearness(float(answer), float(entry["answer"])))
@@ -76,16 +55,7 @@ def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: 
 
 def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Pay a duration by its relative error: in absolute terms any duration is near most others."""
-    return min(score, _nearness(_seconds(answer), _seconds(entry["answer"])))
-
-
-def _seconds(text: str) -> float:
-    """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s`, or both."""
-    days = re.search(r"(\d+)\s*days?", text)
-    clock = re.search(r"\d+(?::\d+(?:\.\d+)?)+", text)
-    parts = [float(part) for part in clock[0].split(":")] if clock else []
-    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
-    return (86_400 * int(days[1]) if days else 0) + seconds
+    return min(score, _nearness(float(seconds(answer)), float(seconds(entry["answer"]))))
 
 
 def _nearness(said: float, right: float) -> float:

@@ -313,7 +313,7 @@ def duration(said: str, asked: Asked) -> str | None:
     match = DAYS.fullmatch(said) or CLOCK.fullmatch(said)
     if match is None:
         return None
-    if _seconds(match) == _seconds(DAYS.fullmatch(asked.right) or CLOCK.fullmatch(asked.right)):
+    if seconds(said) == seconds(asked.right):
         return asked.right
     if match.re is DAYS:
         return f"{match['days']} days"
@@ -321,9 +321,11 @@ def duration(said: str, asked: Asked) -> str | None:
     return f"{match['days']} days, {clock}" if match["days"] else clock
 
 
-def _seconds(match: re.Match[str] | None) -> Fraction:
+def seconds(text: str) -> Fraction:
+    """Return the seconds of a duration. Raises ValueError for other text."""
+    match = DAYS.fullmatch(text) or CLOCK.fullmatch(text)
     if match is None:
-        raise ValueError("the expected answer is no duration")
+        raise ValueError("no duration")
     days = 86_400 * int(match["days"] or 0)
     if match.re is DAYS:
         return Fraction(days)

@@ -20,16 +20,8 @@ from .values import is_value
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The score of an answer, in [0, 1], and the names of the frames that came off before the value."""
-
-    value: float
-    frames: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Form:
-    """A text to score, the notation of the value that it is, None for no value, and the frames that came off."""
+class ReadAnswer:
+    """A text of an answer, the notation of the value that it is, None for no value, and the frames that came off."""
 
     text: str
     notation: str | None
@@ -53,63 +45,57 @@ class Scorer:
     frames: tuple[str, ...] = field(default=(), init=False)
 
     def score(self, answer: str) -> float:
-        """Return the score of an answer; `frames` tells what came off. Raises what `judge` raises."""
-        self.frames = ()
-        judged = self.judge(answer)
-        self.frames = judged.frames
-        return judged.value
+        """Return the highest score of an answer's readings; `frames` tells what came off.
 
-    def judge(self, answer: str) -> Judged:
-        """Return the highest score of an answer's forms. A form earns nothing if the verifier raises.
-
-        If every form fails in this way, a strict answer earns nothing: the verifier cannot read it. A verifier that
-        fails at the right answer too is at fault, and so is one that is to be scored as it is: raises the last error.
-        Raises MemoryError at once.
+        A reading earns nothing if the verifier raises. If every reading fails in this way, a strict answer earns
+        nothing: the verifier cannot read it. A verifier that fails at the right answer too is at fault, and so is one
+        that is to be scored as it is: raises the last error. Raises MemoryError at once.
         """
-        best: Judged | None = None
+        self.frames = ()
+        best: float | None = None
         failure: BaseException | None = None
-        for form in self._forms(answer):
+        for reading in self._scored_readings(answer):
             try:
-                score = Judged(self._earned(form), form.frames)
+                score = self._earned(reading)
             except MemoryError:
                 raise
             except BaseException as error:  # hostile text makes verifiers raise any error, even SystemExit
                 failure = error
             else:
-                if best is None or score.value > best.value:
-                    best = score
-                if best.value >= 1.0:
+                if best is None or score > best:
+                    best, self.frames = score, reading.frames
+                if best >= 1.0:
                     break
         if best is None:
             assert failure is not None
             if not (self.strict and self._scores_right_answer()):
                 raise failure
-            best = Judged(0.0)
+            best = 0.0
         return best
 
-    def _forms(self, answer: str) -> Iterator[_Form]:
-        """Yield the texts to score: the values of the answer and of what its frames hold, then the answer in its tags.
+    def _scored_readings(self, answer: str) -> Iterator[ReadAnswer]:
+        """Yield what is scored: the values of the answer and of what its frames hold, then the answer in its tags.
 
         A strict answer without any value is yielded as it is, and one that is not strict with what its frames hold.
         """
         seen = set()
         has_value = False
-        for step, notation in self.values(answer):
-            has_value = has_value or notation is not None
-            form = _Form(step.text, notation, step.frames)
-            if (form.text, notation) not in seen and (notation is not None or not self.strict):
-                seen.add((form.text, notation))
-                yield form
+        for reading in self.readings(answer):
+            has_value = has_value or reading.notation is not None
+            said = (reading.text, reading.notation)
+            if said not in seen and (reading.notation is not None or not self.strict):
+                seen.add(said)
+                yield reading
         if self.strict and not has_value:
-            yield _Form(answer, None)
+            yield ReadAnswer(answer, None)
         if self.with_tags:
             tagged = f"<answer>{answer}</answer>"
-            yield _Form(tagged, tagged if self.rules.type is None else None)
+            yield ReadAnswer(tagged, tagged if self.rules.type is None else None)
 
-    def values(self, answer: str) -> Iterator[tuple[Step, str | None]]:
+    def readings(self, answer: str) -> Iterator[ReadAnswer]:
         """Yield an answer and what its frames hold, each with the notation of its value, None for no value."""
         for step in self._steps(answer):
-            yield step, self._read(step.text)
+            yield ReadAnswer(step.text, self._read(step.text), step.frames)
             if self.rules.is_json and PLAIN_SIGNS not in step.frames and is_value(step.text):
                 return  # what looks like a frame is the value's own
 
@@ -149,18 +135,18 @@ class Scorer:
             return text
         return self.rules.type(text, self._asked)
 
-    def _earned(self, form: _Form) -> float:
-        """Return the score of a text. Raises any error of the library's verifier."""
+    def _earned(self, reading: ReadAnswer) -> float:
+        """Return the score of a reading. Raises any error of the library's verifier."""
         if not self.strict:
-            score = self._verified(form.text)
-            if self.lenient and form.notation is not None and score < 1.0:
-                score = max(score, self._verified(form.notation))
+            score = self._verified(reading.text)
+            if self.lenient and reading.notation is not None and score < 1.0:
+                score = max(score, self._verified(reading.notation))
             return score
-        if form.notation is None:
-            return min(FORM_SCORE, self._score_of_form(form.text))
-        score = self.value_score(form.notation)
-        if not self.lenient and form.notation != form.text:
-            score = min(score, self._verified(form.text))
+        if reading.notation is None:
+            return min(FORM_SCORE, self._score_of_form(reading.text))
+        score = self.value_score(reading.notation)
+        if not self.lenient and reading.notation != reading.text:
+            score = min(score, self._verified(reading.text))
         return above_guessing(score, self._best_guess) if FORM_SCORE < score < 1.0 else score
 
     def _score_of_form(self, text: str) -> float:

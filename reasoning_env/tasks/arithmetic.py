@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from ..answers import corrections, guards, notations, numbers
+from ..answers import guards, notations, numbers
 from ..answers.grammars.expressions import evaluate_exactly, parse_expression
 from ..answers.rules import AnswerRules, Dataset, Entry
-from ..answers.shortcuts import SHOWN_NUMBER
-from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Task, easy, frequent, replacing, wrong
+from ..answers.shortcuts import FORM_SCORE, SHOWN_NUMBER
+from .declaration import A_NUMBER, Corrected, FieldLevels, Task, added, easy, frequent, wrong
 
 MAX_TERMS = 10_000
 """Numbers, operators and parentheses of an expression; the longest has some hundred."""
@@ -42,8 +42,6 @@ CHAIN_SUM = Task(
     "chain_sum", "arithmetic", few_questions=True, questions=(None, 200, None, None, None, None), answer=A_NUMBER
 )
 
-DIGITS_OF_CHANCE = "Give the exact value, or round it to at least three significant digits."
-
 COIN_FLIP = Task(
     "coin_flip",
     "probability",
@@ -52,13 +50,13 @@ COIN_FLIP = Task(
     levels=(
         FieldLevels(("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"),
     ),
-    clarification=Clarification(
+    clarification=added(
         "whether a rounded number is right, and to how many digits",
-        DIGITS_OF_CHANCE,
-        replacing(" fair coin flips?", f" fair coin flips? {DIGITS_OF_CHANCE}"),
+        "Give the exact value, or round it to at least three significant digits.",
+        after=" fair coin flips?",
     ),
     pays_for="0 is a prefix of every probability",
-    answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, correction=corrections.correct_coin_flip),
+    answer=AnswerRules(notations.probability, guard=guards.score_coin_flip, most_partial=FORM_SCORE),
 )
 
 COUNT_BITS = Task("count_bits", "arithmetic", questions=(None, 970, None, None, None, None), answer=A_NUMBER)

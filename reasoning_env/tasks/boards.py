@@ -15,10 +15,10 @@ from .declaration import (
     FieldLevels,
     Replacement,
     Task,
+    added,
     copied,
     easy,
     frequent,
-    replacing,
     wrong,
 )
 
@@ -140,16 +140,13 @@ MANIPULATE_MATRIX = Task(
     answer=A_BOARD,
 )
 
-GRID_STEPS = "Each step goes up, down, left or right."
-
-
 MAZE = Task(
     "maze",
     "games",
-    clarification=Clarification(
+    clarification=added(
         "whether steps may be diagonal",
-        GRID_STEPS,
-        replacing("number of steps to reach the goal?", f"number of steps to reach the goal? {GRID_STEPS}"),
+        "Each step goes up, down, left or right.",
+        after="number of steps to reach the goal?",
     ),
     answer=A_NUMBER,
 )
@@ -169,8 +166,6 @@ MODULO_GRID = Task(
     answer=A_BOARD,
 )
 
-EDGES = "Regions at the right and bottom edges may be smaller, and are pooled like the others."
-
 POOL_MATRIX = Task(
     "pool_matrix",
     "algorithmic",
@@ -180,10 +175,10 @@ POOL_MATRIX = Task(
         FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
     ),
     rejected=(copied(served=0.7),),
-    clarification=Clarification(
+    clarification=added(
         "whether incomplete regions at the edges count",
-        EDGES,
-        replacing("overlap between the pooling regions.", f"overlap between the pooling regions. {EDGES}"),
+        "Regions at the right and bottom edges may be smaller, and are pooled like the others.",
+        after="overlap between the pooling regions.",
     ),
     answer=AnswerRules(boards.pooled, most_partial=0.1),
 )
@@ -213,17 +208,15 @@ REARC = Task(
     answer=A_BOARD,
 )
 
-FEWEST = "If the same marks could be drawn with different numbers of rectangles, give the fewest."
-
 RECTANGLE_COUNT = Task(
     "rectangle_count",
     "cognition",
     few_questions=True,
     levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
-    clarification=Clarification(
+    clarification=added(
         "which of several numbers of rectangles that explain the marks is right",
-        FEWEST,
-        replacing("total count of rectangles.", f"total count of rectangles. {FEWEST}"),
+        "If the same marks could be drawn with different numbers of rectangles, give the fewest.",
+        after="total count of rectangles.",
     ),
     answer=AnswerRules(numbers.number, correction=corrections.correct_rectangle_count),
 )

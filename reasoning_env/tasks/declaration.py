@@ -62,6 +62,11 @@ def replacing(old: str, new: str) -> Callable[[Entry, Dataset], str]:
     return lambda entry, dataset: str(entry["question"]).replace(old, new, 1)
 
 
+def added(open: str, says: str, *, after: str) -> Clarification:
+    """Make a question clear by a sentence after a text of it."""
+    return Clarification(open, says, replacing(after, f"{after} {says}"))
+
+
 Corrected = tuple[str | None, Mapping[str, object]]
 """The right answer, None where many are right; and the metadata that the library's verifier reads and that change."""
 

@@ -10,13 +10,12 @@ from ..answers.rules import AnswerRules, Entry
 from .declaration import (
     A_TEXT,
     BOTH_OPTIONS,
-    Clarification,
     FieldLevels,
     Replacement,
     Task,
+    added,
     easy,
     frequent,
-    replacing,
 )
 
 FEW_PREREQUISITES = (
@@ -73,8 +72,6 @@ GRAPH_COLOR = Task(
 
 PATH_STAR = Task("path_star", "graphs", answer=AnswerRules(types.sequence(r"\d{1,9}")))
 
-LIGHT = "A button that names a color can be pressed only while the light has that color."
-
 
 def _takes_one_button(entry: Entry) -> bool:
     metadata = entry["metadata"]
@@ -109,10 +106,10 @@ QUANTUM_LOCK = Task(
     questions=(None, 720, 3300, None, None, None),
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
     rejected=(easy("one button alone is the best way", _takes_one_button),),
-    clarification=Clarification(
+    clarification=added(
         "whether a press in light of another color is possible",
-        LIGHT,
-        replacing("depend on the state of the light.", f"depend on the state of the light. {LIGHT}"),
+        "A button that names a color can be pressed only while the light has that color.",
+        after="depend on the state of the light.",
     ),
     answer=AnswerRules(
         types.sequence("[A-Ca-c]+", write=BETWEEN_PRESSES, spell=_spell_presses),

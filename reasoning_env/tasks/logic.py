@@ -13,13 +13,12 @@ from .declaration import (
     A_NUMBER,
     A_TEXT,
     BOTH_OPTIONS,
-    Clarification,
     Corrected,
     FieldLevels,
     Replacement,
     Task,
+    added,
     easy,
-    replacing,
     wrong,
 )
 
@@ -117,10 +116,6 @@ LIST_FUNCTIONS = Task(
     answer=AnswerRules(notations.numbers),
 )
 
-SEVERAL_PREMISES = (
-    "The conclusion must need several premises together: it does not count if single premises decide it part by part."
-)
-
 CONCLUDES = "fewer or simpler premises imply nothing together, more contradict each other, and 10 variables take 0.2 s"
 
 
@@ -168,10 +163,11 @@ PROPOSITIONAL_LOGIC = Task(
         wrong("its premises imply nothing simple together that none of them implies alone", _concludes_nothing),
     ),
     right_answer=_conclude_from_several,
-    clarification=Clarification(
+    clarification=added(
         "whether a premise, or premises that are joined, are a conclusion",
-        SEVERAL_PREMISES,
-        replacing("conclusion from the premise.", f"conclusion from the premise. {SEVERAL_PREMISES}"),
+        "The conclusion must need several premises together: it does not count if single premises decide it part by "
+        "part.",
+        after="conclusion from the premise.",
     ),
     pays_for="a premise follows from itself",
     answer=AnswerRules(

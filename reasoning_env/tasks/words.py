@@ -17,10 +17,10 @@ from .declaration import (
     FieldLevels,
     Replacement,
     Task,
+    added,
     copied,
     easy,
     frequent,
-    replacing,
     wrong,
 )
 
@@ -318,27 +318,23 @@ STRING_SPLITTING = Task(
         ),
     ),
     rejected=(wrong("its rules are applied too often for its limit", _runs_too_long),),
-    clarification=Clarification(
+    clarification=added(
         "whether conversions or exhausted rules are counted",
         ONE_CONVERSION,
-        replacing("restart the process from rule 1.", f"restart the process from rule 1. {ONE_CONVERSION}"),
+        after="restart the process from rule 1.",
     ),
     answer=AnswerRules(boards.counts),
 )
-
-RULE_1_AGAIN = "After each application of a rule, start again from rule 1."
 
 STRING_SYNTHESIS = Task(
     "string_synthesis",
     "algorithmic",
     few_questions=True,
     questions=(220, 1400, None, None, None, None),
-    clarification=Clarification(
+    clarification=added(
         "which rule follows an applied rule",
-        RULE_1_AGAIN,
-        replacing(
-            "(counts of each block type) is repeated.", f"(counts of each block type) is repeated. {RULE_1_AGAIN}"
-        ),
+        "After each application of a rule, start again from rule 1.",
+        after="(counts of each block type) is repeated.",
     ),
     answer=AnswerRules(boards.counts),
 )

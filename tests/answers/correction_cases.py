@@ -76,12 +76,6 @@ def _far(data: Any) -> str:
 # ------------------------------------------------------------------ numbers
 
 
-def _probabilities(oracle: str, data: Any) -> list[str]:
-    exact = Fraction(oracle)
-    decimals = [f"{float(exact):{form}}" for form in (".9f", ".5e", ".6f")]
-    return [oracle, f"{exact.numerator}/{exact.denominator}", oracle.removeprefix("0"), *decimals]
-
-
 def _other_times(oracle: str, data: Any) -> list[str]:
     """Return other times in the same form."""
     is_long = int(re.sub(r"\D", "", oracle)) > 100
@@ -275,12 +269,6 @@ CASES: Mapping[str, Case] = {
         partial=lambda oracle, _: [re.sub(r"\d", "7", oracle), oracle + "\nok", "{}", "no idea"],
         floor=0.3,
         count=10,
-    ),
-    "coin_flip": Case(
-        nonsense=_texts("0", "0.0", "0/7", "-0", "0e5", "0,0"),
-        right=_probabilities,
-        partial=_texts("-0.5", "2", "50%", "about a half"),
-        params={"max_trials": 10},
     ),
     "countdown": Case(
         nonsense=_near_the_target,

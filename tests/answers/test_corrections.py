@@ -90,7 +90,7 @@ def _scorer(task: str, dataset: Any, entry: Any, *, strict: bool) -> Scorer:
 
 def _value_score(judge: Scorer, answer: str) -> float | None:
     """Return the best score of an answer's values before it is measured against guesses; None for no value."""
-    notations = [notation for _, notation in judge.values(answer) if notation is not None]
+    notations = [reading.notation for reading in judge.readings(answer) if reading.notation is not None]
     return max(map(judge.value_score, notations), default=None)
 
 
@@ -181,17 +181,6 @@ def _is_hollow(metadata: Any) -> bool:
 
 def _joined(premises: list[str]) -> str:
     return " ∧ ".join(f"({premise})" for premise in premises)
-
-
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [("0.375", 1.0), ("3/8", 1.0), ("0.37", 2 / 3), ("0.374", 2 / 3), ("0.3", 1 / 3), ("0.3859", 1 / 4), ("0.9", 0.0)],
-)
-def test_digits_of_probability(answer: str, score: float) -> None:
-    dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
-    metadata = {**dataset[0]["metadata"], "rational": {"numerator": 3, "denominator": 8}}
-    entry = {**dataset[0], "answer": "0.375", "metadata": metadata}
-    assert _value_score(_scorer("coin_flip", dataset, entry, strict=True), answer) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

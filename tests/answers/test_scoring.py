@@ -11,7 +11,7 @@ import pytest
 
 from reasoning_env.answers import notations, numbers, types
 from reasoning_env.answers.rules import AnswerRules
-from reasoning_env.answers.scoring import Judged, Scorer
+from reasoning_env.answers.scoring import Scorer
 
 ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
 
@@ -58,7 +58,7 @@ def test_failure_at_text_that_is_no_value() -> None:
 
 
 def test_failure_at_wrong_value() -> None:
-    assert judged("9/2", "4", float, type=numbers.number).value == 0.0
+    assert judged("9/2", "4", float, type=numbers.number) == 0.0
 
 
 def test_failure_of_plain_verifier() -> None:
@@ -151,52 +151,58 @@ def test_exhausted_memory() -> None:
 # ------------------------------------------------------------------ tasks with a type of answers
 
 
-def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules: Any) -> Judged:
-    """Return the strict score of an answer by a verifier that pays what `paid` says."""
+def strict_scorer(right: str | None, paid: Callable[[str], float], **rules: Any) -> Scorer:
+    """Return the strict scorer of a problem, with a verifier that pays what `paid` says."""
     dataset: Any = FakeDataset(paid)
     entry = pickle.dumps({"question": "What is it?", "answer": right, "metadata": {}})
-    return Scorer(AnswerRules(**rules), dataset, entry, strict=True, lenient=True, with_tags=False).judge(answer)
+    return Scorer(AnswerRules(**rules), dataset, entry, strict=True, lenient=True, with_tags=False)
+
+
+def judged(answer: str, right: str | None, paid: Callable[[str], float], **rules: Any) -> float:
+    return strict_scorer(right, paid, **rules).score(answer)
 
 
 def test_right_value_needs_no_verifier() -> None:
     def refuse(answer: str) -> float:
         raise AssertionError(answer)
 
-    assert judged("$\\boxed{5.0}$", "5", refuse, type=numbers.number).value == 1.0
+    assert judged("$\\boxed{5.0}$", "5", refuse, type=numbers.number) == 1.0
 
 
 def test_frames_of_the_best_value() -> None:
-    assert judged("**Answer:** `5`", "5", lambda answer: 0.0, type=numbers.number).frames == ("label", "code")
+    scorer = strict_scorer("5", lambda answer: 0.0, type=numbers.number)
+    scorer.score("**Answer:** `5`")
+    assert scorer.frames == ("label", "code")
 
 
 def test_wrong_value_keeps_partial_credit() -> None:
-    assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number).value == pytest.approx(0.49)
+    assert judged("**6**", "5", lambda answer: 0.5 * (answer == "6"), type=numbers.number) == pytest.approx(0.49)
 
 
 def test_wrong_value_is_never_right() -> None:
-    assert judged("6", "5", lambda answer: 1.0, type=numbers.number).value == 0.0
+    assert judged("6", "5", lambda answer: 1.0, type=numbers.number) == 0.0
 
 
 def test_many_right_values() -> None:
-    assert judged("6", "5", lambda answer: 1.0, type=numbers.number, many_right=True).value == 1.0
+    assert judged("6", "5", lambda answer: 1.0, type=numbers.number, many_right=True) == 1.0
 
 
 @pytest.mark.parametrize("answer", ["not 5", "5 or 6", "The answer is not 5", "5?", "It is 5, not 6."])
 def test_text_that_is_no_value(answer: str) -> None:
-    assert judged(answer, "5", lambda said: 0.9, type=numbers.number).value == 0.1
+    assert judged(answer, "5", lambda said: 0.9, type=numbers.number) == 0.1
 
 
 def test_right_answer_within_another() -> None:
-    assert judged("abcd", "abc", lambda answer: 0.75, type=types.text()).value == 0.1
+    assert judged("abcd", "abc", lambda answer: 0.75, type=types.text()) == 0.1
 
 
 @pytest.mark.parametrize("right", ["", None])
 def test_empty_answer_without_expected_answer(right: str | None) -> None:
-    assert judged("", right, lambda answer: 0.0, type=types.text(), many_right=True).value == 0.0
+    assert judged("", right, lambda answer: 0.0, type=types.text(), many_right=True) == 0.0
 
 
 def test_most_partial_credit() -> None:
-    assert judged("6", "5", lambda answer: 0.5, type=numbers.number, most_partial=0.01).value == 0.01
+    assert judged("6", "5", lambda answer: 0.5, type=numbers.number, most_partial=0.01) == 0.01
 
 
 def test_plain_scores_read_notations() -> None:
