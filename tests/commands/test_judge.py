@@ -20,7 +20,6 @@ import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.commands.main import main
-from reasoning_env.commands.parser import program
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_testing import Process, Processes
@@ -116,18 +115,6 @@ def test_signal_ends_workers(tmp_path: Path) -> None:
     assert survivors(workers, PATIENCE_S) == set()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "judge.example", "::"])
-def test_public_address_needs_token(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("REASONING_JUDGE_TOKEN", raising=False)
-    with pytest.raises(ConfigError, match="set the variable REASONING_JUDGE_TOKEN"):
-        judge.judge_command(["--host", host], ROOT)
-
-
-def test_port_out_of_range() -> None:
-    with pytest.raises(ConfigError, match="--port: must be from 0 to 65535"):
-        judge.judge_command(["--port", "99999"], ROOT)
-
-
 def test_missing_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install \S+\[ray\]'"):
@@ -172,34 +159,6 @@ def test_unused_settings_of_file_are_told(
     with pytest.raises(ConfigError, match="Ray is not installed"):
         judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
     assert capsys.readouterr().err == "not used by this command: env.group_size, openai\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--score", "a:b", "--config", "x.yaml"], "--score does not go with --config"),
-        (["--score", "a:b", "--ray", "auto", "--generators", "2"], "--score does not go with --generators"),
-        (["--threads"], "go with --score"),
-        (["--memory-mb", "99"], "go with --score"),
-        (["--score", "a:b", "--deadline-s", "-1"], "--deadline-s: must be above 0"),
-        (["--score", "a:b", "--memory-mb", "-1"], "--memory-mb: must be"),
-    ],
-)
-def test_options_of_a_score_function(tmp_path: Path, options: list[str], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        judge.judge_command(options, tmp_path)
-
-
-@pytest.mark.parametrize("option", ["--memory-mb", "--max-texts", "--verifiers"])
-def test_number_out_of_range_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
-    words = ["judge", "--score", "a:b", option, "0"]
-    assert main(words, {}, environment_file=tmp_path / "x.py") == 2
-    assert capsys.readouterr().err.startswith(f"{program()} judge: {option}: must be")
-
-
-def test_error_of_a_score_function_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["judge", "--score", "nowhere:score", "--port", "0"], {}, environment_file=tmp_path / "x.py") == 2
-    assert capsys.readouterr().err.startswith(f"{program()} judge: --score: there is no module nowhere:")
 
 
 async def test_no_descriptor_for_connections(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,12 +35,6 @@ def test_command_runs(tmp_path: Path) -> None:
     serve = Mock(return_value=5)
     assert main(["serve", "--env.seed", "-7"], {"serve": serve}, environment_file=tmp_path / "environment.py") == 5
     serve.assert_called_once_with(["--env.seed", "-7"])
-
-
-@pytest.mark.parametrize(("word", "hint"), [("sserve", " serve"), ("xyz", "")])
-def test_unknown_command(tmp_path: Path, word: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(tmp_path, word) == 2
-    assert re.fullmatch(f"{program()} {word}: .*{word!r}.*{hint}.*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +109,6 @@ def test_demo_without_its_packages(
     assert _run(tmp_path, "demo") == 2
     said = f"{program()} demo: the package tokenizers is missing; pip install '{ROOT}[atropos]'"
     assert capsys.readouterr().err == f"{said}\n"
-
-
-def test_demo_unknown_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(tmp_path, "demo", "--tasks", "gcd,nope", "--dumps-dir", str(tmp_path / "dumps")) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f"{program()} demo: --tasks: there is no task 'nope'")
-    assert captured.err.count("\n") == 1
-    assert (captured.out, (tmp_path / "dumps").exists()) == ("", False)
 
 
 def test_report_finds_demo_dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

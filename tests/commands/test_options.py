@@ -7,7 +7,6 @@ from pydantic.fields import FieldInfo
 
 from reasoning_env.atropos.cli import environment_options
 from reasoning_env.commands.options import ABOUT, OptionParser, help_text, option_parser, short_names
-from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv
 
 
@@ -62,12 +61,6 @@ def test_typed_options() -> None:
         "env.eval_repeats": "-n",
         "env.eval_tasks": "--tasks",
     }
-
-
-def test_only_process_has_keep() -> None:
-    assert parser("process").read(["--keep", "best"]) == {"keep": "best"}
-    with pytest.raises(ConfigError, match="no option --keep"):
-        parser("serve").read(["--keep", "best"])
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from reasoning_env.commands.rescore import rescore_command
-from reasoning_env.errors import ConfigError
 from reasoning_env.problems.references import hash_question
 from tests.reports.lines import group, rollout, write
 
@@ -101,10 +100,3 @@ def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.Captur
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
-
-
-@pytest.mark.parametrize("name", ["missing", "dumps"])
-def test_path_without_groups(dumped: Dump, folder: Path, name: str) -> None:
-    path = dumped().parent.parent / name
-    with pytest.raises(ConfigError, match=name):
-        rescore_command([str(path)], folder)

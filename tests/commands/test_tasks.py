@@ -96,16 +96,6 @@ def test_model_prompt_takes_template_options(show: Show, tokenizer: Any) -> None
     assert "◁think▷ ... ◁/think▷ (kimi)" in output
 
 
-def test_unreadable_tokenizer(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="--tokenizer_name: '/gone' cannot be read"):
-        tasks_command(["exact", "--prompt", "--tokenizer_name", "/gone"], folder)
-
-
-def test_unknown_name_gets_nearest(folder: Path) -> None:
-    with pytest.raises(ConfigError, match=" exact"):
-        tasks_command(["exat"], folder)
-
-
 def test_missing_transformers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ConfigError, match="pip install transformers"):

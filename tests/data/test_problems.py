@@ -279,34 +279,6 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     assert (made_with["seed"], made_with["levels"], made_with["tasks"]) == (3, [0.5], ["gcd"])
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (["--levels", "1.5"], "--levels: must be levels from 0 to 1, joined by commas, or random; got '1.5'"),
-        (["--levels", "hard"], "--levels: must be levels from 0 to 1, joined by commas, or random; got 'hard'"),
-        (["--levels", "0.5,0.5"], "--levels: names a level twice"),
-        (["--shard", "17/16"], "--shard: must be K/N with K from 1 to N"),
-        (["--params", "{gcd:{a:3}}"], "--params: the name 'a:3' has no value"),
-        (["--config", "absent"], "--config: absent cannot be read: No such file or directory"),
-        (["--evaluation"], "not allowed with argument"),
-        (["--out", "rows.csv"], "--out: must end in .jsonl or .parquet"),
-        (["--tasks", "acre,gcd", "--levels", "0.5"], "--levels: no levels in acre"),
-        (["--config", "curriculum.yaml"], "--levels: the rows of a file are read once"),
-    ],
-)
-def test_wrong_option_is_one_line(
-    options: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("curriculum.yaml").write_text("env: {complexity_mode: curriculum}")
-    words = ["problems", "--count", "1", *options]
-    if "--out" not in options:
-        words += ["--out", "a.jsonl"]
-    assert main(words, {}, environment_file=tmp_path / "environment.py") == 2
-    assert line in capsys.readouterr().err
-    assert not Path("a.jsonl").exists()
-
-
 # ---------------------------------------------------------------------------- shares and parts
 
 

@@ -52,6 +52,8 @@ TASKS = [
     ("tasks gcd --tokenizer_name x", "--tokenizer_name"),
     ("tasks gcd --chat_template plain --prompt", "--chat_template"),
     ("tasks gcd --thinking loud --prompt", "--thinking"),
+    ("tasks gcd --prompt --tokenizer_name folder", "--tokenizer_name: 'folder' cannot be read"),
+    ("tasks gdc", "there is no task 'gdc'; did you mean gcd"),
     ("score gcd --seed x 1", "--seed: must be a whole number from 0 to 4294967295; got 'x'"),
     ("evaluate --tasks gdc", "--tasks: there is no task 'gdc'; did you mean gcd"),
     ("serve --tasks gcd --env.exclude_tasks gcd", "--env.exclude_tasks: every selected task is excluded"),
@@ -135,6 +137,16 @@ SERVERS = [
     ("judge --port x", "--port: must be a whole number; got 'x'"),
     ("judge --generators 0", "--generators: must be at least 1; got 0"),
     ("judge --host 0.0.0.0", "set the variable REASONING_JUDGE_TOKEN"),
+    ("judge --port 99999", "--port: must be from 0 to 65535; got 99999"),
+    ("judge --score a:b --config x.yaml", "--score does not go with --config"),
+    ("judge --score a:b --ray auto --generators 2", "--score does not go with --generators"),
+    ("judge --threads", "go with --score"),
+    ("judge --memory-mb 99", "go with --score"),
+    ("judge --score a:b --deadline-s -1", "--deadline-s: must be above 0"),
+    ("judge --score a:b --memory-mb 0", "--memory-mb: must be"),
+    ("judge --score a:b --max-texts 0", "--max-texts: must be"),
+    ("judge --score a:b --verifiers 0", "--verifiers: must be"),
+    ("judge --score nowhere:score --port 0", "--score: there is no module nowhere:"),
 ]
 FILES = [
     ("serve --config missing.yaml", "--config: missing.yaml cannot be read: No such file or directory"),
@@ -174,12 +186,21 @@ FILES = [
     ("report binary --sample-mb -4", "--sample-mb must be above 0 and at most 1000"),
     ("report torn.jsonl -o /proc/nothing/page.html", "no groups of rollouts can be read in torn.jsonl"),
     ("rescore missing", "missing cannot be read: No such file or directory"),
+    ("rescore folder", "folder holds no file of rows"),
     ("audit --items 0", "--items must be between 1 and 10000 and --seed at least 0"),
     ("audit --levels 9", "--levels: must be numbers from 0 to 1, or defaults; got '9'"),
     ("demo --skill 7", "--skill"),
+    ("demo --tasks gcd,nope", "--tasks: there is no task 'nope'"),
     ("problems --count 4 --out /proc/a.jsonl", "--out: /proc cannot be written to"),
     ("problems --count 4 --out a.jsonl --format verll", "--format: must be one of 'rows', 'verl'; got 'verll'"),
+    ("problems --count 4 --out rows.csv", "--out: must end in .jsonl or .parquet"),
     ("problems --count 4 --out a.jsonl --levels easy", "--levels: must be levels from 0 to 1, joined by commas, or"),
+    ("problems --count 4 --out a.jsonl --levels 1.5", "--levels: must be levels from 0 to 1, joined by commas, or"),
+    ("problems --count 4 --out a.jsonl --levels 0.5,0.5", "--levels: names a level twice"),
+    ("problems --count 4 --out a.jsonl --tasks acre,gcd --levels 0.5", "--levels: no levels in acre"),
+    ("problems --count 4 --out a.jsonl --config curriculum.yaml", "--levels: the rows of a file are read once"),
+    ("problems --count 4 --out a.jsonl --shard 17/16", "--shard: must be K/N with K from 1 to N"),
+    ("problems --count 4 --out a.jsonl --evaluation", "not allowed with argument"),
     ("rescore empty --out a.jsonl --max-per-problem 2", "--max-per-problem goes with --keep"),
     ("rescore empty --keep correct", "--keep goes with --out"),
     ("rescore empty --out /proc/a.jsonl", "--out: /proc cannot be written to"),
@@ -196,6 +217,7 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("env: [1, 2\n")
     (tmp_path / "unknown.yaml").write_text("env: {taks: gcd}\n")
     (tmp_path / "no_server.yaml").write_text("openai: []\n")
+    (tmp_path / "curriculum.yaml").write_text("env: {complexity_mode: curriculum}\n")
     (tmp_path / "params.yaml").write_text("env: {task_params: {gcd: {min_numbers: x}}}\n")
     (tmp_path / "nan.yaml").write_text("env: {temperature: .nan}\n")
     (tmp_path / "boolean.yaml").write_text("env: {seed: true}\n")
