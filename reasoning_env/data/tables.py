@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..records import Row
 from ..runtime.text import visible
-from ..storage.files import replace_file
+from ..storage.files import replace_file, replacing
 from ..storage.folders import check_writable, install_command
 from ..storage.reading import Malformed, open_regular, read_values
 
@@ -151,22 +151,16 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
 
 def _write_parquet(path: Path, rows: Iterable[Row], schema: Schema) -> None:
     arrow = _pyarrow(str(path))
-    part = path.with_name(f"{path.name}.writing")
-    part.unlink(missing_ok=True)  # pyarrow would wait for a FIFO, and write where a link leads
-    try:
-        with importlib.import_module("pyarrow.parquet").ParquetWriter(part, schema) as writer:
-            held: list[Any] = []
-            for block in _blocks(rows):
-                held.append(arrow.Table.from_pylist(block, schema=schema))
-                if sum(table.nbytes for table in held) >= ROW_GROUP_BYTES:
-                    writer.write_table(arrow.concat_tables(held))
-                    held.clear()
-            if held:
+    parquet = importlib.import_module("pyarrow.parquet")
+    with replacing(path, mode=0o666) as file, parquet.ParquetWriter(file, schema) as writer:
+        held: list[Any] = []
+        for block in _blocks(rows):
+            held.append(arrow.Table.from_pylist(block, schema=schema))
+            if sum(table.nbytes for table in held) >= ROW_GROUP_BYTES:
                 writer.write_table(arrow.concat_tables(held))
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+                held.clear()
+        if held:
+            writer.write_table(arrow.concat_tables(held))
 
 
 def schema_of_rows(path: Path, rows: Iterable[Row], like: Sequence[Path] = ()) -> Schema:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.text import visible
@@ -109,20 +110,26 @@ class LineFile:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
-    """Write a file beside its path, sync and rename it; a failure leaves the old file.
+    """Write a file of pieces as `replacing` does. Raises OSError, and any error of `pieces`."""
+    with replacing(path, mode=mode) as file:
+        file.writelines(pieces)
 
-    By default only the owner can read the file, because most of these files hold settings. Raises OSError, and any
-    error of `pieces`.
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Yield a file beside the path, which is synced and renamed after the block; a failure leaves the old file.
+
+    By default only the owner can read the file, because most of these files hold settings. Raises OSError.
     """
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)  # a FIFO would never open, and a link would be followed
     try:
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.writelines(pieces)
+            yield file
             file.flush()
             os.fsync(file.fileno())  # or a power failure may leave an empty file under the new name
         part.replace(path)
-    except Exception:
+    except BaseException:
         # On a full disk, its space is missing elsewhere.
         with suppress(OSError):
             part.unlink()

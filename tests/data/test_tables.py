@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ import pytest
 
 from reasoning_env import ConfigError
 from reasoning_env.data.tables import read_rows, write_rows
-from tests.broken_files import NO_FILES, no_hang
 
 
 def parquet(path: Path, values: Any) -> Path:
@@ -57,11 +58,14 @@ def test_damaged_pages(tmp_path: Path) -> None:
         list(read_rows(path, "PATH"))
 
 
-@pytest.mark.parametrize("kind", ["FIFO", "device", "link to itself", "link to nothing", "binary file"])
-def test_something_in_the_way_of_parquet(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    NO_FILES[kind](tmp_path / "a.parquet.writing")
-    with no_hang():
-        write_rows(tmp_path / "a.parquet", [{"a": "b"}], {"a": "text"})
-        assert list(read_rows(tmp_path / "a.parquet", "PATH")) == [{"a": "b"}]
-    assert not (tmp_path / "nothing").exists()
+def test_failure_leaves_the_old_file(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", ["old"])
+    before = path.read_bytes()
+
+    def rows() -> Iterator[dict[str, object]]:
+        yield {"a": "new"}
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left"):
+        write_rows(path, rows(), {"a": "text"})
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
