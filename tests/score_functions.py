@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -28,11 +27,6 @@ def never_end(row: Mapping[str, Any]) -> Any:
 def take_more_memory(row: Mapping[str, Any]) -> Any:
     """Ask for more memory than a process may have at once: filling it bit by bit could use up the time first."""
     return len(bytearray(1 << 40))
-
-
-def write_file(row: Mapping[str, Any]) -> Any:
-    Path(row["path"]).write_text("written")
-    return 1.0
 
 
 def start_thread(row: Mapping[str, Any]) -> Any:
@@ -76,8 +70,6 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "numbers": lambda row: float(row["numbers"] == [1, 2] and row["one"] == 1),
     "long names": lambda row: {"score": 0.5, **{chr(0x1F300 + number) * 60: 1 / 3 for number in range(32)}},
     "many parts": lambda row: {"score": 0.5, **{str(number): number for number in range(33)}},
-    "write a file": write_file,
-    "connect": lambda row: socket.create_connection((row["host"], row["port"])),
     "fork": lambda row: os.fork(),
     "start a program": lambda row: subprocess.run(["/bin/true"], check=True),
     "start a thread": start_thread,

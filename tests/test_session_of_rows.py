@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -170,21 +169,6 @@ async def test_bad_completions_harm_no_other(session: Session[Problem]) -> None:
     assert [verdict.reason for verdict in verdicts[-2:]] == [Reason.SCORED] * 2
 
 
-@on_module_loop
-async def test_no_file_is_written(session: Session[Problem], tmp_path: Path) -> None:
-    verdict = await verdict_on(session, "write a file", path=str(tmp_path / "written"))
-    assert verdict.reason is Reason.VERIFIER_ERROR
-    assert list(tmp_path.iterdir()) == []
-
-
-@on_module_loop
-async def test_no_connection_is_made(session: Session[Problem]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        host, port = server.getsockname()
-        verdict = await verdict_on(session, "connect", host=host, port=port)
-    assert "Operation not permitted" in str(verdict.error)
-
-
 @pytest.mark.parametrize(
     ("completion", "error"),
     [
@@ -237,12 +221,6 @@ async def test_what_is_allowed_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert (await verdict_on(session, "variable", name="MY_VARIABLE")).score == 1.0
         assert (await verdict_on(session, "start a thread")).score == 1.0
         assert (await verdict_on(session, "fork")).reason is Reason.VERIFIER_ERROR
-
-
-async def test_function_in_a_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("def score(completion, **row):\n    return 0.25\n")
-    async with session_of(f"{tmp_path}/mine.py:score") as session:
-        assert (await verdict_on(session, "x")).score == 0.25
 
 
 @pytest.mark.usefixtures("fresh_fork_servers")

@@ -16,7 +16,6 @@ from tests.records import make_group, make_rollout
 
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
-HALF = make_rollout(0.5)
 STREAM = StreamStats(ready=5, in_flight=3, quarantined=("maze", "sudoku"))
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
 DELIVERY = DeliveryStats(delivered=8, waiting=5)
