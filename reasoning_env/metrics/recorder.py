@@ -124,14 +124,6 @@ def _shares(counts: Mapping[str, int], words: Iterable[str], total: int) -> dict
     return {str(word): Tally(total, counts.get(word, 0)) for word in words}
 
 
-def mean_of(groups: Iterable[Sums], figure: Callable[[Sums], Tally]) -> float | None:
-    """Return the mean of a figure over some groups; None if it is unknown."""
-    total = Tally()
-    for sums in groups:
-        total.merge(figure(sums))
-    return total.mean
-
-
 class RecentAnswers:
     """The last answers of each task. A policy that collapses gives one answer to all problems of a task."""
 
@@ -187,7 +179,10 @@ class TaskTotals:
 
     def recent(self, figure: Callable[[Sums], Tally]) -> float | None:
         """Return the mean of a figure over the last groups; None if it is unknown."""
-        return mean_of(self._latest, figure)
+        total = Tally()
+        for sums in self._latest:
+            total.merge(figure(sums))
+        return total.mean
 
     @property
     def recent_signal(self) -> float:
@@ -204,37 +199,37 @@ class TaskTotals:
 class RecentRates:
     """Rates of groups and tokens, mean score and mean level, over the last minute. `clock` gives monotonic seconds."""
 
-    WINDOW_S = 60.0
-    MAX_GROUPS = 512
-    """Groups that are kept, each with its sums: at more groups a second, the window is shorter."""
+    WINDOW_S = 60
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._began_s = clock()
-        self._groups: deque[tuple[float, Sums]] = deque(maxlen=self.MAX_GROUPS)
-        """With the time of each."""
+        self._seconds: dict[int, Sums] = {}
+        """The sums of the groups of each second, the oldest first."""
 
     def add(self, group: Sums) -> None:
-        self._groups.append((self._clock(), group))
+        second = int(self._clock())
+        self._forget(second)
+        self._seconds.setdefault(second, Sums()).merge(group)
+
+    def _forget(self, second: int) -> None:
+        while self._seconds and (oldest := next(iter(self._seconds))) <= second - self.WINDOW_S:
+            del self._seconds[oldest]
 
     def words(self) -> dict[str, str]:
         """Return rates and, if there are recent groups, means, as words of the progress line."""
         now_s = self._clock()
-        while self._groups and now_s - self._groups[0][0] > self.WINDOW_S:
-            self._groups.popleft()
-        recent = [group for _, group in self._groups]
-        # A full window begins with its first group, another window a minute ago or at the start.
-        is_full = len(recent) == self.MAX_GROUPS
-        begins_s = self._groups[0][0] if is_full else max(now_s - self.WINDOW_S, self._began_s)
-        span_s = max(now_s - begins_s, 1e-3)
+        self._forget(int(now_s))
+        recent = Sums.merged(self._seconds.values())
+        span_s = max(min(now_s - self._began_s, self.WINDOW_S), 1e-3)
         words = {
-            "groups_per_s": f"{len(recent) / span_s:.2f}",
-            "tokens_per_s": f"{sum(group.completion_tokens.total for group in recent) / span_s:.0f}",
+            "groups_per_s": f"{recent.groups.total() / span_s:.2f}",
+            "tokens_per_s": f"{recent.completion_tokens.total / span_s:.0f}",
         }
-        if (score := mean_of(recent, lambda group: group.score)) is not None:
-            words["recent_score"] = f"{score:.3f}"
-        if (level := mean_of(recent, lambda group: group.level)) is not None:
-            words["level"] = f"{level:.2f}"
+        if recent.score.mean is not None:
+            words["recent_score"] = f"{recent.score.mean:.3f}"
+        if recent.level.mean is not None:
+            words["level"] = f"{recent.level.mean:.2f}"
         return words
 
 
