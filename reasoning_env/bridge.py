@@ -34,7 +34,7 @@ from .problems.plan import made_with
 from .problems.state import read_state
 from .prompts.messages import Completion, read_completions
 from .records import Problem, Subject, Verdict
-from .rewards import check_subject, check_whole_problem, read_verdicts
+from .rewards import check_subject, check_whole_problem
 from .runtime.concurrency import cancel_all
 from .session import Session
 from .settings import ReasoningSettings, read_settings
@@ -178,9 +178,7 @@ class Bridge:
 
         A group with a None is dropped and counted. Raises ConfigError for an empty list and for other values.
         """
-        check_whole_problem(problem)
-        given = read_verdicts(verdicts)
-        self._run(self._call(lambda: self.session.observe(problem, given)))
+        self._run(self._call(lambda: self.session.observe(problem, verdicts)))
 
     def evaluation_problems(self) -> list[Problem]:
         """Return the fixed problems of the evaluation, which `next` never hands out."""
