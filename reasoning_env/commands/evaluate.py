@@ -23,7 +23,7 @@ from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
-from ..inference.addresses import PATIENCE_S, check_url, read_key, wait_for_address
+from ..inference.addresses import PATIENCE_S, check_url, read_key
 from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
 from ..prompts.chat_templates import PLAIN
@@ -336,8 +336,7 @@ async def _evaluate(
     patience_s = settings.startup_timeout_s or PATIENCE_S
     timeouts = Timeouts(settings.worker_timeout if settings.worker_timeout > 0 else None, patience_s)
     async with Session(settings, checkout=checkout) as session:
-        await wait_for_address([server.base_url], patience_s)
-        name = model or await only_model(server.base_url, key)
+        name = model or await only_model(server.base_url, key, patience_s)
         asked = HostedServer(server.base_url, name, key, server.timeout, request.served_as(), server.stream)
         kwargs = settings.chat_template_kwargs
         options = {"extra_body": {"chat_template_kwargs": kwargs}} if kwargs else {}

@@ -129,25 +129,6 @@ async def wait_for_server(probe: Callable[[float], Awaitable[Sequence[Absence]]]
     outage.over("an inference server answers")
 
 
-async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
-    """Return once a server listens at one of the URLs. Behind a proxy, only the proxy listens: this returns at once.
-
-    Raises ServerError if no server listens within `timeout_s`.
-    """
-
-    async def connect(timeout_s: float) -> Sequence[Absence]:
-        absences = []
-        for url in urls:
-            error = await try_connection(url, timeout_s)
-            if error is None:
-                return []
-            absences.append(Absence(f"{url}: {describe_connection(error)}"))
-        return absences
-
-    if not any(map(goes_through_proxy, urls)):
-        await wait_for_server(connect, timeout_s)
-
-
 async def try_connection(url: str, timeout_s: float) -> OSError | None:
     """Open and close a connection to the server of a URL; return the error if there is none within `timeout_s`."""
     host, port = _host_and_port(url)

@@ -19,7 +19,7 @@ from ..records import Prompt, Rollout, Sampling, Timeouts
 from .addresses import PATIENCE_S, PROBE_S, Absence, goes_through_proxy, wait_for_server
 from .chat import ChatRequests, PlainChat, Stream
 from .events import EVENT_STREAM, join_events, read_events
-from .failures import explain_failure
+from .failures import FailureKind, explain_failure
 from .probes import explain_probe, find_context_length, path_remedy
 from .requests import PatientRequests, Reachability
 from .text import PlainText, TextRequests
@@ -231,18 +231,29 @@ class HostedModel:
         return await self._patience.complete(n, ask, self._timeouts)
 
 
-async def only_model(base_url: str, api_key: str) -> str:
-    """Return the name of the only model that a server lists; raises ConfigError for none, several or no list."""
+async def only_model(base_url: str, api_key: str, timeout_s: float) -> str:
+    """Return the name of the only model that a server lists; waits for the server.
+
+    Raises ServerError if no server answers within `timeout_s`, and ConfigError for none, several or no list.
+    """
     missing = "MODEL is missing, as in `evaluate MODEL`"
-    async with HostedModel(HostedServer(base_url, "", api_key, PROBE_S)) as client:
+    names: list[str] = []
+
+    async def list_names(_timeout_s: float) -> Sequence[Absence]:
         try:
-            names = [str(model.id) for model in await client.models()]
+            names.extend(str(model.id) for model in await client.models())
         except Exception as error:
             failure = explain_failure(error)
+            if failure.kind is FailureKind.ABSENT and failure.status is None:
+                return [Absence(f"{base_url}: {failure.description}")]
             raise ConfigError(
                 f"{missing}; {base_url} does not say which it has ({failure.description})",
                 remedy=path_remedy(failure, base_url),
             ) from error
+        return []
+
+    async with HostedModel(HostedServer(base_url, "", api_key, PROBE_S)) as client:
+        await wait_for_server(list_names, timeout_s)
     if len(names) == 1:
         logger.info("evaluating %s, the only model at %s", names[0], base_url)
         return names[0]

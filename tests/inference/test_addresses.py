@@ -1,20 +1,21 @@
 from __future__ import annotations
 
-import logging
 import os
+from collections.abc import Sequence
 
 import pytest
 
 from reasoning_env.errors import ServerError
-from reasoning_env.inference.addresses import ask_loopback_directly, goes_through_proxy, wait_for_address
+from reasoning_env.inference.addresses import Absence, ask_loopback_directly, goes_through_proxy, wait_for_server
 
 
 async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    with pytest.raises(ServerError, match=r"http://127\.0\.0\.1:9: .*openai\.base_url$"):
-        await wait_for_address(["http://127.0.0.1:9"], 0.3)
-    [message] = caplog.messages
-    assert message.startswith("waiting for an inference server (http://127.0.0.1:9")
+    async def probe(_timeout_s: float) -> Sequence[Absence]:
+        return [Absence("http://one: Connection refused")]
+
+    with pytest.raises(ServerError, match=r"\(http://one: Connection refused\); start one, .*openai\.base_url$"):
+        await wait_for_server(probe, 0.6)
+    assert caplog.messages == ["waiting for an inference server (http://one: Connection refused)"]
 
 
 @pytest.mark.parametrize(

@@ -439,7 +439,12 @@ async def test_context_length(server: Server) -> None:
 
 
 async def test_only_model(server: Server) -> None:
-    assert await only_model(server.url, "k") == "m"
+    assert await only_model(server.url, "k", 5.0) == "m"
+
+
+async def test_absent_server_of_only_model() -> None:
+    with pytest.raises(ServerError, match=r"http://127.0.0.1:9/v1: Connection refused\); start one"):
+        await only_model("http://127.0.0.1:9/v1", "k", 0.1)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +458,7 @@ async def test_only_model(server: Server) -> None:
 async def test_no_only_model(server: Server, models: Any, said: str) -> None:
     server.models = models
     with pytest.raises(ConfigError, match=said):
-        await only_model(server.url, "k")
+        await only_model(server.url, "k", 5.0)
 
 
 # ------------------------------------------------------------------ text completions
