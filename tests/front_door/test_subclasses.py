@@ -120,13 +120,9 @@ def test_config_init_returns_own_config() -> None:
     assert isinstance(config, OwnConfig)
 
 
-def test_own_field_on_command_line_without_config_init() -> None:
-    config: Any = build_launch(WithOwnConfig, Serve(), {"env.bonus": "0.25"}).config
-    assert config.bonus == 0.25
-
-
-def test_own_field_on_command_line() -> None:
-    config: Any = build_launch(Own, Serve(), {"env.bonus": "0.25"}).config
+@pytest.mark.parametrize("env_cls", [Own, WithOwnConfig])
+def test_own_field_on_command_line(env_cls: type[Env]) -> None:
+    config: Any = build_launch(env_cls, Serve(), {"env.bonus": "0.25"}).config
     assert config.bonus == 0.25
 
 

@@ -182,16 +182,6 @@ async def test_no_sending_before_start(api: ServedRunApi, make: Make) -> None:
     assert numbers(api) == []
 
 
-async def test_future_of_delivery_or_drop(api: ServedRunApi, make: Make) -> None:
-    on_drop = Mock()
-    queue = make(on_drop=on_drop)
-    refused = {**group(1), "scores": ["high"]}
-    done = [queue.put(one) for one in (group(0), refused, {**group(2), "messages": object()})]
-    _, waiting = await asyncio.wait(done, timeout=PATIENCE_S)
-    assert not waiting
-    assert (queue.stats.delivered, on_drop.call_count) == (1, 2)
-
-
 async def test_future_of_waiting_group(api: ServedRunApi, make: Make) -> None:
     queue = make()
     api.faults = {"/scored_data": 503}
