@@ -58,8 +58,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def answers(rows: Any) -> list[str]:
     """The right answers of the rows, from problems made by reference."""
     with Bridge() as bridge:
-        remake = bridge.session.remake
-        return [str(bridge._run(remake(row["ground_truth"])).answer) for row in rows["reward_model"]]
+        return [str(bridge.remake(row["ground_truth"]).answer) for row in rows["reward_model"]]
 
 
 def item(row: Any, answer: str) -> DataProto:
