@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
@@ -47,6 +47,12 @@ OPENAI_URL = "https://api.openai.com/v1"
 """The server where no URL is given, and the key is that of OpenAI's clients: to them too, the key alone means this."""
 
 
+def _check_limit(limit_s: float) -> float:
+    if limit_s == -1 or limit_s > 0:
+        return limit_s
+    raise ValueError("must be positive, or -1 for none")
+
+
 class HostedSettings(ReasoningSettings):
     """Settings of the core, and those of a training that apply to evaluations too."""
 
@@ -57,7 +63,7 @@ class HostedSettings(ReasoningSettings):
     """Problems under way at a time."""
     data_dir_to_save_evals: str | None = None
     """Folder of evaluations. None: `evals/`."""
-    worker_timeout: float = 1200.0
+    worker_timeout: Annotated[float, AfterValidator(_check_limit)] = 1200.0
     """Seconds for a completion; -1 for no limit. 32,768 tokens take 1,100 at 30 tokens a second."""
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
     """Seconds to wait for a server that is gone. None: 30."""

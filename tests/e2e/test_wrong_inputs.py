@@ -92,6 +92,8 @@ SETTINGS = [
     ("evaluate --seed x", "--seed: must be a whole number; got 'x'"),
     ("evaluate -n 0", "-n: must be at least 1; got '0'"),
     ("evaluate --temperature hot", "--temperature: must be a number; got 'hot'"),
+    ("evaluate m --env.worker_timeout 0", "--env.worker_timeout: must be positive, or -1 for none; got '0'"),
+    ("evaluate m --env.worker_timeout -7", "--env.worker_timeout: must be positive, or -1 for none; got '-7'"),
     ("evaluate --temperature nan", "--temperature: must be a number; got 'nan'"),
     ("process --config nan.yaml", "env.temperature: must be a number; got nan"),
     ("evaluate m --limit=-5", "--limit: must be at least 1; got '-5'"),
