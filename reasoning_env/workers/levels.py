@@ -18,8 +18,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import ModuleType, UnionType
-from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
+from types import ModuleType
+from typing import Any, TypeGuard, get_type_hints
+
+import msgspec
 
 from ..tasks import COMPOSITE, find_task
 
@@ -305,50 +307,31 @@ def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | N
 
 
 def _wrong_type(config: type, params: Mapping[str, object]) -> str | None:
-    """Return a message about the first value that is not of its field's type; None if all are.
-
-    Types that no message can name in a few words, such as records of the library, are left to the library.
-    """
+    """Return a message about the first value that is not of its field's type; None if all are."""
     types = get_type_hints(config)
     for field in dataclasses.fields(config):
         if field.name not in params:
             continue
-        value = params[field.name]
-        default = _default(field)
-        if default is not None and _expected_type(types[field.name], default) is not None:
+        value, default = params[field.name], _default(field)
+        if value is None and default is None:
+            continue
+        if default is not None and _type_fault(types[field.name], default) is not None:
             continue  # the library's own annotation is wrong: `diff_ub: int = 0.2`
-        expected = None if value is None and default is None else _expected_type(types[field.name], value)
-        if expected is not None:
-            shown = json.dumps(value, default=repr)
+        fault = _type_fault(types[field.name], value)
+        if fault is not None:
             example = "" if default is None else f" (its default: {json.dumps(default, default=repr)})"
-            return f"{field.name} must be {expected}{example}; got {shown}"
+            return f"{field.name} is of another type: {fault}{example}; the value is {json.dumps(value, default=repr)}"
     return None
 
 
-def _expected_type(annotation: object, value: object) -> str | None:
-    """Return in words the values that a type takes; None if `value` is one, or the type is not known here."""
-    outer = get_origin(annotation)
-    inner = get_args(annotation)
-    if outer in (Union, UnionType):
-        faults = [_expected_type(part, value) for part in inner if part is not type(None)]
-        return faults[0] if value is not None and None not in faults else None
-    if annotation is bool:
-        return None if isinstance(value, bool) else "true or false"
-    if annotation is int:
-        whole = _is_number(value) and math.isfinite(value) and value == int(value)
-        return None if whole else "a whole number"
-    if annotation is float:
-        return None if _is_number(value) and math.isfinite(value) else "a number"
-    if annotation is str:
-        return None if isinstance(value, str) else "a text"
-    if outer is Literal:
-        return None if value in inner else f"one of {', '.join(map(repr, inner))}"
-    if annotation in (list, tuple) or outer in (list, tuple, Sequence):
-        if not isinstance(value, (list, tuple)):
-            return "a list"
-        element = inner[0] if inner else object
-        wrong = next((fault for item in value if (fault := _expected_type(element, item)) is not None), None)
-        return None if wrong is None else f"a list in which each entry is {wrong}"
+def _type_fault(annotation: object, value: object) -> str | None:
+    """Return what is wrong with a value, as JSON holds it; None if it is of the type, or only the library can tell."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=annotation)
+    except msgspec.ValidationError as error:
+        return str(error)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
     return None
 
 

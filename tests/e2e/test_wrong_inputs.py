@@ -71,7 +71,10 @@ TASKS = [
     ("evaluate --tasks zz*", "--tasks: there is no task that matches 'zz*'"),
     ("evaluate --tasks gmaes/*", "--tasks: there is no task that matches 'gmaes/*'; did you mean games/*"),
     ("evaluate --tasks ,", "--tasks: must hold at least one name; got ','"),
-    ("evaluate m --config params.yaml", "env.task_params: gcd: min_numbers must be a whole number (its default: 2)"),
+    (
+        "evaluate m --config params.yaml",
+        "env.task_params: gcd: min_numbers is of another type: Expected `int`, got `str` (its default: 2)",
+    ),
     ("tasks chain_sum --params {allow_negation:maybe}", "--params: the name 'allow_negation:maybe' has no value"),
 ]
 TWICE = [
