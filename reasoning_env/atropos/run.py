@@ -17,7 +17,7 @@ from atroposlib.envs.base import ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..dumps.writer import RolloutDumper
-from ..errors import ConfigError, RefusedError, ServerError
+from ..errors import RefusedError, ServerError
 from ..inference.chat import PlainChat
 from ..inference.failures import describe_failure
 from ..inference.requests import MAX_REQUEST_FAILURES
@@ -35,7 +35,7 @@ from ..runtime.terminal import can_show_panel, live_panel
 from ..runtime.turns import each_in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
-from ..storage.folders import default_dumps_folder, find_checkout
+from ..storage.folders import check_writable, default_dumps_folder, find_checkout
 from ..workers.pool import WorkerPool
 from .config import (
     ReasoningGymEnvConfig,
@@ -186,16 +186,9 @@ class Run:
 
     async def start_dumps(self) -> None:
         """Make the folder and the thread of the dumps; raises ConfigError if the folder cannot be written to."""
-        if self.dumper is None:
-            return
-        try:
+        if self.dumper is not None:
+            await asyncio.to_thread(check_writable, self.dumper.folder, "data_dumps_dir")
             await asyncio.to_thread(self.dumper.start)
-        except OSError as error:
-            raise ConfigError(
-                f"rollouts cannot be dumped to {self.dumper.folder}: {error.strerror}",
-                setting="data_dumps_dir",
-                remedy="name a folder that can be made and written to, or switch both dumps off",
-            ) from error
 
     def begin_delivery(self, env_id: int) -> None:
         """Begin to draw problems, deliver groups and save the state; the environment must be registered at run-api."""

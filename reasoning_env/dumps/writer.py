@@ -10,9 +10,7 @@ no file is overwritten, nothing is appended behind a torn line, and no locks are
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -128,15 +126,10 @@ class RolloutDumper:
         self._failed = NumberedFiles(FAILED, folder, run_uuid)
 
     def start(self) -> None:
-        """Make the folder and start the thread; a second call does nothing.
-
-        Raises OSError for a folder that cannot be made or written to.
-        """
+        """Make the folder and start the thread; a second call does nothing. Raises OSError."""
         if self._thread is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self.folder))
         # A daemon: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
         self._thread.start()

@@ -116,16 +116,6 @@ def test_full_disk(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles
     assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
 
 
-def test_outage_uses_no_file_numbers(make_dumper: MakeDumper, dumps: Path) -> None:
-    dumper = make_dumper()
-    _block(dumps)
-    dumper.offer(passed())
-    wait_until(lambda: dumper._outage.duration_s > 0.05)
-    dumps.unlink()
-    dumper.close()
-    assert [path.name for path in dumps.iterdir()] == [PASSED.format(0)]
-
-
 # ---------------------------------------------------------------------------- a disk that hangs
 
 

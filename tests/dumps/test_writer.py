@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import tempfile
 import threading
 import time
@@ -178,20 +177,6 @@ def test_groups_before_start(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper.start()
     dumper.close()
     assert indices(stream_groups(dumps / "with" / "parents")) == [3]
-
-
-def test_folder_that_cannot_be_made(make_dumper: MakeDumper, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="file/dumps"):
-        make_dumper(tmp_path / "file" / "dumps")
-
-
-def test_folder_that_cannot_be_written_to(
-    make_dumper: MakeDumper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # permissions would not stop a superuser
-    with pytest.raises(PermissionError, match="Permission denied"):
-        make_dumper(tmp_path)
 
 
 # The end
