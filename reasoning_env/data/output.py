@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import ConfigError
 from ..runtime.text import visible
 from ..storage.files import KeyedFile, changed_settings, other_settings, output_errors, remove_rows, replace_file
-from ..storage.reading import describe, parse_json, read_json
+from ..storage.reading import parse_json, read_json
 from .tables import Schema, write_rows
 
 OUT_OPTION = "--out"
@@ -47,18 +47,11 @@ def rows_under_way(out: Path, made_with: Mapping[str, object], on_row: OnRow = l
             raise ValueError("this is no row")
         on_row(row)
 
-    path = unfinished_path(out)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{visible(str(out.parent))} cannot be made ({describe(error)})", setting=OUT_OPTION
-        ) from error
-    rows = KeyedFile(path, made_with, setting=OUT_OPTION, on_line=read)
+    rows = KeyedFile(unfinished_path(out), made_with, setting=OUT_OPTION, on_line=read)
     try:
         if rows.unusable_lines:
             raise ConfigError(
-                f"{visible(str(path))} is damaged ({rows.unusable_lines} lines are no rows)",
+                f"{visible(str(rows.path))} is damaged ({rows.unusable_lines} lines are no rows)",
                 setting=OUT_OPTION,
                 remedy="remove the file to begin anew",
             )

@@ -185,7 +185,7 @@ class KeyedFile:
     All methods block; any thread may call them.
 
     Args:
-        path: The file, which is made if it is missing; its folder exists.
+        path: The file, which is made with its folder if it is missing.
         made_with: The settings that decide the rows. None where the caller keeps them.
         setting: Names the file in errors.
         on_line: Called with the key and the bytes of each existing line; raises ValueError for a line that is no row.
@@ -208,6 +208,7 @@ class KeyedFile:
         self._places: dict[str, int] = {}  # where the line of a key begins
         self._lock = threading.Lock()
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = _take(path, made_with, setting)
             try:
                 self._read(on_line)

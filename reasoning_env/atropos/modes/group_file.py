@@ -62,10 +62,6 @@ def open_groups(
         int(key)
         on_line(line)
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{path.parent} cannot be made ({error.strerror})", setting=SETTING) from error
     for candidate in numbered_paths(path):
         try:
             file = KeyedFile(candidate, made_with, setting=SETTING, on_line=use)
