@@ -51,7 +51,7 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
         )
         return 0
     for comparison in comparisons:
-        _print(comparison, whole=options.all)
+        _print(comparison)
     print("""\
 FROM, TO, P: the 95 % interval of the change and its p-value, by one paired permutation test over the problems of the
 row: 0 is outside the interval where P is below 0.05. Of 100 tasks that do not differ, up to 5 are below 0.05
@@ -59,7 +59,7 @@ BETTER, WORSE: problems on which the second evaluation scores higher, and lower"
     return 0
 
 
-def _print(comparison: Comparison, *, whole: bool) -> None:
+def _print(comparison: Comparison) -> None:
     print(f"FIRST: {visible(str(comparison.first.path))}\nSECOND: {visible(str(comparison.second.path))}")
     for line in comparison.settings:
         print(line)
@@ -76,11 +76,11 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
         "WORSE": "d",
         "P": ">7",
     }
-    tasks = comparison.tasks if whole or width() == UNLIMITED else comparison.tasks[:MOST]
+    tasks = comparison.tasks if width() == UNLIMITED else comparison.tasks[:MOST]
     rows = [(*astuple(difference)[:-1], p_value(difference.p)) for difference in (comparison.overall, *tasks)]
     Table(columns, rows).print()
     if len(tasks) < len(comparison.tasks):
-        print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --all shows all tasks")
+        print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --json and a file have all tasks")
     different = comparison.different
     if different:
         more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
@@ -99,7 +99,6 @@ def p_value(p: float) -> str:
 def _add_options(parser: CommandParser) -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="two or more folders of `evaluate`")
     parser.add_argument("--accuracy", action="store_true", help="compare shares of right answers, not mean scores")
-    parser.add_argument("--all", action="store_true", help=f"show all tasks, not the {MOST} that changed most")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
     forms.add_argument(
