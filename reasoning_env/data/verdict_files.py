@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ..dumps.format import DumpedGroup, as_group, model_of
-from ..dumps.reader import SeenGroups, files_in, folders_of_files
+from ..dumps.reader import SeenGroups, list_files
 from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..records import Row
@@ -138,8 +138,7 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     output = None if out is None else os.path.realpath(out)
     for path in paths:
         try:
-            folders = folders_of_files(path, READABLE, besides=out) if path.is_dir() else []
-            found = [file for folder in folders for file in files_in(folder, READABLE)] if path.is_dir() else [path]
+            found = list_files(path, READABLE, besides=out)
             for file in found:
                 require_regular(file)
         except OSError as error:

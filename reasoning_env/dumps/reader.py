@@ -77,19 +77,19 @@ def stream_groups(
     return chain.from_iterable(_read_file(file, strict, on_damage, known) for file in list_files(Path(path)))
 
 
-def list_files(path: Path) -> list[Path]:
-    """Return the files that `stream_groups` reads.
+LINES = (".jsonl", ".jsonl.gz")
+"""Ends of the names of files of lines."""
+
+
+def list_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
+    """Return the files that a path stands for: itself, or those of a folder as `folders_of_files` and `files_in` say.
 
     Raises OSError when the path cannot be read, or is neither a folder nor a regular file.
     """
     if path.is_dir():
-        return [file for folder in folders_of_files(path) for file in files_in(folder)]
+        return [file for folder in folders_of_files(path, ends, besides=besides) for file in files_in(folder, ends)]
     require_regular(path)  # raises at the call, not at the first group
     return [path]
-
-
-LINES = (".jsonl", ".jsonl.gz")
-"""Ends of the names of files of lines."""
 
 
 def folders_of_files(path: Path, ends: tuple[str, ...] = LINES, *, besides: Path | None = None) -> list[Path]:
