@@ -9,7 +9,6 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..metrics.outcomes import outcome
 from ..problems.selection import select_tasks
-from ..prompts.thinking import AUTO_FORMAT, NAMES
 from ..records import Problem, Verdict
 from ..runtime.terminal import print_json
 from ..runtime.text import visible
@@ -21,8 +20,8 @@ from .shared_options import (
     add_config_option,
     add_problem_options,
     check_params,
-    file_settings,
     problem_as_json,
+    problem_settings,
     show_answer,
     show_messages,
     warn_without_levels,
@@ -36,12 +35,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
     when the task has no problem of this seed.
     """
     text = sys.stdin.read() if options.text == "-" else options.text
-    given: dict[str, object] = {}
-    if not options.config:
-        given |= {"tasks": [options.task], "exclude_gameable": False}
-    if options.thinking is not None:
-        given["thinking"] = options.thinking
-    settings = file_settings(options, {"num_generators": 1, "num_verifiers": 1}, given)
+    settings = problem_settings(options, [options.task], {"num_generators": 1, "num_verifiers": 1})
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _judge(session, options, text))
     messages = session.messages(problem)
@@ -66,9 +60,6 @@ def _add_options(parser: CommandParser) -> None:
         help="the whole completion, as in '<think>...</think><answer>5</answer>'; - reads it from standard input",
     )
     add_problem_options(parser)
-    parser.add_argument(
-        "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO_FORMAT}, or the file's)"
-    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_config_option(parser)
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from ..data.training import Selection
 from ..dumps.format import Keep
 from ..errors import ConfigError
+from ..prompts.thinking import AUTO_FORMAT, NAMES
 from ..records import Problem
 from ..runtime.text import visible
 from ..session import Session
@@ -87,7 +88,7 @@ def file_settings(
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose a problem of a task."""
+    """Add the options that choose a problem of a task, and how the model thinks."""
     parser.add_argument(
         "--seed",
         dest="problem_seed",
@@ -104,6 +105,19 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
         metavar="MAPPING",
         help="parameters of the library's config of the task, as in a dump: '{min_terms: 4}'",
     )
+    parser.add_argument(
+        "--thinking", choices=NAMES, help=f"format in which the model thinks (default: {AUTO_FORMAT}, or the file's)"
+    )
+
+
+def problem_settings(
+    options: argparse.Namespace, tasks: Sequence[str], defaults: Mapping[str, object] | None = None
+) -> ReasoningSettings:
+    """Return the settings of a command with `add_problem_options`: of the files, or of these tasks without files."""
+    given: dict[str, object] = {} if options.config else {"tasks": tasks, "exclude_gameable": False}
+    if options.thinking is not None:
+        given["thinking"] = options.thinking
+    return file_settings(options, defaults or {}, given)
 
 
 def warn_without_levels(session: Session[object], tasks: Sequence[str], level: float | None) -> None:

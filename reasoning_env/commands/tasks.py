@@ -17,7 +17,6 @@ from ..errors import ConfigError, GenerationError
 from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import Messages
-from ..prompts.thinking import AUTO_FORMAT, NAMES
 from ..records import Problem, TaskInfo
 from ..runtime.terminal import Table, print_json
 from ..runtime.text import visible
@@ -30,8 +29,8 @@ from .shared_options import (
     add_config_option,
     add_problem_options,
     check_params,
-    file_settings,
     problem_as_json,
+    problem_settings,
     show_answer,
     show_messages,
     warn_without_levels,
@@ -65,10 +64,7 @@ def _show_tasks(options: argparse.Namespace, folder: Path) -> int:
     Raises ConfigError for a name that matches no task.
     """
     _complete(options)
-    given: dict[str, object] = {} if options.config else {"tasks": options.names, "exclude_gameable": False}
-    if options.thinking is not None:
-        given["thinking"] = options.thinking
-    settings = file_settings(options, {}, given)
+    settings = problem_settings(options, options.names)
     chat = _chat_format(options, settings.thinking)
     session = Session(settings, checkout=find_checkout(folder), thinking=None if chat is None else chat.thinking)
     samples, parameters = run_to_end(lambda: _collect(session, options))
@@ -114,7 +110,6 @@ def _add_options(parser: CommandParser) -> None:
         metavar="MAPPING",
         help="options of the chat template, as in training: '{enable_thinking: false}'",
     )
-    parser.add_argument("--thinking", choices=NAMES, help=f"as in training (default: {AUTO_FORMAT}, or the file's)")
     parser.add_argument(
         "--samples",
         type=at_least_one,
