@@ -134,7 +134,7 @@ def read_back(path: Path) -> list[tuple[Any, ...]]:
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     groups=st.lists(GROUPS, max_size=5, unique_by=lambda group: group.problem.spec.index), threshold=st.floats(0.0, 1.0)
 )

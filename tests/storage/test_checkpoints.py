@@ -338,7 +338,7 @@ for number in itertools.count(found.state["number"] + 1 if found else 1):
 """
     chance = random.Random(1)
     path = tmp_path / "env_checkpoints" / "0"
-    for _ in range(4):
+    for _ in range(3):
         child = start(lines)
         told = [next_line(child) for _ in range(chance.randint(1, 6))]
         time.sleep(chance.uniform(0.0, 0.01))
