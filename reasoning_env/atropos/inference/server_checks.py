@@ -22,7 +22,6 @@ from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
 from .replies import TokenRequests
 from .servers import (
-    CHAT,
     Options,
     ReplyKind,
     Training,
@@ -31,7 +30,6 @@ from .servers import (
     describe_replies,
     find_type,
     named_type,
-    names_of_types,
     shared_reply_kind,
     type_of,
     watched,
@@ -95,18 +93,14 @@ async def _probe(server: object, options: Options) -> Absence | None:
     watched(server)
     server_type = type_of(server)
     kind = server_type.reply_kind
-    options_of_kind = {} if kind is None else options(kind)
-    asks_for_special_tokens = "skip_special_tokens" in options_of_kind.get("extra_body", {})
     try:
         if kind is None:
             await find_type(server, options)
             return None
-        usable = await ask_for_one_token(server, server_type, options_of_kind)
+        usable = await ask_for_one_token(server, server_type, options(kind))
     except ServerError:
         raise
     except Exception as error:
-        if asks_for_special_tokens and "skip_special_tokens" in str(error):
-            raise _no_special_tokens(server) from error
         return explain_probe(
             error,
             address(server),
@@ -118,15 +112,6 @@ async def _probe(server: object, options: Options) -> Absence | None:
     if usable:
         return None
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
-
-
-def _no_special_tokens(server: APIServer) -> ServerError:
-    return ServerError(
-        f"the inference server at {address(server)} leaves out the special tokens with which this model marks its "
-        "thinking",
-        remedy=f"use {{openai.server_type}} {names_of_types(Training.YES)} (tokens), or {CHAT}; `thinking: think` if "
-        "the model does not think in that format",
-    )
 
 
 def _type_hint(server: APIServer, kind: ReplyKind | None) -> str:
