@@ -67,6 +67,7 @@ class Serve(Mode):
     async def run(self, env: Environment, run: Run) -> None:
         """Serve groups until the trainer has had its batches; raises ConfigError for chat servers."""
         _refuse_chat(run)
+        await run.start_dumps()  # an error of theirs waits for no trainer
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
         await env.setup()
         _refuse_chat(run)  # the replies of a server of type auto are known only now
