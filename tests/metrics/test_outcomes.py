@@ -62,21 +62,11 @@ def test_outcome_of_a_group(rollouts: list[Rollout], word: GroupOutcome) -> None
     assert outcome_of_group(make_group(rollouts)) is word
 
 
-def test_tally_of_nothing_has_no_mean() -> None:
-    assert Tally().mean is None
-
-
 def test_tally() -> None:
     tally = Tally()
     tally.add(1.0, 3.0)
     tally.add(2.0)
     assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
-
-
-def test_merged_tallies() -> None:
-    tally = Tally(1, 4.0, 4.0)
-    tally.merge(Tally(2, 6.0, 5.0))
-    assert tally == Tally(3, 10.0, 5.0)
 
 
 def test_penalised_group_is_not_all_right() -> None:

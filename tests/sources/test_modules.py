@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.sources.modules import TaskModuleError, import_task_modules, module_name
+from reasoning_env.sources.modules import TaskModuleError, import_task_modules
 
 REGISTERS = "from registry_of_test import DATASETS\nif 'gcd' in DATASETS: DATASETS[{!r}] = object()\n"
 
@@ -127,11 +127,6 @@ def test_name_of_an_installed_module(tmp_path: Path, registry: dict[str, Any]) -
 def test_one_module_named_twice(tmp_path: Path, registry: dict[str, Any]) -> None:
     path = write(tmp_path, "my_tasks.py", REGISTERS.format("mine"))
     assert list(import_task_modules([path, path], registry).modules) == ["mine"]
-
-
-@pytest.mark.parametrize(("entry", "name"), [("a.b", "a.b"), ("x/y/my_tasks.py", "my_tasks"), ("own.py", "own")])
-def test_module_name(entry: str, name: str) -> None:
-    assert module_name(entry) == name
 
 
 SOURCES = {
