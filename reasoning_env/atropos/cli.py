@@ -8,23 +8,21 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
-from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
 from ..commands.evaluate import HostedSettings, evaluate_command
 from ..commands.options import OptionParser, option_parser
 from ..commands.parser import errors_for_user, program
-from ..commands.running import start_log, usable_as_secrets
+from ..commands.running import start_log
 from ..commands.settings import SettingRow, SettingsPage, settings_command
 from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
+from ..inference.addresses import find_secrets
 from ..runtime.text import redact
 from ..session import check_selection
 from ..settings import ReasoningSettings
@@ -94,7 +92,7 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     if "print-config" in options:
         print(launch.as_yaml(), end="")
         return 0
-    secrets = find_secrets(launch.servers)
+    secrets = find_secrets(launch.server_list)
     # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
@@ -119,20 +117,6 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
     if groups is not None and selection.keep is not None:
         path, number = write_kept(groups, selection)
         print(f"{number} rows to train on are in {path}")
-
-
-# ------------------------------------------------------------------ keys
-
-
-def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str]:
-    """Return keys of servers, passwords in their URLs and keys in usual variables."""
-    variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-    candidates = [os.environ.get(name) for name in variables]
-    for server in [servers] if isinstance(servers, ServerBaseline) else servers:
-        key = str(getattr(server, "api_key", None) or "")
-        candidates += [os.environ.get(key[1:]) if key.startswith("$") else key]
-        candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
-    return usable_as_secrets(candidates)
 
 
 # ------------------------------------------------------------------ settings

@@ -33,9 +33,13 @@ class Launch:
     slurm: bool
     testing: bool
 
+    @property
+    def server_list(self) -> list[ServerBaseline]:
+        return [*self.servers] if isinstance(self.servers, list) else [self.servers]
+
     def as_yaml(self) -> str:
         """Return all settings as a file for `--config`, without keys."""
-        return write_config(self.config, self.servers if isinstance(self.servers, list) else [self.servers])
+        return write_config(self.config, self.server_list)
 
 
 def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, Any]) -> Launch:

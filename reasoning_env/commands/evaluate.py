@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -23,7 +22,7 @@ from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
-from ..inference.addresses import PATIENCE_S, check_url, read_key
+from ..inference.addresses import PATIENCE_S, check_url, find_secrets, read_key
 from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
 from ..prompts.chat_templates import PLAIN
@@ -37,7 +36,7 @@ from ..storage.config_files import Sections, read_config_files, split_settings, 
 from ..storage.folders import check_writable, find_checkout
 from .options import OptionParser, option_parser, short_names
 from .parser import UnknownOptionError, errors_for_user, program
-from .running import run_on_thread, run_to_end, start_log, usable_as_secrets
+from .running import run_on_thread, run_to_end, start_log
 from .settings import read_page
 
 logger = logging.getLogger(__name__)
@@ -128,7 +127,7 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
             print(run_to_end(lambda: preview(session, request.settings)))
             return 0
         key = read_key(request.server.api_key, for_chat=True)
-        secrets = _secrets(key, request.server.base_url)
+        secrets = find_secrets([request.server])
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
         if request.unused:
             logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
@@ -204,7 +203,7 @@ def evaluate(
     with errors_for_user(names):
         request = _read_request(values, {})
         key = read_key(request.server.api_key, for_chat=True)
-    with errors_for_user(names, _secrets(key, request.server.base_url)):
+    with errors_for_user(names, find_secrets([request.server])):
         return run_on_thread(_evaluate(request, model, key, None, _show_nothing))
 
 
@@ -219,11 +218,6 @@ def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, object], dict
     names = {settings.get(argument, f"env.{argument}"): argument for argument in given}
     values = {name: given[argument] for name, argument in names.items() if given[argument] is not None}
     return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}, names
-
-
-def _secrets(key: str, base_url: str) -> list[str]:
-    """Return the keys, and the password of a URL, that no text shows."""
-    return usable_as_secrets([key, os.environ.get("OPENAI_API_KEY"), urlsplit(base_url).password])
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:

@@ -28,7 +28,7 @@ from ..settings.given import default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
 from .parser import Command, CommandParser
-from .running import start_log, usable_as_secrets
+from .running import start_log
 from .shared_options import (
     add_config_option,
     add_score_options,
@@ -67,7 +67,7 @@ def _judge(options: argparse.Namespace, folder: Path) -> int:
     settings = file_settings(options, {}, given_settings(options))
     limits = make_settings(JudgeLimits, {name: getattr(options, name) for name in JudgeLimits.model_fields})
     function = None if options.score is None else score_function(options)
-    start_log(usable_as_secrets([token]), as_json=options.log_json)
+    start_log([token] if token else [], as_json=options.log_json)
     asyncio.run(check_address(ListenAddress(options.host, options.port)))
     session = Session(settings, checkout=find_checkout(folder), score=function)
     # Before the server's own signal handlers, because Ray replaces signal handlers when it starts.

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -89,11 +89,6 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     # Lines for each try to reach the hub, and warnings for developers. A lasting failure is an error of ours.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
-
-
-def usable_as_secrets(texts: Iterable[str | None]) -> list[str]:
-    """Return the texts that may be keys. Shorter texts are no keys: `x` means no key, and is part of too many words."""
-    return sorted({text for text in texts if text and len(text) >= 4})
 
 
 class RedactingFormatter(logging.Formatter):

@@ -7,7 +7,7 @@ import ipaddress
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -96,6 +96,20 @@ def read_key(key: str, *, for_chat: bool) -> str:
         return value
     default = os.environ.get("OPENAI_API_KEY") if for_chat else None
     return (default or NO_KEY) if key in ("", NO_KEY) else key
+
+
+def find_secrets(servers: Iterable[object]) -> list[str]:
+    """Return keys of servers, passwords in their URLs and keys in usual variables: what no text may show.
+
+    The settings of a server may have an `api_key` and a `base_url`.
+    """
+    variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+    candidates = [os.environ.get(name) for name in variables]
+    for server in servers:
+        key = str(getattr(server, "api_key", None) or "")
+        candidates += [os.environ.get(key[1:]) if key.startswith("$") else key]
+        candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
+    return sorted({text for text in candidates if text})
 
 
 @dataclass(frozen=True)

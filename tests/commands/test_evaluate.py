@@ -26,7 +26,7 @@ ENDED: Mapping[str, Mapping[str, Any]] = {
 
 
 class RightAnswers(FaultyServer):
-    """Answers the small library's questions. The model `bad` is refused, and `base` has no chat template.
+    """Answers the small library's questions. Models called `bad-...` are refused, and `base` has no chat template.
 
     The replies to the first question have further fields for the models of ENDED.
     """
@@ -40,8 +40,8 @@ class RightAnswers(FaultyServer):
 
     async def chat(self, request: web.Request) -> web.Response:
         asked = await request.json()
-        if asked["model"] == "bad":
-            return web.json_response({"error": {"message": "no such model"}}, status=404)
+        if asked["model"].startswith("bad"):
+            return web.json_response({"error": {"message": f"no model {asked['model']}"}}, status=404)
         if asked["model"] == "base":
             return web.json_response({"error": {"message": "the tokenizer has no chat template"}}, status=400)
         text = self.answer(asked["messages"][-1]["content"])
@@ -123,6 +123,13 @@ def test_type_of_server(
 def test_chat_alone(folder: Path, url: str) -> None:
     with pytest.raises(ReasoningEnvError, match="no chat template"):
         evaluate(folder, "base", "--base-url", url, "--tasks", "exact", "--limit", "1", "--chat")
+
+
+@pytest.mark.parametrize("variable", ["HF_TOKEN", "WANDB_API_KEY", "OPENAI_API_KEY"])
+def test_no_key_in_error(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "bad-key")
+    with pytest.raises(ReasoningEnvError, match="no model <key>"):
+        evaluate(folder, "bad-key", "--base-url", url, "--tasks", "exact", "--limit", "1")
 
 
 def test_defaults_of_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

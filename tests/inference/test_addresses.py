@@ -2,11 +2,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
 from reasoning_env.errors import ServerError
-from reasoning_env.inference.addresses import Absence, ask_loopback_directly, goes_through_proxy, wait_for_server
+from reasoning_env.inference.addresses import (
+    Absence,
+    ask_loopback_directly,
+    find_secrets,
+    goes_through_proxy,
+    wait_for_server,
+)
 
 
 async def test_waiting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -32,6 +39,19 @@ def test_what_goes_through_a_proxy(monkeypatch: pytest.MonkeyPatch, url: str, pr
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "near.example")
     assert goes_through_proxy(url) is proxied
+
+
+def test_find_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
+    monkeypatch.setenv("HF_TOKEN", "hf-token")
+    monkeypatch.setenv("MY_KEY", "named-key")
+    servers = [
+        SimpleNamespace(),
+        SimpleNamespace(api_key="$MY_KEY", base_url=None),
+        SimpleNamespace(api_key="sk-secret", base_url="http://me:pass-word@host/v1"),
+    ]
+    assert set(find_secrets(servers)) == {"sk-secret", "pass-word", "wandb-key", "hf-token", "named-key"}
 
 
 def test_clients_of_the_environment_ask_loopback_directly(monkeypatch: pytest.MonkeyPatch) -> None:
