@@ -182,12 +182,25 @@ class ProblemRequest:
     """A request for one problem: everything that a generator worker receives.
 
     `seed` is passed to the library (0 <= seed < 2**32). `params` are the library's own, as a user set them. `level`, in
-    [0, 1], is the difficulty that all other parameters follow; None for the library's defaults. A rejected problem is
-    replaced by the problem of a seed derived from this one, unless `as_is`. The problem is number `item` of a dataset
-    of `dataset_size`, which only published evaluation sets set. `as_published` keeps the library's question, and the
-    library's answer even where the answer is wrong. `clarified` says whether the question is clarified; None clarifies
-    the question unless `as_published`. `params_are_whole` says that `params` hold all parameters
-    of the level, as the parameters of a reference do; a changed meaning of the level then has no effect.
+    [0, 1], is the difficulty that all other parameters follow; None for the library's defaults.
+
+    - Unless `as_is`, a rejected problem is replaced by the problem of a seed derived from this one.
+    - `as_published` keeps the library's question, and the library's answer even where the answer is wrong.
+    - `clarified` says whether the question is clarified; None clarifies the question unless `as_published`.
+    - The problem is number `item` of a dataset of `dataset_size`.
+    - `params_are_whole` says that `params` hold all parameters of the level; a changed meaning of the level then has no
+      effect.
+
+    Who sets what:
+
+    | request of | sets |
+    | --- | --- |
+    | training, and the fixed evaluation set | nothing |
+    | `Session.make` and the trial of a task | `as_is` |
+    | a reference | `as_is`, `params_are_whole`, and `clarified` both ways until the question's hash fits |
+    | a reference with the library's rewards | `as_is`, `params_are_whole`, `as_published` |
+    | a preset | `as_is`, `as_published`; `item` and `dataset_size` in tasks of which a dataset is built for each seed |
+    | any, with `rewards: library` | `as_is` and `as_published`, which the worker sets |
     """
 
     task: str

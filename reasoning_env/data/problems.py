@@ -214,6 +214,7 @@ class ProblemRows:
                 is_of_part = hash_int(question) % sharing == remainder
                 if is_of_part:
                     progress.kept += 1
+                # The tasks take turns, whatever their shares: so a row has its place before other tasks have theirs.
                 position = (progress.rows - 1) * len(self._places) + self._places[task]
                 yield ProblemRow(position, problem, question, is_of_part, progress)
         finally:

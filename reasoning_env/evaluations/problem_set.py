@@ -1,4 +1,8 @@
-"""The fixed set of evaluation problems: a function of tasks, parameters, numbers, level and seed alone."""
+"""The fixed set of evaluation problems: a function of tasks, parameters, numbers, level and seed alone.
+
+Problem n of a task is the first draw of number n whose question no lower number asks. So n waits for n - 1 alone, which
+has waited for n - 2. A task of which n finds no other question has none for higher numbers either: it is exhausted.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,8 @@ class Reachability:
         self._away_since: float | None = None
         self._was_refused = False
         self._lost_before = -math.inf
-        """Requests that were sent before this time are lost."""
+        """Every request that was sent before this time is lost. The time moves when a server that refused connections
+        is back, and every AWAY_S while it stays away."""
         self._tried_at = -math.inf
 
     @cached_property

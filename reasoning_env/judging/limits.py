@@ -41,7 +41,12 @@ class JudgeLimits(BaseModel):
 
 @dataclass(eq=False)
 class Holding:
-    """What one request takes of an account, in bytes. `is_cut` tells that its transfer was ended to make room."""
+    """What one request takes of an account, in bytes. `is_cut` tells that its transfer was ended to make room.
+
+    The server makes one for each request and sets it three times: to the bytes of the body while they come, to what the
+    record of the body takes while its answers are judged, and to the bytes of the reply while they go. A transfer may
+    be cut to make room for another request; answers that are judged are not.
+    """
 
     size: int = 0
     is_cut: bool = False

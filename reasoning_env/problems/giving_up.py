@@ -13,8 +13,8 @@
   file of problems at a level.
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.
 
-Failures of scoring and of inference are counted elsewhere: MAX_OWN_ENDS, MAX_FAULTS and MAX_KILLS workers for an answer
-(`workers/`), MAX_REQUEST_FAILURES for a prompt (`inference/requests.py`), `max_failed_groups_in_a_row` for a run.
+Failures of scoring and of inference are counted elsewhere: MAX_TROUBLES for an answer (`workers/scoring.py`),
+MAX_REQUEST_FAILURES for a prompt (`inference/requests.py`), `max_failed_groups_in_a_row` for a run.
 
 Imports nothing of the package.
 """

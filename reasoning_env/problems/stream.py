@@ -1,9 +1,21 @@
 """The ordered, resumable stream of problems, and the ledger of problems in flight.
 
-A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
-order never depends on how long a problem takes, or on workers that are killed: the stream waits for a late position,
-and generates the same problem again after an infrastructure error. A resumed run goes on with the sequence of an
-uninterrupted run. `giving_up.py` tells when a position, a level or a task is drawn again or not any more. `state()`
+A position of the stream goes through these states:
+
+| state | where | what is known |
+| --- | --- | --- |
+| undrawn | from `_next_index` on | nothing: the sampler draws when the position's turn comes |
+| restored | `_restored`, in order | an earlier run drew its spec, or had its problem in flight; drawn no second time |
+| ahead | `_ahead`, at most `depth` | its problem is being generated, or is ready. Without a task left it has no spec |
+| in flight | `_in_flight` | `next` handed its problem out |
+| done | nowhere | its group was delivered, refused or dropped |
+
+The order is that of the indices, but for problems that were in flight when a run ended: they come first. `close` makes
+the positions ahead restored ones again; one without a spec stays undrawn, and may lie before a restored one.
+
+The order never depends on how long a problem takes, or on workers that are killed: the stream waits for a late
+position, and generates the same problem again after an infrastructure error. A resumed run goes on with the sequence of
+an uninterrupted run. `giving_up.py` tells when a position, a level or a task is drawn again or not any more. `state()`
 holds all positions that were drawn and are not done.
 """
 
@@ -301,7 +313,7 @@ class ProblemStream(Generic[T]):
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
-        if self._restored and self._restored[0].index <= self._next_index:
+        if self._restored and self._restored[0].index <= self._next_index:  # else an undrawn position lies before it
             position = self._restored.popleft()
             self._next_index = max(self._next_index, position.index + 1)
             return position

@@ -385,6 +385,8 @@ class WorkerPool:
     async def _replace(self, slot: Slot) -> WorkerEnd:
         """Put a fresh worker into a slot, for the job that runs there, and return how the slot's last worker ended.
 
+        The slot's owner waits for the job, so this and `_fill` never start a worker for one slot at once.
+
         Raises WorkerError after MAX_FAILED_STARTS failed starts in a row. The slot's owner then goes on trying.
         """
         self._vacate(slot)

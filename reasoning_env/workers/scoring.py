@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Annotated, Literal
 
 import msgspec
@@ -44,18 +46,25 @@ MAX_FAULTS = 2
 """Infrastructure errors at an answer before its group is dropped."""
 
 
-@dataclass
-class _Trouble:
-    """What went wrong so far at the answer at a position.
+class Trouble(Enum):
+    """What went wrong at an answer: how often it may happen there, and what follows then."""
 
-    `own_ends` counts workers that the answer ended, `kills` those that were killed from outside, and `faults` other
-    infrastructure errors.
-    """
+    SLOW = "the answer exceeded its deadline"
+    OWN_END = "the answer ended its worker, or kept it from answering"
+    KILL = "the worker was killed from outside"
+    FAULT = "an infrastructure error"
+    HOPELESS = "an error that another try would meet too"
 
-    position: int = 0
-    own_ends: int = 0
-    kills: int = 0
-    faults: int = 0
+
+MAX_TROUBLES = {
+    Trouble.SLOW: 1,
+    Trouble.OWN_END: MAX_OWN_ENDS,
+    Trouble.KILL: MAX_KILLS,
+    Trouble.FAULT: MAX_FAULTS,
+    Trouble.HOPELESS: 1,
+}
+"""How often a trouble happens at an answer until something follows: before that, the answer is tried again. Of the
+first two the answer is to blame and scores 0; of the others nobody is to blame, and the group is dropped."""
 
 
 @dataclass
@@ -67,7 +76,8 @@ class AnswerBatch:
     plainly: bool
     budget_s: float
     verdicts: list[Verdict] = field(default_factory=list)
-    trouble: _Trouble = field(default_factory=_Trouble)
+    troubles: Counter[tuple[int, Trouble]] = field(default_factory=Counter)
+    """What went wrong so far, by the position of the answer."""
 
     @property
     def left(self) -> Sequence[str]:
@@ -101,9 +111,7 @@ class BatchScorer:
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
         """Add verdicts on the next answers of a batch, as many as one turn allows, and one at least.
 
-        When a worker dies, the present answer is tried again on a fresh worker, which tells how the first one ended. An
-        answer that ends two workers by itself scores 0. A kill from outside blames nobody: MAX_KILLS workers are tried.
-        Any other infrastructure error is tried again once.
+        When a worker fails, the present answer is tried again on a fresh worker, as often as MAX_TROUBLES says.
 
         Raises:
             ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
@@ -115,8 +123,6 @@ class BatchScorer:
                 await self._score_with(slot.current, batch)
             except (DeadlineExceeded, Asleep, ProtocolFault, WorkerDied, ScoringError) as error:
                 end = await self._replace(slot)
-                if batch.trouble.position != len(batch.verdicts):
-                    batch.trouble = _Trouble(len(batch.verdicts))
                 logger.debug("%r at an answer to %s; the verifier %s", error, batch.problem.spec, end)
                 self._judge_failure(batch, error, end)
 
@@ -124,15 +130,15 @@ class BatchScorer:
         """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
         if isinstance(error, ProtocolFault):
             self._stats.protocol_faults += 1
-        reason = _blame(error, end)
-        if reason is None:
-            lasting = _count_fault(batch.trouble, batch.problem.task, error, end)
-            if lasting is not None:
-                raise lasting
+        trouble = _trouble(error, end)
+        happened = (len(batch.verdicts), trouble)
+        batch.troubles[happened] += 1
+        if batch.troubles[happened] < MAX_TROUBLES[trouble]:
             return
-        batch.trouble.own_ends += 1
-        if isinstance(error, DeadlineExceeded) or batch.trouble.own_ends == MAX_OWN_ENDS:
-            self._score_zero(batch, reason)
+        if trouble in (Trouble.SLOW, Trouble.OWN_END):
+            self._score_zero(batch, _reason(error, end))
+        else:
+            raise _lasting(error, end, batch.problem.task)
 
     def _score_zero(self, batch: AnswerBatch, reason: Reason) -> None:
         """Score the present answer 0, and go on with the next answer."""
@@ -226,30 +232,36 @@ class BatchScorer:
         raise _Hopeless(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 
-def _blame(error: Exception, end: WorkerEnd) -> Reason | None:
-    """Return the reason of a score of 0 if the answer is to blame for a failure; None for an infrastructure error."""
+def _trouble(error: Exception, end: WorkerEnd) -> Trouble:
     match error:
-        case DeadlineExceeded() | Asleep():
-            return Reason.TIMEOUT
-        case ProtocolFault():
-            return Reason.CRASH
-        case WorkerDied() if not end.from_outside and not isinstance(error, _DiedBuilding):
-            return Reason.OUT_OF_MEMORY if end.out_of_memory else Reason.CRASH
-        case _:
-            return None
-
-
-def _count_fault(trouble: _Trouble, task: str, error: Exception, end: WorkerEnd) -> ScoringError | None:
-    """Count an infrastructure error, and return the error to raise if another try will not help."""
-    if isinstance(error, ScoringError):
-        trouble.faults += 1
-        return error if isinstance(error, _Hopeless) or trouble.faults == MAX_FAULTS else None
+        case DeadlineExceeded():
+            return Trouble.SLOW
+        case Asleep() | ProtocolFault():
+            return Trouble.OWN_END
+        case _Hopeless():
+            return Trouble.HOPELESS
+        case ScoringError():
+            return Trouble.FAULT
     if end.from_outside:
-        trouble.kills += 1
-        return ScoringError(f"{task}: each of {MAX_KILLS} verifiers {end}") if trouble.kills == MAX_KILLS else None
-    trouble.faults += 1
-    died_again = trouble.faults == MAX_FAULTS
-    return ScoringError(f"{task}: a verifier {end} while it built the task") if died_again else None
+        return Trouble.KILL
+    return Trouble.FAULT if isinstance(error, _DiedBuilding) else Trouble.OWN_END
+
+
+def _reason(error: Exception, end: WorkerEnd) -> Reason:
+    """Return the reason of a score of 0."""
+    if isinstance(error, DeadlineExceeded | Asleep):
+        return Reason.TIMEOUT
+    died_of_memory = isinstance(error, WorkerDied) and end.out_of_memory
+    return Reason.OUT_OF_MEMORY if died_of_memory else Reason.CRASH
+
+
+def _lasting(error: Exception, end: WorkerEnd, task: str) -> ScoringError:
+    """Return the error of a group that is dropped."""
+    if isinstance(error, ScoringError):
+        return error
+    if end.from_outside:
+        return ScoringError(f"{task}: each of {MAX_KILLS} verifiers {end}")
+    return ScoringError(f"{task}: a verifier {end} while it built the task")
 
 
 def _first_answers(answers: Sequence[str]) -> Sequence[str]:

@@ -49,11 +49,13 @@ class UnusableReply(Exception):
 class InferenceClient:
     """Gets completions from Atropos' servers.
 
-    `manager` returns the environment's ServerManager, or a test's stand-in. `manager` is called for each request, so a
-    replaced manager or server is used from then on.
+    `manager` returns the environment's ServerManager. `manager` is called for each request, so a replaced manager or
+    server is used from then on.
 
-    A stand-in needs only the method of one ReplyKind. If it has several, the kind of the servers at construction is
-    used, else `expected_kind`. A server without a health state counts as healthy.
+    A stand-in is any object in the place of the manager or of a server: tests of users put one there, as
+    docs/testing.md shows, and so do importers with a client of their own. Without stand-ins, all servers are Atropos'
+    and of one ReplyKind. A stand-in needs only the method of one ReplyKind. If it has several, the kind of the servers
+    at construction is used, else `expected_kind`. A server without a health state counts as healthy.
     """
 
     def __init__(
