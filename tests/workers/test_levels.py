@@ -225,10 +225,6 @@ def test_adjustable_tasks(difficulty: DifficultyMap) -> None:
     assert [task for task in sorted(DECLARED) if not difficulty.adjustable(task)] == list(NOT_ADJUSTABLE)
 
 
-def test_easiest_and_hardest_differ(difficulty: DifficultyMap) -> None:
-    assert [t for t in TASKS if difficulty.parameters(t, 0.0).params == difficulty.parameters(t, 1.0).params] == []
-
-
 def test_no_level_is_clamped(difficulty: DifficultyMap) -> None:
     """Refused values are replaced attribute by attribute, so that no level is lost."""
     resolved = {(task, level): difficulty.parameters(task, level).level for task in TASKS for level in LEVELS}

@@ -163,6 +163,18 @@ async def test_cancelled_callers(pool: WorkerPool) -> None:
     assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
+async def test_job_without_a_caller_leaves_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
+    marker = tmp_path / "began"
+    hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
+    await until(marker.exists)
+    waiting = asyncio.create_task(make(pool))
+    await until(lambda: pool.queued_jobs == 1)
+    waiting.cancel()
+    await until(lambda: pool.queued_jobs == 0)
+    assert not hanging.done()
+    hanging.cancel()
+
+
 async def test_worker_outlives_a_caller(pool: WorkerPool) -> None:
     """A short job without a caller ends, and its result is dropped."""
     workers = pool.worker_pids

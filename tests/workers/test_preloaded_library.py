@@ -8,30 +8,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.workers.pool import WorkerPool
 from tests.preloaded_library import PreloadedFork, fresh_children
 from tests.waiting import until
 
 from .support import make, running_pool
-
-DIFFERS_BY_HASH_SEED = "string_manipulation"
-
-
-def preloaded_fork(pool: WorkerPool) -> PreloadedFork:
-    process = pool._fork_server.process
-    assert isinstance(process, PreloadedFork)
-    return process
-
-
-async def test_same_problems() -> None:
-    async with running_pool(None) as pool:
-        preloaded_fork(pool)
-        forked = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
-    with fresh_children():
-        async with running_pool(None) as pool:
-            assert not isinstance(pool._fork_server.process, PreloadedFork)
-            fresh = [await make(pool, DIFFERS_BY_HASH_SEED, seed) for seed in range(5)]
-    assert [problem.question for problem in forked] == [problem.question for problem in fresh]
 
 
 async def test_same_worker_as_from_fresh_fork_server(fake_library: Path) -> None:
@@ -51,14 +31,9 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
 
 async def test_end_is_told(fake_library: Path) -> None:
     async with running_pool(fake_library) as pool:
-        process = preloaded_fork(pool)
+        process = pool._fork_server.process
+        assert isinstance(process, PreloadedFork)
         assert process.poll() is None
         os.kill(process.pid, signal.SIGKILL)
         await until(lambda: process.poll() is not None)
     assert process.returncode == -signal.SIGKILL
-
-
-async def test_end_after_close(fake_library: Path) -> None:
-    async with running_pool(fake_library) as pool:
-        process = preloaded_fork(pool)
-    assert process.returncode == 0

@@ -34,18 +34,13 @@ on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 UNGUARDED = {
     "read a file": ("open('/etc/passwd').read()", LANDLOCK),
-    "read the main process's environment": ("open(f'/proc/{os.getppid()}/environ').read()", LANDLOCK),
-    "list a folder": ("os.listdir('/')", LANDLOCK),
     "write a file": ("open('new', 'w')", SECCOMP),
-    "make a folder": ("os.mkdir('folder' + os.urandom(4).hex())", SECCOMP),
-    "connect to the network": ("import socket; socket.socket()", SECCOMP),
-    "open a local socket": ("import socket; socket.socketpair()", SECCOMP),
-    "fork": ("os.fork() or os._exit(0)", SECCOMP),
-    "start a program": ("subprocess.run(['/bin/true'], check=True)", SECCOMP),
     "spawn a program": ("os.posix_spawn('/bin/true', ['true'], {})", SECCOMP),
     "signal the fork server": ("os.kill(os.getppid(), 0)", SECCOMP),
 }
-"""Python source that an unguarded verifier executes as an answer, each with a layer that denies it."""
+"""Python source that an unguarded verifier executes as an answer, each with a layer that denies it.
+
+They show that a worker enters both layers; `sandbox_probes.HOSTILE` has what the layers deny."""
 RAN, DENIED = (1.0, Reason.SCORED), (0.49, Reason.SCORED)
 
 
