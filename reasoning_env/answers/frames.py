@@ -221,12 +221,6 @@ def _without_bullets(match: re.Match[str]) -> str | None:
 BULLETED = re.compile(r"\s*(?P<bullet>[*\u2022-])\s+(?P<item>\S.*)")
 
 
-def _without_quotation(match: re.Match[str]) -> str | None:
-    """Return lines without the sign of a quotation before each; `> 5` on a line of its own may be a comparison."""
-    lines = match["inner"].split("\n")
-    return "\n".join(line[2:] for line in lines) if all(line.startswith("> ") for line in lines) else None
-
-
 LONG_BLANK = re.compile(r"\s{60,}")
 """Blanks that say no more than one: patterns with blanks take quadratic time on long runs."""
 UNFRAMED = re.compile(r"(?!.{0,200} (?:is|are|was) |[Rr]eturns? )[A-Za-z0-9 ]*")
@@ -311,15 +305,13 @@ FRAMES: tuple[AnswerFrame, ...] = (
         "fence",
         rf"(?s)(?P<fence>`{{3,}}|~{{3,}})[^\S\n]*(?i:{LANGUAGES})?[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)",
     ),
-    _frame("code", r"(?P<ticks>`{1,3})(?P<inner>[^`]+)(?P=ticks)", r"\\verb(?P<mark>[|!+])(?P<inner>[^|!+]+)(?P=mark)"),
+    _frame("code", r"(?P<ticks>`{1,3})(?P<inner>[^`]+)(?P=ticks)"),
     _frame(
         "mathematics",
         r"(?s)\\\[(?P<inner>(?:(?!\\[\[\]]).)*)\\\]",
         r"(?s)\\\((?P<inner>(?:(?!\\[()]).)*)\\\)",
         r"\$\$(?P<inner>[^$]*)\$\$",
         r"\$(?P<inner>[^$]*)\$",
-        r"(?s)\\begin\{(?P<name>(?:equation|align|gather)\*?|aligned|gathered|(?:display)?math|center|verbatim|quote)\}"
-        r"(?P<inner>.*)\\end\{(?P=name)\}",
     ),
     _frame(
         "mathematics",
@@ -363,7 +355,6 @@ FRAMES: tuple[AnswerFrame, ...] = (
         r"(?s)(?:[\u2234\u22a2\u22a8]|\\(?:therefore|vdash|models)\b)\s*(?P<inner>.*)",
         r"[Rr]eturns?:?\s+(?P<inner>\S[^\n]*)",
         r"> (?P<inner>(?:\*\*|`)[^\n]*)",
-        r"(?s)(?:-{3,}|\*{3,})\n(?P<inner>.*)",
     ),
     _frame(
         "tail",
@@ -376,8 +367,6 @@ FRAMES: tuple[AnswerFrame, ...] = (
         "call",
         r"(?s)(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(].*[\])])"
         r"(?:,\s?dtype=(?:np\.|numpy\.)?(?:object_?|float(?:64)?|str_?))?\)",
-        # Another type changes the values: 20.4 becomes 20.
-        r"(?:(?:np|numpy)\.)?(?:array|[mM]atrix)\((?P<inner>[\[(][-\d\s,\[\]()]*[\])]),\s?dtype=(?:np\.|numpy\.)?int(?:32|64)?\)",
     ),
     _frame(
         "call",
@@ -392,7 +381,6 @@ FRAMES: tuple[AnswerFrame, ...] = (
     _frame(FULL_STOP, r"(?s)(?P<inner>.*[^.])[.\u3002]"),
     _frame("list_marks", r"(?s)(?P<inner>.*\n.*)", held=_without_numbers),
     _frame("list_marks", r"(?s)(?P<inner>.*\n.*)", held=_without_bullets),
-    _frame("list_marks", r"(?s)(?P<inner>> .*\n.*)", held=_without_quotation),
     _frame("brackets", r"(?:\[|(?P<brace>\{))(?![^\n]*\d\s\d)(?P<inner>[^\[\]{}(),;:\"'\n]+)(?(brace)\}|\])"),
 )
 """All frames. The first that fits comes off."""

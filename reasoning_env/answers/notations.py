@@ -93,12 +93,6 @@ DIGITS_IN_BASE = re.compile(
     r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))?"
 )
 """Digits with their base or without: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`, `0x28b`."""
-GROUPED_DIGITS = re.compile(
-    r"-?(?:[0-9a-zA-Z]{1,3}(?P<three>[ ,_'~]|\{,\})[0-9a-zA-Z]{3}(?:(?P=three)[0-9a-zA-Z]{3}){0,100}"
-    r"|[0-9a-zA-Z]{1,4}(?P<four>[ ,_'~]|\{,\})[0-9a-zA-Z]{4}(?:(?P=four)[0-9a-zA-Z]{4}){0,100})",
-    re.ASCII,
-)
-"""Digits in groups of three or four: `1,275`, `1{,}275`, `1010 0110`."""
 BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
@@ -107,8 +101,6 @@ def digits(said: str, asked: Asked) -> str | None:
     """The type of digits in the base that the question asks for; another base beside them makes another number."""
     target = asked.question.rpartition(" to ")[2].split()
     base = BASES.get(target[0], target[0].removeprefix("base-")) if target else ""
-    if GROUPED_DIGITS.fullmatch(said):
-        said = re.sub("[ ,_'~{}]", "", said)
     return _digits_in(said, base)
 
 

@@ -23,7 +23,7 @@ RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """The superscripts of `-0123456789`."""
 TIMES = r"[*x\u00d7\u00b7\u22c5]"
 NOTATION = re.compile(
-    r"(?P<currency>[$\u20ac\u00a3])?(?P<sign>[-+]?)\s?"
+    r"(?P<sign>[-+]?)\s?"
     rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,3}))?"
     rf"(?:\s?{TIMES}\s?10(?:(?:\^|\*\*)(?P<brace>\{{)?(?P<bracket>\()?(?P<power>-?\d{{1,3}})(?(bracket)\))(?(brace)\}})"
@@ -31,7 +31,7 @@ NOTATION = re.compile(
     r"(?:[^\S\n]{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
     re.ASCII,
 )
-"""A number with its currency, power of ten or unit: `$16`, `1.6 \u00d7 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
+"""A number with its power of ten or unit: `1.6 \u00d7 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
 WHOLE_PATTERN = (
     r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}}|-?[1-9]\d{{0,2}}(?: \d{{3}}){{1,20}})\s?"
 )
@@ -63,8 +63,6 @@ NO_NOUNS = frozenset(
     | {"and", "or", "not", "than", "as", "by", "from", "left", "more", "less", "fewer", "least", "most", "half", "no"}
 )
 """Words that end the noun after `how many`, or say something about a number."""
-MONEY = re.compile(r"\b(?:dollars?|costs?|prices?|money|pay|pays|paid|earns?|earned|spends?|spent|much)\b")
-"""Words of a question about money."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ def candidate(said: str, asked: Asked) -> str | None:
 
 
 def plain_value(said: str, question: str) -> NumberValue | None:
-    """Return the value of a number with separators, currency, power of ten and unit, or of a fraction."""
+    """Return the value of a number with separators, power of ten and unit, or of a fraction."""
     parts = fraction_parts(said)
     if parts is not None:
         return NumberValue(Fraction(*parts), f"{parts[0]}/{parts[1]}") if parts[1] else None
@@ -191,8 +189,6 @@ def plain_value(said: str, question: str) -> NumberValue | None:
             return None
         exponent += int(raised)
     digits = re.sub(r"[^\d.]", "", match["digits"])
-    if match["currency"] and not _asks_for_money(match["currency"], question):
-        return None
     if match["unit"] == "%" and "percent" not in question:
         exponent -= 2
         if not 0 < Fraction(f"{digits}e{exponent}") <= 1:
@@ -203,21 +199,12 @@ def plain_value(said: str, question: str) -> NumberValue | None:
     return NumberValue(Fraction(notation), notation) if NUMBER.fullmatch(notation) else None
 
 
-def _asks_for_money(currency: str, question: str) -> bool:
-    """Tell whether a question is about money of this currency, and does not count things."""
-    if currency in question:
-        return True
-    return currency == "$" and MONEY.search(question) is not None and not COUNTED.search(question)
-
-
 def _is_unit(unit: str | None, question: str) -> bool:
     """Tell whether the words after a number are what the question counts, in singular or plural, or its unit."""
     if not unit or unit == "%":
         return True
     if unit in ("\N{DEGREE SIGN}", "deg", "degrees", "degree"):
         return "\N{DEGREE SIGN}" in question or "degree" in question
-    if unit in ("dollars", "dollar"):
-        return _asks_for_money("$", question)
     return {_singular(word) for word in unit.casefold().split()} <= _counted_nouns(question)
 
 

@@ -41,7 +41,5 @@ class AnswerRules:
     """The highest score of a wrong value."""
     guesses: Callable[[Mapping[str, Any]], list[str]] | None = None
     """Makes guesses, from an entry's metadata, that only this task's answers allow, and that solve it in part."""
-    is_json: bool = False
-    """A right answer is a value of JSON, whose quotes and brackets are content: `17` is not `"17"` or `[17]`."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""

@@ -16,7 +16,7 @@ from .frames import PLAIN_SIGNS, Step, steps
 from .rules import AnswerRules, Dataset, Entry
 from .shortcuts import FORM_SCORE, above_guessing, guesses
 from .types import Asked
-from .values import is_value
+from .values import any_value, is_value
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Scorer:
         """Yield an answer and what its frames hold, each with the notation of its value, None for no value."""
         for step in self._steps(answer):
             yield ReadAnswer(step.text, self._read(step.text), step.frames)
-            if self.rules.is_json and PLAIN_SIGNS not in step.frames and is_value(step.text):
+            if self.rules.type is any_value and PLAIN_SIGNS not in step.frames and is_value(step.text):
                 return  # what looks like a frame is the value's own
 
     def _scores_right_answer(self) -> bool:

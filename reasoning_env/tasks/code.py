@@ -119,7 +119,5 @@ CODEIO = Task(
         wrong("its program gave another output elsewhere, or for the input that is shown", is_unstable_program),
     ),
     scores_without_params=True,
-    answer=AnswerRules(
-        values.any_value, guard=guards.score_codeio, correction=corrections.correct_codeio, is_json=True
-    ),
+    answer=AnswerRules(values.any_value, guard=guards.score_codeio, correction=corrections.correct_codeio),
 )

@@ -12,7 +12,6 @@ EXAMPLES = [
     ("code", "``16``", "16"),
     ("mathematics", r"\[ 16 \]", "16"),
     ("mathematics", r"$\boxed{$16$}$", "16"),
-    ("mathematics", "\\begin{equation}16\\end{equation}", "16"),
     ("latex_command", r"\boxed{{1, 2}}", "{1, 2}"),
     ("latex_command", r"{\bf 16}", "16"),
     ("latex_command", r"\textcolor{red}{16}", "16"),
@@ -50,7 +49,6 @@ EXAMPLES = [
     ("full_stop", "16.", "16"),
     ("list_marks", "1. up\n2. down", "up\ndown"),
     ("list_marks", "- up\n- down", "up\ndown"),
-    ("list_marks", "> 1 2\n> 3 4", "1 2\n3 4"),
     ("brackets", "[16]", "16"),
 ]
 

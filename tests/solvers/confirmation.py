@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 from fractions import Fraction
-from itertools import product
 
 from .contract import AmbiguousError, UnsolvedError
-from .logic import formula
+from .logic import Premises
 from .table import TABLE
 
 SIGNS = "\u00ac\u2227\u2228\u2192\u2194"
@@ -56,25 +55,8 @@ def _is_rounded(answer: str, number: Fraction, exact: Fraction) -> bool:
 
 
 def _is_conclusion(question: str, answer: str) -> bool:
-    """Return whether all worlds of the premises have the conclusion, and single premises do not decide it."""
-    block = re.search(r"Given:\n(.*?)What can we conclude", question, re.DOTALL)
-    if block is None or not re.fullmatch(r"[()A-Z\s" + SIGNS + r"]{1,200}", answer):
+    if not re.fullmatch(r"[()A-Z\s" + SIGNS + r"]{1,200}", answer):
         return False
-    premises = [line.strip(" .\n") for line in re.split(r"\.?\d+\. ", block[1]) if line.strip(" .\n")]
-    letters = sorted(set(re.findall(r"[A-Z]", " ".join(premises))))
-    worlds = [dict(zip(letters, values, strict=True)) for values in product((True, False), repeat=len(letters))]
-    holds = [formula(premise) for premise in premises]
-    with contextlib.suppress(IndexError, KeyError):  # no formula, or a letter that no premise has
-        follows = formula(answer)
-        models = [world for world in worlds if all(premise(world) for premise in holds)]
-        alone = [[world for world in worlds if premise(world)] for premise in holds]
-        decided = {
-            letter: values.pop()
-            for letter in letters
-            for having in alone
-            if len(values := {world[letter] for world in having}) == 1
-        }
-        in_parts = [world for world in worlds if all(world[letter] is value for letter, value in decided.items())]
-        single = any(all(follows(world) for world in having) for having in [*alone, in_parts])
-        return bool(models) and all(follows(world) for world in models) and not single
+    with contextlib.suppress(IndexError, KeyError, UnsolvedError):  # no formula, or a letter that no premise has
+        return Premises(question).conclude(answer)
     return False

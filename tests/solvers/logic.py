@@ -315,6 +315,37 @@ def _joined(
     return lambda world: way(left(world), right(world))
 
 
+class Premises:
+    """The premises of a question, and what needs several of them."""
+
+    def __init__(self, question: str) -> None:
+        block = find(r"Given:\n(.*?)What can we conclude", question)[1]
+        self.texts = [line.strip(" .\n") for line in re.split(r"\.?\d+\. ", block) if line.strip(" .\n")]
+        self.letters = sorted(set(re.findall(r"[A-Z]", " ".join(self.texts))))
+        worlds = [
+            dict(zip(self.letters, values, strict=True)) for values in product((True, False), repeat=len(self.letters))
+        ]
+        self._alone = [list(filter(formula(premise), worlds)) for premise in self.texts]
+        self.models = [world for world in worlds if all(world in having for having in self._alone)]
+        self.decided = {
+            letter: having[0][letter]
+            for letter in self.letters
+            for having in self._alone
+            if len({world[letter] for world in having}) == 1
+        }
+        self._in_parts = [
+            world for world in worlds if all(world[name] is value for name, value in self.decided.items())
+        ]
+
+    def imply(self, text: str) -> bool:
+        return all(map(formula(text), self.models))
+
+    def conclude(self, text: str) -> bool:
+        """Return whether all worlds of the premises have the conclusion, and single premises do not decide it."""
+        single = any(all(map(formula(text), having)) for having in [*self._alone, self._in_parts])
+        return bool(self.models) and self.imply(text) and not single
+
+
 def propositional_logic(question: str) -> Solution:
     """Return a literal or a pair of letters that every world of the premises has, and no single premise says.
 
@@ -322,32 +353,17 @@ def propositional_logic(question: str) -> Solution:
     """
     if "single premises decide it part by part" not in question:
         raise AmbiguousError("joined premises are a conclusion, or are not")
-    block = find(r"Given:\n(.*?)What can we conclude", question)[1]
-    premises = [line.strip() for line in re.split(r"\.?\d+\. ", block) if line.strip(" .\n")]
-    premises = [premise.strip(" .\n") for premise in premises]
-    letters = sorted(set(re.findall(r"[A-Z]", " ".join(premises))))
-    read = [formula(premise) for premise in premises]
-    worlds = [dict(zip(letters, values, strict=True)) for values in product((True, False), repeat=len(letters))]
-    models = [world for world in worlds if all(premise(world) for premise in read)]
-    if not models:
+    premises = Premises(question)
+    if not premises.models:
         raise AmbiguousError("the premises contradict each other")
-    candidates = [(letter,) for letter in letters] + [(f"¬{letter}",) for letter in letters]
-    texts = [item[0] for item in candidates]
-    decided = {
-        letter
-        for letter in letters
-        for premise in read
-        if len({world[letter] for world in worlds if premise(world)}) == 1
-    }
-    undecided = [letter for letter in letters if letter not in decided]
+    undecided = [letter for letter in premises.letters if letter not in premises.decided]
+    texts = [f"{sign}{letter}" for sign in ("", "¬") for letter in premises.letters]
     texts += [f"({a} {sign} {b})" for a in undecided for b in undecided if a != b for sign in WAYS]
-    for text in texts:
-        value = formula(text)
-        alone = any(all(value(world) for world in worlds if premise(world)) for premise in read)
-        if all(value(world) for world in models) and not alone:
-            wrong = next((other for other in texts if not all(formula(other)(world) for world in models)), None)
-            return Solution(text, wrong=(wrong, premises[0]) if wrong else (premises[0],))
-    raise UnsolvedError("no short conclusion that needs more than one premise")
+    right = next(filter(premises.conclude, texts), None)
+    if right is None:
+        raise UnsolvedError("no short conclusion that needs more than one premise")
+    wrong = [text for text in texts if not premises.imply(text)][:1]
+    return Solution(right, wrong=(*wrong, premises.texts[0]))
 
 
 def self_reference(question: str) -> Solution:

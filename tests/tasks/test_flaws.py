@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import reasoning_gym
-import sympy
 from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.answers.grammars.logic import concludes
@@ -18,9 +17,6 @@ from reasoning_env.tasks.code import BEFORE_PROGRAM, digest, shown_program
 from reasoning_env.tasks.declaration import Cause
 from reasoning_env.tasks.serving import Flaw, find_flaw, flaw_of_error, with_right_answer
 
-SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
-"""Tasks whose items are slow to make, cannot be made from the defaults, or run code when they are made."""
-TASKS_WITH_FLAWS = frozenset({"intermediate_integration", "propositional_logic"})
 UNLUCKY_SEED = 178
 """Where a share of flawed entries is served, the entry of this seed is not."""
 
@@ -33,13 +29,6 @@ def _flaw(task: str, entry: Mapping[str, Any]) -> Flaw | None:
 def _entries(task: str, count: int) -> list[dict[str, Any]]:
     dataset = reasoning_gym.create_dataset(task, seed=60_000, size=count)
     return [dataset[number] for number in range(count)]
-
-
-def test_unsolved_integrals() -> None:
-    entries = _entries("intermediate_integration", 16)
-    unsolved = [sympy.sympify(entry["answer"]).has(sympy.Integral) for entry in entries]
-    assert [_flaw("intermediate_integration", entry) is not None for entry in entries] == unsolved
-    assert 1 <= sum(unsolved) <= 12
 
 
 @pytest.mark.parametrize(
@@ -124,6 +113,11 @@ def _lock(*solution: str) -> Entry:
 
 ISLANDS = "0 1 0\n1 0 0"
 ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
+    "integral that the library could not solve": (
+        "intermediate_integration",
+        [_entry("Integrate it.", "3*Integral(x**3*cos(3*x), x) + C")],
+        [_entry("Integrate it.", "x**2/2 + C")],
+    ),
     "nothing to insert": (
         "string_insertion",
         [_entry("Insert into: ABC", "ABC")],
@@ -341,11 +335,3 @@ def test_failures_of_programs() -> None:
     assert flaw_of_error(find_task("codeio"), SystemExit()) is not None
     assert flaw_of_error(find_task("bf"), TimeoutError()) is not None
     assert flaw_of_error(find_task("gcd"), RuntimeError()) is None
-
-
-def test_flaws_are_rare() -> None:
-    tasks = sorted(TASKS.keys() - SLOW - TASKS_WITH_FLAWS)
-    flawed = {task: sum(_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    often = {"circuit_logic", "graph_color", "group_anagrams", "string_insertion"}
-    assert {task for task, count in flawed.items() if count == 3} <= often
-    assert sum(map(bool, flawed.values())) < 24

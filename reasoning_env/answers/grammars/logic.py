@@ -5,12 +5,11 @@ A formula is the name of a variable, `(NOT, operand)` where the operand is no ne
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import TypeAlias
 
 MAX_CHARACTERS = 300
 """Longer than any useful conclusion. The library's parser takes quadratic time."""
@@ -109,75 +108,41 @@ def _write(formula: Formula) -> str:
             return "".join(map(str, formula))
 
 
+STATEMENT = re.compile(r"(?P<quantifier>All|No|Some) (?P<subject>.+) are (?P<negation>not )?(?P<predicate>.+)")
+
+
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
     """Tell whether premises about classes imply a conclusion, where classes may be empty or all have members.
 
     A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B". Raises ValueError for others.
     """
-    texts = [_split_statement(text) for text in (*premises, conclusion)]
-    classes = sorted({name for text in texts for name in (text.subject, text.predicate)})
-    *given, concluded = [_read_statement(text, classes) for text in texts]
-    for world in _worlds(len(classes), may_be_empty):
-        if all(statement.is_true(world) for statement in given) and not concluded.is_true(world):
+    texts = [*premises, conclusion]
+    found = [match for match in map(STATEMENT.fullmatch, texts) if match]
+    if len(found) < len(texts):
+        raise ValueError(f"expected 'All, No or Some ... are (not) ...'; got {texts!r}")
+    classes = sorted({match[part] for match in found for part in ("subject", "predicate")})
+    kinds = list(itertools.product((False, True), repeat=len(classes)))  # of things, by the classes they belong to
+
+    def having(members: Callable[[Sequence[bool]], bool]) -> int:
+        """Return the kinds that fit as a number with a bit for each; a world is the kinds that have members."""
+        return sum(1 << number for number, kind in enumerate(kinds) if members(kind))
+
+    def read(match: re.Match[str]) -> tuple[int, bool]:
+        """Return some kinds, and whether one of them has members: "All A are B" says that no A outside B does."""
+        subject, predicate = classes.index(match["subject"]), classes.index(match["predicate"])
+        inside = not match["negation"] and match["quantifier"] != "All"
+        said = having(lambda kind: kind[subject] and kind[predicate] == inside)
+        return said, match["quantifier"] == "Some"
+
+    statements = [read(match) for match in found]
+    filled = [having(itemgetter(place)) for place in range(len(classes))]
+    for world in range(1 << len(kinds)):
+        if not may_be_empty and not all(world & members for members in filled):
+            continue
+        *given, concluded = [bool(world & said) is some for said, some in statements]
+        if all(given) and not concluded:
             return False
     return True
-
-
-Region: TypeAlias = tuple[bool, ...]
-"""The things that belong to the same classes: of each class in order, whether they belong to it."""
-World: TypeAlias = frozenset[Region]
-"""The regions that have members."""
-
-
-def _regions(classes: int) -> list[Region]:
-    return list(itertools.product((False, True), repeat=classes))
-
-
-@functools.cache
-def _worlds(classes: int, may_be_empty: bool) -> list[World]:
-    """Return all worlds of a number of classes: 256 of three classes, or 218 where each class has members."""
-    regions = _regions(classes)
-    choices = itertools.product((False, True), repeat=len(regions))
-    worlds = [frozenset(itertools.compress(regions, has_members)) for has_members in choices]
-    if may_be_empty:
-        return worlds
-    return [world for world in worlds if all(any(region[number] for region in world) for number in range(classes))]
-
-
-@dataclass(frozen=True)
-class _Statement:
-    """Says that some of these regions have members, or that none has."""
-
-    regions: frozenset[Region]
-    have_members: bool
-
-    def is_true(self, world: World) -> bool:
-        return world.isdisjoint(self.regions) != self.have_members
-
-
-class _StatementText(NamedTuple):
-    """The parts of a statement, such as All, A, "" and B."""
-
-    quantifier: str
-    subject: str
-    negation: str
-    predicate: str
-
-
-def _split_statement(text: str) -> _StatementText:
-    match = re.fullmatch(r"(All|No|Some) (.+) are (not )?(.+)", text)
-    if match is None:
-        raise ValueError(f"expected 'All, No or Some ... are (not) ...'; got {text!r}")
-    return _StatementText(*match.groups(default=""))
-
-
-def _read_statement(text: _StatementText, classes: Sequence[str]) -> _Statement:
-    """Return what a statement says: "All A are B" says that A has no members outside B."""
-    subject = classes.index(text.subject)
-    predicate = classes.index(text.predicate)
-    inside = not text.negation and text.quantifier != "All"
-    regions = [region for region in _regions(len(classes)) if region[subject] and region[predicate] == inside]
-    return _Statement(frozenset(regions), have_members=text.quantifier == "Some")
 
 
 class _Premises:
