@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..dumps.format import FACT_COLUMNS, model_of
-from ..dumps.reader import stream_groups
+from ..dumps.reader import read_lines
 from ..storage.files import output_errors
-from ..storage.reading import Malformed
-from .tables import read_rows, write_rows
+from .tables import write_rows
 
 GROUP_COLUMNS = {
     **FACT_COLUMNS,
@@ -33,13 +32,12 @@ def write_groups(lines: Path, out: Path) -> None:
 
 def _rows(lines: Path) -> Iterator[dict[str, object]]:
     model = model_of(lines)
-    whole = (row for row in read_rows(lines, "FILE") if not isinstance(row, Malformed))
-    for group, line in zip(stream_groups(lines), whole, strict=True):
+    for line, group in read_lines(lines):
         rollouts = group.rollouts
         yield {
             **group.facts(model),
-            "messages": [dict(message) for message in rollouts[0].conversation[:-1]] if rollouts else [],
-            "completions": [rollout.conversation[-1]["content"] for rollout in rollouts],
+            "messages": [dict(message) for message in group.prompt],
+            "completions": [rollout.completion for rollout in rollouts],
             "scores": [rollout.judged_score for rollout in rollouts],
             "reasons": [rollout.reason for rollout in rollouts],
             "answers": [rollout.answer for rollout in rollouts],

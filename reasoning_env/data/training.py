@@ -142,7 +142,7 @@ def _completions(group: DumpedGroup, keep: Keep) -> Iterator[tuple[dict[str, obj
             "answer": rollout.answer or "",
             "finish_reason": rollout.finish_reason or "",
         }
-        yield columns, [_completion(rollout)]
+        yield columns, [rollout.completion]
 
 
 def _kept(rollouts: Sequence[DumpedRollout], keep: Keep) -> Sequence[DumpedRollout]:
@@ -160,13 +160,13 @@ def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str
     wrong = [rollout for rollout in group.rollouts if not rollout.correct]
     for chosen, rejected in zip(right, wrong, strict=False):  # as many pairs as there are of the fewer
         columns = {
-            "prompt": [dict(message) for message in chosen.conversation[:-1]],
+            "prompt": [dict(message) for message in chosen.prompt],
             "chosen": [dict(chosen.conversation[-1])],
             "rejected": [dict(rejected.conversation[-1])],
             "chosen_score": float(chosen.score),
             "rejected_score": float(rejected.score),
         }
-        yield columns, [_completion(chosen), _completion(rejected)]
+        yield columns, [chosen.completion, rejected.completion]
 
 
 def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
@@ -176,9 +176,4 @@ def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
 
 def _question(group: DumpedGroup) -> str:
     """Return a hash of the task and the question: of the prompt's last message."""
-    prompt = group.rollouts[0].conversation[:-1] if group.rollouts else ()
-    return hash_words(f"{group.item_id} {prompt[-1]['content'] if prompt else group.reference}")
-
-
-def _completion(rollout: DumpedRollout) -> str:
-    return rollout.conversation[-1]["content"]
+    return hash_words(f"{group.item_id} {group.reference if group.question is None else group.question}")

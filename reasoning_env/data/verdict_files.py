@@ -210,13 +210,12 @@ def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
 
 def _row_of_group(group: DumpedGroup) -> Row:
     """Return the group of a line of dumps as a row, without tokens."""
-    first = group.rollouts[0].conversation if group.rollouts else ()
     return {
         "reference": group.reference,
         "task": group.item_id,
         "level": group.level,
-        "messages": [dict(message) for message in first[:-1]],
-        SEVERAL: [rollout.conversation[-1]["content"] for rollout in group.rollouts],
+        "messages": [dict(message) for message in group.prompt],
+        SEVERAL: [rollout.completion for rollout in group.rollouts],
         "thinking_formats": None if group.thinking_formats is None else list(group.thinking_formats),
     }
 

@@ -193,6 +193,7 @@ def _message(message: Any) -> dict[str, object]:
 
 
 _Message = Annotated[Mapping[str, str], BeforeValidator(_message)]
+DumpedMessages = tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,15 @@ class DumpedRollout:
         """Return a line with the beginning of the answer."""
         answer = "none" if self.answer is None else visible(repr(self.answer), 60)
         return f"<rollout with score {self.score:g}, reason {self.reason}, answer {answer}>"
+
+    @property
+    def prompt(self) -> DumpedMessages:
+        """The messages before the completion."""
+        return self.conversation[:-1]
+
+    @property
+    def completion(self) -> str:
+        return self.conversation[-1]["content"]
 
     @property
     def judged_score(self) -> float:
@@ -281,6 +291,16 @@ class DumpedGroup:
         scores = ", ".join(f"{score:g}" for score in self.scores)
         name = self.item_id if self.reference is None else self.reference
         return f"<group {visible(name, 100)}{level}, scores {visible(scores, 100)}>"
+
+    @property
+    def prompt(self) -> DumpedMessages:
+        """The prompt of the first completion; without a completion, no messages."""
+        return self.rollouts[0].prompt if self.rollouts else ()
+
+    @property
+    def question(self) -> str | None:
+        """The text of the prompt's last message, if any."""
+        return self.prompt[-1]["content"] if self.prompt else None
 
     @property
     def scores(self) -> tuple[float, ...]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import ReasoningEnvError
@@ -74,7 +73,11 @@ def stream_groups(
     `strict=False`.
     """
     known = SeenGroups() if seen is None else seen
-    return chain.from_iterable(_read_file(file, strict, on_damage, known) for file in list_files(Path(path)))
+    return (
+        group
+        for file in list_files(Path(path))
+        for _, group in read_lines(file, strict=strict, on_damage=on_damage, seen=known)
+    )
 
 
 LINES = (".jsonl", ".jsonl.gz")
@@ -112,7 +115,11 @@ def files_in(folder: Path, ends: tuple[str, ...] = LINES) -> list[Path]:
     return [file for file in files if file not in beside]
 
 
-def _read_file(path: Path, strict: bool, on_damage: OnDamage, known: SeenGroups) -> Iterator[DumpedGroup]:
+def read_lines(
+    path: Path, *, strict: bool = True, on_damage: OnDamage = _warn, seen: SeenGroups | None = None
+) -> Iterator[tuple[Mapping[str, object], DumpedGroup]]:
+    """Yield the lines of one file, each with its group, as `stream_groups` does; errors of the file come at a line."""
+    known = SeenGroups() if seen is None else seen
     read = repeated = left_out = 0
     first = ""
     try:
@@ -126,7 +133,8 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage, known: SeenGroups)
                 continue
             read += 1
             if known.add(group, path):
-                yield group
+                assert isinstance(value, dict), "a group stands in an object"
+                yield value, group
             else:
                 repeated += 1
     except OSError as error:

@@ -129,7 +129,7 @@ def _rollouts(group: DumpedGroup, model: str | None) -> Iterator[FrameRow]:
             "outcome": rollout.outcome,
             "answer": rollout.answer,
             "tokens": rollout.tokens,
-            "completion": rollout.conversation[-1]["content"],
+            "completion": rollout.completion,
         }
 
 

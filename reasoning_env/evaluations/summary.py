@@ -167,7 +167,7 @@ class TaskTally:
 
 def _is_held_back(rollout: DumpedRollout) -> bool:
     """Tell whether a completion has no text, and answer tags in its thinking."""
-    return OPENING_TAG.search(rollout.thinking) is not None and not rollout.conversation[-1]["content"].strip()
+    return OPENING_TAG.search(rollout.thinking) is not None and not rollout.completion.strip()
 
 
 def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:

@@ -155,6 +155,9 @@ async def test_groups_as_parquet(process: Process, path: Path) -> None:
     assert len(rows) == 2
     assert rows[0]["group_size"] == len(rows[0]["completions"]) == len(rows[0]["scores"])
     assert rows[0]["model"] is not None
+    path.write_bytes(2 * path.read_bytes())  # lines that stand twice count once
+    await process(2, data_path_to_save_groups=str(table))
+    assert pyarrow.read_table(table).to_pylist() == rows
 
 
 async def test_failed_groups_are_replaced(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def known_outcome(rollout: DumpedRollout) -> str:
 
 def length_of(rollout: DumpedRollout) -> int:
     """Return the characters of the completion, thinking included."""
-    return len(rollout.thinking) + len(rollout.conversation[-1]["content"])
+    return len(rollout.thinking) + len(rollout.completion)
 
 
 class GroupFigures(NamedTuple):
@@ -285,8 +285,8 @@ class Figures:
             return
         place = self._number_of_groups if group.index is None else group.index
         self._groups[group.item_id].append(GroupFigures.of(place, group))
-        if not self._keep_problems and (prompt := group.rollouts[0].conversation[:-1]):
-            self._repeats.add(group.item_id, prompt[-1]["content"])
+        if not self._keep_problems and group.question is not None:
+            self._repeats.add(group.item_id, group.question)
         self._number_of_groups += 1
         self._answers.add(group.item_id, [rollout.answer for rollout in group.rollouts])
         for rollout in group.rollouts:

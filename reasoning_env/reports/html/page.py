@@ -282,7 +282,6 @@ def encode(data: PageData) -> bytes:
 
 
 def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, object]:
-    prompt = tuple(group.rollouts[0].conversation[:-1])
     return {
         "run": run,
         "task": group.item_id,
@@ -302,8 +301,8 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, objec
         "thinking": None if group.thinking_formats is None else ", ".join(group.thinking_formats) or "none",
         "marks": format_marks(TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)),
         "command": _command(group, program),
-        "messages": encode_messages(prompt),
-        "rollouts": [encode_rollout(rollout, prompt) for rollout in group.rollouts],
+        "messages": encode_messages(group.prompt),
+        "rollouts": [encode_rollout(rollout, group.prompt) for rollout in group.rollouts],
     }
 
 

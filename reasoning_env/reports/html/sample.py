@@ -9,13 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...dumps.format import DumpedGroup, DumpedRollout
+from ...dumps.format import DumpedGroup, DumpedMessages, DumpedRollout
 from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 Key = tuple[int, str]
 """A run, by its number, and a task."""
-SampleMessages = tuple[Mapping[str, str], ...]
 
 
 @dataclass
@@ -107,16 +106,15 @@ class RolloutSample:
 
 def _draw(group: DumpedGroup) -> float:
     """Return a number in [0, 1) that follows from the problem."""
-    question = [message["content"] for message in group.rollouts[0].conversation[:-1][-1:]]
+    question = [message["content"] for message in group.prompt[-1:]]
     named = f"{group.item_id} {group.seed} {group.index} {question}"
     digest = hashlib.blake2b(named.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64
 
 
-def encode_rollout(rollout: DumpedRollout, prompt: SampleMessages) -> dict[str, object]:
+def encode_rollout(rollout: DumpedRollout, prompt: DumpedMessages) -> dict[str, object]:
     """Return the page's record of a rollout; its messages only where they differ from the group's prompt."""
-    *before, completion = rollout.conversation
-    text, cut = _shorten(completion["content"])
+    text, cut = _shorten(rollout.completion)
     thought, thought_cut = _shorten(rollout.thinking)
     shown: dict[str, object] = {
         "text": text,
@@ -134,12 +132,12 @@ def encode_rollout(rollout: DumpedRollout, prompt: SampleMessages) -> dict[str, 
         "seconds": rollout.seconds,
         "cut": cut,
     }
-    if tuple(before) != prompt:
-        shown["messages"] = encode_messages(tuple(before))
+    if rollout.prompt != prompt:
+        shown["messages"] = encode_messages(rollout.prompt)
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def encode_messages(messages: SampleMessages) -> list[list[str]]:
+def encode_messages(messages: DumpedMessages) -> list[list[str]]:
     return [[message["role"], _shorten(message["content"])[0]] for message in messages]
 
 
