@@ -44,7 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 LONGEST = (
+    "test_server.py",
+    "test_pool_scoring.py",
     "test_fork_server.py",
+    "test_own_tasks.py",
+    "test_library_rewards.py",
     "test_sandbox.py",
     "test_bridge.py",
     "test_draws.py",
