@@ -21,7 +21,6 @@ from ..metrics.outcomes import paired_test
 from ..problems.references import without_release
 from ..runtime.terminal import Table
 from ..runtime.text import counted, visible
-from ..settings import ReasoningSettings, decides
 from ..storage.reading import describe
 from .folder import SAMPLES, Results, load_results
 
@@ -63,14 +62,8 @@ class RunScores:
         """The evaluation's preset, settings and versions by name; empty without results."""
         if self.results is None:
             return {}
-        return {"preset": self.results["preset"], **self.results["settings"], **self.versions}
-
-    @property
-    def versions(self) -> dict[str, object]:
-        """Versions of the library and its modules, of this package and of Python; empty without results."""
-        if self.results is None:
-            return {}
-        return {f"version of {name}": version for name, version in self.results["versions"].items()}
+        versions = {f"version of {name}": version for name, version in self.results["versions"].items()}
+        return {"preset": self.results["preset"], **self.results["settings"], **versions}
 
     def can_be_compared(self, other: RunScores) -> bool:
         """Tell whether some problem is in both evaluations."""
@@ -131,12 +124,7 @@ class Comparison:
     @property
     def settings(self) -> Sequence[str]:
         """A line for each setting or version that differs."""
-        first = self.first.settings
-        second = self.second.settings
-        return [
-            describe_difference(name, first.get(name), second.get(name))
-            for name in differing_settings(self.first, self.second)
-        ]
+        return differences(self.first, self.second)
 
     def as_json(self) -> ComparisonData:
         """Return the comparison as `compare --json` and the page of `report` have it."""
@@ -188,7 +176,9 @@ def compare(first: RunScores, second: RunScores) -> Comparison:
     """
     common = sorted(first.problems.keys() & second.problems.keys())
     if not common:
-        raise ConfigError(f"{first.path} and {second.path} have no problem in common: {_explain(first, second)}")
+        numbers = f"they have {len(first.problems)} and {len(second.problems)} problems"
+        causes = "; ".join([*differences(first, second), numbers])
+        raise ConfigError(f"{first.path} and {second.path} have no problem in common: {causes}")
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for name in common:
         pairs[first.problems[name].task].append((first.problems[name].score, second.problems[name].score))
@@ -220,10 +210,11 @@ def _difference(name: str, pairs: Mapping[str, Sequence[tuple[float, float]]]) -
     )
 
 
-def differing_settings(first: RunScores, second: RunScores) -> list[str]:
-    """Return the names of the settings and versions that differ."""
+def differences(first: RunScores, second: RunScores) -> list[str]:
+    """Return a line for each setting or version that differs."""
     names = sorted(first.settings.keys() | second.settings.keys())
-    return [name for name in names if first.settings.get(name) != second.settings.get(name)]
+    values = [(name, first.settings.get(name), second.settings.get(name)) for name in names]
+    return [describe_difference(name, one, other) for name, one, other in values if one != other]
 
 
 def describe_difference(name: str, first: object, second: object) -> str:
@@ -239,25 +230,6 @@ def describe_difference(name: str, first: object, second: object) -> str:
         both = sum(value in second for value in first)
         return f"{name}: {len(first)} and {len(second)}, {both} of them in both"
     return f"{name}: {visible(repr(first), limit=60)} and {visible(repr(second), limit=60)}"
-
-
-def _explain(first: RunScores, second: RunScores) -> str:
-    """Return up to three differing settings, those that decide the problems if any of these differ."""
-    differing = differing_settings(first, second)
-    fields = ReasoningSettings.model_fields
-    deciding = [
-        name
-        for name in differing
-        if name in ("preset", "tasks")
-        or name in first.versions
-        or name in second.versions
-        or (name in fields and decides(fields[name], "problems"))
-    ]
-    descriptions = [
-        describe_difference(name, first.settings.get(name), second.settings.get(name))
-        for name in (deciding or differing)[:3]
-    ]
-    return "; ".join([*descriptions, f"they have {len(first.problems)} and {len(second.problems)} problems"])
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def test_different_problems_are_named(write: Write, compare: Compare, capsys: py
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"eval_seed": 5, "model": "y"}, "common: eval_seed: 4 and 5; they have 1 and 1 problems$"),
+        ({"eval_seed": 5, "model": "y"}, "common: eval_seed: 4 and 5; model: 'x' and 'y'; they have 1 and 1 problems$"),
         ({"model": "y"}, "eval_seed: 4 and None"),
         ({"eval_seed": 4, "model": "y"}, "model: 'x' and 'y'"),
         ({"eval_seed": 4, "tasks": ["gcd"] * 100}, "tasks: None and "),
