@@ -6,8 +6,6 @@ A row is a mapping of columns to JSON values. Parquet needs pyarrow, the extra `
 from __future__ import annotations
 
 import importlib
-import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -16,7 +14,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..records import Row
-from ..runtime.text import visible
+from ..runtime.text import encode_strictly, visible
 from ..storage.files import replace_file, replacing
 from ..storage.folders import check_writable, install_command
 from ..storage.reading import Malformed, open_regular, read_values
@@ -78,20 +76,7 @@ def write_rows(path: Path, rows: Iterable[Row], types: Mapping[str, str] | Schem
 
 
 def _json_line(row: Row) -> bytes:
-    try:
-        line = json.dumps(row, default=str, allow_nan=False)
-    except ValueError:
-        line = json.dumps(_finite(row), default=str)
-    return line.encode("ascii") + b"\n"
-
-
-def _finite(value: object) -> object:
-    """Return the value with null for each number that is not finite, as data frames write it."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return encode_strictly(row, number=lambda number: None).encode("ascii") + b"\n"
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:

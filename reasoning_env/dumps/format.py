@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -34,11 +33,9 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
-from ..runtime.text import visible
+from ..runtime.text import encode_strictly, visible
 from ..storage.files import header_path, read_made_with
 from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
-
-_encode = json.JSONEncoder(allow_nan=False).encode
 
 
 @dataclass(frozen=True)
@@ -119,12 +116,15 @@ def encode_group(
     prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
     extras = more_of_rollouts or [{}] * len(group.rollouts)
     rollouts = ", ".join(
-        [_json({**_rollout(prompt, rollout), **extra}) for rollout, extra in zip(group.rollouts, extras, strict=True)]
+        [
+            encode_strictly({**_rollout(prompt, rollout), **extra})
+            for rollout, extra in zip(group.rollouts, extras, strict=True)
+        ]
     )
     formats = group.thinking_formats
     thinking = {} if formats is None else {"thinking_formats": list(formats)}
-    item_id = _json(group.problem.task)
-    rest = _json({**_facts(group.problem), **thinking, **(more or {})})
+    item_id = encode_strictly(group.problem.task)
+    rest = encode_strictly({**_facts(group.problem), **thinking, **(more or {})})
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 
@@ -161,25 +161,6 @@ def _facts(problem: Problem) -> dict[str, object]:
         "reference": problem.reference,
         **({"item": request.item, "dataset_size": request.dataset_size} if request.dataset_size > 1 else {}),
     }
-
-
-def _json(value: object) -> str:
-    try:
-        return _encode(value)
-    except (TypeError, ValueError):
-        # Rare, so only such values take the slow walk over their parts.
-        return _encode(_json_value(value))
-
-
-def _json_value(value: object) -> object:
-    """Return the value with every part that JSON cannot hold replaced by the part's text."""
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_json_value(item) for item in value]
-    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return str(value)
 
 
 # ---------------------------------------------------------------------------- reading a line

@@ -1,8 +1,10 @@
-"""Text that is safe to show. Imports nothing of the package."""
+"""Text that is safe to pass on: to a terminal, and as JSON to any reader. Imports nothing of the package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 
 def visible(text: str, limit: int | None = None) -> str:
@@ -36,3 +38,34 @@ def redact(text: str, secrets: Sequence[str]) -> str:
         if len(secret) >= 4:
             text = text.replace(secret, "<key>")
     return text
+
+
+AsJson = Callable[[object], str | None]
+"""Returns what stands for a value that JSON lacks."""
+
+_encode = json.JSONEncoder(allow_nan=False).encode
+
+
+def encode_strictly(value: object, *, number: AsJson = str, other: AsJson = str) -> str:
+    """Return a value as strict JSON in ASCII; `number` and `other` as for `json_value`."""
+    try:
+        return _encode(value)
+    except (TypeError, ValueError):
+        # Rare, so only such values take the slow walk over their parts.
+        return _encode(json_value(value, number=number, other=other))
+
+
+def json_value(value: object, *, number: AsJson = str, other: AsJson = str) -> object:
+    """Return the nearest value that strict JSON can hold: keys become texts, and tuples and sets lists.
+
+    `number` stands for a number that is not finite, `other` for any other value that JSON lacks: by default their text.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item, number=number, other=other) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [json_value(item, number=number, other=other) for item in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else number(value)
+    return other(value)

@@ -7,7 +7,6 @@ import decimal
 import importlib
 import importlib.metadata
 import json
-import math
 import numbers
 import pickle
 import random
@@ -24,6 +23,7 @@ from typing import Any
 from ..answers.scoring import Scorer
 from ..problems.giving_up import MAX_REJECTED
 from ..records import ProblemRequest
+from ..runtime.text import encode_strictly, json_value
 from ..seeds import follow_seed, hash_fraction
 from ..sources.contract import Generated, Source, SourceTask
 from ..sources.joined import JoinedSources
@@ -122,7 +122,10 @@ class Library(Source):
     def describe(self, task: str) -> dict[str, dict[str, object]]:
         """Return the parameters of a task as `DifficultyMap.describe` does, as strict JSON can hold them."""
         parameters = self._difficulty.describe(task)
-        return {name: {fact: _plain(value) for fact, value in facts.items()} for name, facts in parameters.items()}
+        return {
+            name: {fact: json_value(value, other=repr) for fact, value in facts.items()}
+            for name, facts in parameters.items()
+        }
 
     def _describe_tasks(self, categories: Mapping[str, str]) -> dict[str, SourceTask]:
         return {
@@ -210,7 +213,7 @@ class Library(Source):
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
-            metadata_json=_metadata_json(entry.get("metadata", {})),
+            metadata_json=encode_strictly(entry.get("metadata", {}), other=repr),
             entry=pickle.dumps(entry),
             seed=request.seed,
             params=request.params if request.task == COMPOSITE else resolved.params,
@@ -377,23 +380,3 @@ def _check_entry(entry: object) -> None:
         pickle.dumps(entry)
     except Exception as error:
         raise ValueError(f"its entry cannot be pickled ({type(error).__name__}: {error})") from error
-
-
-def _metadata_json(metadata: object) -> str:
-    try:
-        return json.dumps(metadata, allow_nan=False)
-    except (TypeError, ValueError):
-        return json.dumps(_plain(metadata))
-
-
-def _plain(value: object) -> object:
-    """Return the nearest value that strict JSON can hold: keys become text, other objects their repr."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return repr(value)
