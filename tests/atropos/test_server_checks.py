@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 
 from reasoning_env.atropos.inference import server_checks
@@ -16,7 +15,10 @@ from reasoning_env.atropos.inference.servers import ChatServer
 from reasoning_env.errors import ServerError
 from reasoning_env.inference import addresses
 from reasoning_env.runtime import retries
+from reasoning_gym_testing import InferenceServer, respond
 from tests.waiting import PATIENCE_S
+
+from .conftest import Manage
 
 FOREVER_S = 600.0
 
@@ -112,32 +114,17 @@ async def test_stand_in_is_not_asked() -> None:
     await check_servers([SimpleNamespace()], 0.0)
 
 
-@pytest.mark.parametrize("server", [SimpleNamespace(openai=None), Server([])])
+@pytest.mark.parametrize("server", [SimpleNamespace(), Server([])])
 async def test_unknown_context_length(server: object) -> None:
     assert await context_length(server) is None
 
 
-@pytest.mark.parametrize(
-    ("models", "length"),
-    [
-        ([{"id": "model", "max_model_len": 4096}], 4096),
-        ([{"id": "other", "context_length": 1}, {"id": "model", "context_length": 8192}], 8192),
-        ([{"id": "renamed", "max_model_len": 512}], 512),
-        ([{"id": "model"}], None),
-        ([], None),
-        (None, None),
-    ],
-)
-async def test_context_length(models: Any, length: int | None) -> None:
-    async def listed() -> Any:
-        if models is None:
-            raise HTTPError(404)
-        for model in models:
-            yield SimpleNamespace(**model)
-
-    server = OpenAIServer(APIServerConfig(model_name="model", base_url="http://one/v1", api_key="x"))
-    server.openai = SimpleNamespace(models=SimpleNamespace(list=listed))
-    assert await context_length(server) == length
+async def test_context_length(manage: Manage) -> None:
+    listed = respond(200, {"data": [{"id": "m", "max_model_len": 4096}]})
+    async with InferenceServer() as running:
+        running.fail(listed, only=lambda request, _body: request.path == "/v1/models")
+        [server] = manage(running.config("vllm")).servers
+        assert await context_length(server) == 4096
 
 
 # ---------------------------------------------------------------------------- servers with faults, over HTTP

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from reasoning_env.inference.failures import explain_failure
 from reasoning_env.inference.hosted import StatusError
-from reasoning_env.inference.probes import path_remedy
+from reasoning_env.inference.probes import find_context_length, path_remedy
 
 
 def remedy(url: str, status: int = 404) -> str | None:
@@ -30,3 +32,17 @@ def test_no_remedy(url: str, status: int) -> None:
 
 def test_braces_in_url() -> None:
     assert remedy("http://host/{a}") == "check {openai.base_url}: most servers want http://host/{{a}}/v1"
+
+
+@pytest.mark.parametrize(
+    ("models", "length"),
+    [
+        ([{"id": "m", "max_model_len": 4096}], 4096),
+        ([{"id": "other", "context_length": 1}, {"id": "m", "context_length": 8192}], 8192),
+        ([{"id": "renamed", "max_model_len": 512}], 512),
+        ([{"id": "m"}], None),
+        ([], None),
+    ],
+)
+def test_context_length(models: list[dict[str, object]], length: int | None) -> None:
+    assert find_context_length([SimpleNamespace(**model) for model in models], "m") == length

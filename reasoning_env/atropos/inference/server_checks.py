@@ -17,7 +17,8 @@ from ...errors import ConfigError, ServerError
 from ...inference.addresses import PROBE_S, Absence, wait_for_server
 from ...inference.chat import PlainChat
 from ...inference.failures import describe_failure
-from ...inference.probes import NO_REPLY, explain_probe, find_context_length
+from ...inference.hosted import HostedModel, HostedServer
+from ...inference.probes import NO_REPLY, explain_probe
 from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
 from .replies import TokenRequests
@@ -185,16 +186,11 @@ def _summarize_tokens(reading: Sequence[int] | int | None) -> str:
 async def context_length(server: object) -> int | None:
     """Return how many tokens a server takes for prompt plus completion; None if its list of models does not say.
 
-    An importer's own class and a stand-in are not asked: only our classes are known to have a client of OpenAI.
+    An importer's own class and a stand-in are not asked: nobody knows what is at their address.
     """
-    client = getattr(server, "openai", None)
-    if not isinstance(server, APIServer) or client is None or type_of(server).is_importers_class:
+    if not isinstance(server, APIServer) or type_of(server).is_importers_class:
         return None
     config = server.config
-    try:
-        async with asyncio.timeout(PROBE_S):
-            models = [model async for model in client.models.list()]
-    except Exception as error:  # not every server lists its models
-        logger.debug("%s lists no models: %s", address(server), describe_failure(error))
-        return None
-    return find_context_length(models, config.model_name)
+    async with HostedModel(HostedServer(config.base_url, config.model_name, config.api_key, PROBE_S)) as model:
+        [length] = await model.context_lengths()
+    return length
