@@ -71,8 +71,8 @@ class StatusError(Exception):
 class HostedModel:
     """The completions of one model.
 
-    `async with` opens and closes the connections. `options` are further fields of each request for a chat completion.
-    `timeouts` limit the requests for completions.
+    The first request opens connections; `close`, or the end of `async with`, closes them. `options` are further fields
+    of each request for a chat completion. `timeouts` limit the requests for completions.
     """
 
     def __init__(
@@ -101,7 +101,6 @@ class HostedModel:
         self._requests = TextRequests(self.server.stream)
 
     async def __aenter__(self) -> Self:
-        self._http = self._new_connections()
         return self
 
     def _new_connections(self) -> aiohttp.ClientSession:
@@ -122,6 +121,10 @@ class HostedModel:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
         if self._http is not None:
             await self._http.close()
 
@@ -149,7 +152,8 @@ class HostedModel:
             return await self._reachability.outlast(reply)
 
     async def _send(self, method: str, endpoint: str, request: Mapping[str, object] | None = None) -> Any:
-        assert self._http is not None, "use `async with` first"
+        if self._http is None:
+            self._http = self._new_connections()
         url = f"{self.base_url.rstrip('/')}{endpoint}"
         async with self._http.request(method, url, json=request) as response:
             body = await response.read()

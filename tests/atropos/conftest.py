@@ -7,7 +7,7 @@ import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from reasoning_env.atropos.inference.servers import choose_server_class, complete_servers
+from reasoning_env.atropos.inference.servers import choose_server_class, close_connections, complete_servers
 from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_testing import TOKENIZER
 
@@ -28,5 +28,4 @@ async def manage() -> AsyncIterator[Manage]:
     for server in [server for manager in managers for server in manager.servers]:
         if server.check_task is not None:
             await cancel_all([server.check_task])
-        if hasattr(server, "openai"):
-            await server.openai.close()
+        await close_connections(server)

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length
-from reasoning_env.atropos.inference.servers import ChatServer
 from reasoning_env.errors import ServerError
 from reasoning_env.inference import addresses
 from reasoning_env.runtime import retries
@@ -161,7 +161,7 @@ async def test_fault_is_reported_at_once(
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
         config = APIServerConfig(model_name="m", api_key="x", base_url=f"{scheme}://127.0.0.1:{port}/v1")
-        server = ChatServer(config.model_copy(update={"server_type": "chat"}))
+        server = OpenAIServer(config.model_copy(update={"server_type": "openai"}))
         async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(ServerError, match=said):
                 await check_servers([server], 0.5)

@@ -30,10 +30,11 @@ from reasoning_env.atropos.inference.servers import (
     type_of,
 )
 from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.inference.chat import PlainChat
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Sampling, Timeouts
-from reasoning_gym_testing import InferenceServer, respond
+from reasoning_gym_testing import GenerationRequest, InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler, cut_reply
 from tests.chat_templates import tokenizer_with
 
@@ -214,6 +215,25 @@ async def test_training_has_no_filters(manage: Manage, kind: str, split: str, to
     plain = [body.get("sampling_params", body) for body in asked]
     [of_group] = [body for body in plain if body.get("n") == 2]
     assert filters(of_group) == (no_filters if split == "train" else {})
+
+
+async def test_chat_requests_have_a_limit(manage: Manage) -> None:
+    under_way, most = 0, 0
+
+    async def answer(request: GenerationRequest) -> list[str]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        return ["2"] * request.n
+
+    async with InferenceServer(answer) as server:
+        manager = manage(server.config("chat").model_copy(update={"num_requests_for_eval": 2}))
+        client, chat = InferenceClient(lambda: manager, PlainChat()), PlainChat()
+        sampling = Sampling(temperature=1.0, top_p=1.0, token_limit=512, split="eval")
+        await client.complete(chat.prompt(build_messages("", "1 + 1 =")), 6, sampling, Timeouts(None, 5.0))
+    assert most == 2
 
 
 async def test_stalled_reply(manage: Manage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,15 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from openai import AsyncOpenAI
 
-from reasoning_env.atropos.inference.servers import OpenAIChat
 from reasoning_env.errors import ConfigError, ReasoningEnvError, RefusedError, ServerError
 from reasoning_env.inference import hosted
-from reasoning_env.inference.chat import ChatRequests, PlainChat
+from reasoning_env.inference.chat import PlainChat
 from reasoning_env.inference.hosted import HostedModel, HostedServer, only_model
 from reasoning_env.records import Ending, Sampling, Timeouts
 
@@ -184,17 +181,6 @@ async def test_server_that_streams_unasked(server: Server) -> None:
         [rollout] = await model.complete(PROMPT, 1, SAMPLING)
     assert rollout.text == "y\u2028es"
     assert "stream" not in server.requests[0]
-
-
-@pytest.mark.parametrize("unasked", [False, True])
-async def test_stream_by_the_client_of_openai(server: Server, unasked: bool) -> None:
-    """Servers of Atropos have this client."""
-    only_streams = [(400, refusal("only streaming is supported"), {})]
-    server.answers = [*([] if unasked else only_streams), STREAMED]
-    async with AsyncOpenAI(base_url=server.url, api_key="x", max_retries=0) as openai:
-        asked: Any = SimpleNamespace(config=SimpleNamespace(model_name="m"), openai=openai)
-        [rollout] = await ChatRequests().complete([OpenAIChat(asked)], PROMPT, 1, SAMPLING)
-    assert (rollout.text, rollout.finish_reason, rollout.completion_tokens) == ("y\u2028es", "length", 7)
 
 
 async def test_error_within_a_stream(server: Server) -> None:

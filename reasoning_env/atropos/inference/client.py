@@ -30,7 +30,7 @@ from ...runtime.retries import OutageLog
 from ...runtime.turns import DECODER, in_background
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
-from .servers import OpenAIChat, ReplyKind, address, shared_reply_kind, takes_chat_requests, watched
+from .servers import LimitedChat, ReplyKind, address, chat_client, shared_reply_kind, takes_chat_requests, watched
 
 logger = logging.getLogger(__name__)
 
@@ -190,10 +190,10 @@ class InferenceClient:
         options = self.options(kind, sampling.split)
         endings = self._chat_requests.endings
         if kind is ReplyKind.CHAT and all(map(takes_chat_requests, self.servers)):
+            is_training = sampling.split == "train"
             clients = [
-                OpenAIChat(server, sampling.split, watched(server))
+                LimitedChat(chat_client(server), server.sem if is_training else server.eval_sem)
                 for server in self.clients
-                if takes_chat_requests(server)
             ]
             return await self._chat_requests.complete(clients, prompt, n, sampling, options)
         for server in self.clients:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import aiohttp
 from atroposlib.envs import base
@@ -32,8 +32,8 @@ from pydantic import Field
 from ...errors import ConfigError, ServerError
 from ...inference.addresses import read_key
 from ...inference.chat import ChatRequests
-from ...inference.events import join_events, read_events
 from ...inference.failures import FailureKind, describe_failure, explain_failure
+from ...inference.hosted import HostedModel, HostedServer
 from ...inference.requests import Reachability
 from .protocols.completions import COMPLETIONS
 from .protocols.sglang import SGLANG
@@ -306,52 +306,46 @@ def describe_replies(servers: Sequence[object]) -> str:
 # ---------------------------------------------------------------------------- requests for chats
 
 
-class ChatServerClient(Protocol):
-    """What chat requests use of a server of Atropos."""
+_CHAT_CLIENT = "chat_client"
+"""Attribute of a server of ours for what `chat_client` made."""
 
-    config: APIServerConfig
-    openai: AsyncOpenAI
-    sem: asyncio.Semaphore
-    eval_sem: asyncio.Semaphore
+
+def chat_client(server: APIServer) -> HostedModel:
+    """Return the client of a server's chat completions, which evaluations have too; the first call makes it."""
+    client: HostedModel | None = vars(server).get(_CHAT_CLIENT)
+    if client is None:
+        url = str(server.openai.base_url).rstrip("/")
+        config = server.config
+        client = HostedModel(HostedServer(url, config.model_name, server.openai.api_key, config.timeout))
+        setattr(server, _CHAT_CLIENT, client)
+    return client
+
+
+async def close_connections(server: APIServer) -> None:
+    """Close the connections of a server's clients; Atropos never closes its own."""
+    for client in filter(None, [getattr(server, "openai", None), vars(server).get(_CHAT_CLIENT)]):
+        await client.close()
 
 
 @dataclass(frozen=True)
-class OpenAIChat:
-    """A server's client. The split decides which of the server's limits on requests under way holds; None for none.
+class LimitedChat:
+    """The chat completions of a server, within the server's limit of requests under way for a split."""
 
-    With `reachability`, requests end when they are lost.
-    """
-
-    server: ChatServerClient
-    split: str | None = None
-    reachability: Reachability | None = None
+    client: HostedModel
+    limit: asyncio.Semaphore
 
     @property
     def model(self) -> str:
-        return str(self.server.config.model_name)
+        return self.client.model
 
     async def create(self, **request: Any) -> Any:
-        """Send a request and return the reply; raises ServerAwayError and the errors of OpenAI's client."""
-        async with self._slot():
-            reply = self._create(**request)
-            return await (reply if self.reachability is None else self.reachability.outlast(reply))
-
-    async def _create(self, **request: Any) -> Any:
-        reply = await self.server.openai.chat.completions.create(**request)
-        if request.get("stream"):
-            return join_events([event async for event in reply])
-        if isinstance(reply, str) and reply.startswith((":", "data:", "event:")):  # a server that streams unasked
-            return join_events(read_events(reply.encode()))
-        return reply
-
-    def _slot(self) -> contextlib.AbstractAsyncContextManager[None]:
-        if self.split is None:
-            return contextlib.nullcontext()
-        return self.server.sem if self.split == "train" else self.server.eval_sem
+        """Send a request and return the reply; raises the errors of `HostedModel.create`."""
+        async with self.limit:
+            return await self.client.create(**request)
 
 
 def takes_chat_requests(server: object) -> bool:
-    """Tell whether ChatRequests may use the server's client of OpenAI; an importer's class need not have one."""
+    """Tell whether `chat_client` knows what is at a server's address; an importer's class may have none."""
     return isinstance(server, (ChatServer, AutoServer))
 
 
@@ -415,7 +409,7 @@ async def ask_for_one_token(server: APIServer, server_type: ServerType, options:
     if kind is ReplyKind.CHAT:
         asked = {"messages": [{"role": "user", "content": ONE_TOKEN}]}
         if takes_chat_requests(server):
-            await ChatRequests().ask(OpenAIChat(server), asked, 1, options)
+            await ChatRequests().ask(chat_client(server), asked, 1, options)
             return True
     request = {"model": server.config.model_name, **asked, "n": 1, "max_tokens": 1, "temperature": 1.0, **options}
     if server_type.protocol is not None:

@@ -10,6 +10,7 @@ from functools import partial
 
 from ...runtime.concurrency import cancel_all
 from ..environment import Environment
+from ..inference.servers import close_connections
 from ..run import Run
 
 logger = logging.getLogger(__name__)
@@ -25,9 +26,9 @@ async def close(env: Environment, run: Run) -> None:
         await run.stop_background()
 
     async def close_clients() -> None:
-        # Atropos never closes its clients, and their connections would outlive the environment.
-        for client in filter(None, [getattr(client, "openai", None) for client in run.inference.clients]):
-            await client.close()
+        # They would outlive the environment.
+        for client in run.inference.clients:
+            await close_connections(client)
 
     steps = [
         lambda: run.mode.finish_groups(env, run.inference),
