@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 
 SHORT_BODY = 1 << 16
-"""Bytes of a body up to which the event loop reads the JSON; a thread costs more than it saves."""
+"""Bytes of text up to which the event loop reads or writes; a thread costs more than it saves."""
 MAX_DEPTH = 32
 """Most lists and objects around a value. Workers, which read rows too, take some hundreds."""
 PIECE_BYTES = 1 << 16
@@ -58,9 +59,7 @@ class BodyReader:
         """Return the record that JSON stands for. Raises the reply 400 or 413 for other JSON."""
         max_values = self._limits.max_values
         try:
-            if len(body) <= SHORT_BODY:
-                return read_request(body, kind, max_values)
-            return await in_background(read_request, body, kind, max_values)
+            return await beside_the_loop_if_long(len(body), read_request, body, kind, max_values)
         except TooManyValuesError:
             raise Refused(
                 413,
@@ -95,6 +94,11 @@ class BodyReader:
 
     def _too_large(self) -> Refused:
         return Refused(413, f"the body is larger than max_body_mb, {self._limits.max_body_mb} megabytes")
+
+
+async def beside_the_loop_if_long(size: int, work: Callable[..., T], *arguments: object) -> T:
+    """Do `work` on `size` bytes: at once up to SHORT_BODY, else on a thread."""
+    return work(*arguments) if size <= SHORT_BODY else await in_background(work, *arguments)
 
 
 def read_request(body: bytes | bytearray, kind: type[T], max_values: int) -> T:

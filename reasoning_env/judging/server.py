@@ -43,8 +43,7 @@ from ..metrics.prometheus import reply_to_scrape
 from ..records import Row, Subject, Verdict
 from ..runtime.concurrency import map_concurrently
 from ..runtime.retries import pauses
-from ..runtime.turns import in_background
-from .bodies import HOLDING, SHORT_BODY, BodyReader
+from .bodies import HOLDING, BodyReader, beside_the_loop_if_long
 from .client import NOT_GENERATED_KIND, RAISES_KIND
 from .limits import Account, Holding, JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
@@ -142,10 +141,8 @@ class JudgeServer:
         if not len(queries) == len(prompts) == len(body.labels):
             raise Refused(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(body.labels)} labels")
         subjects = await self._subjects(body.labels)
-        if sum(map(len, queries)) + sum(map(len, prompts)) <= SHORT_BODY:
-            found = completions_behind(prompts, queries)
-        else:
-            found = await in_background(completions_behind, prompts, queries)
+        size = sum(map(len, queries)) + sum(map(len, prompts))
+        found = await beside_the_loop_if_long(size, completions_behind, prompts, queries)
         completions = [completion for completion in found if completion is not None]
         if len(completions) < len(found):
             number = found.index(None)
@@ -293,8 +290,7 @@ async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
         # Half of a pair of surrogates, which a score function may write, is no UTF-8.
         return ('{"verdicts": [' + ", ".join(rows) + "]}").encode("utf-8", "replace")
 
-    size = sum(len(verdict.answer or "") for verdict in verdicts)
-    return write() if size <= SHORT_BODY else await in_background(write)
+    return await beside_the_loop_if_long(sum(len(verdict.answer or "") for verdict in verdicts), write)
 
 
 def _describe(verdict: Verdict, of_row: bool) -> dict[str, object]:
