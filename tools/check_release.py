@@ -22,8 +22,7 @@ from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks import COMPOSITE, TASKS
-from reasoning_env.workers.levels import STEPS
+from reasoning_env.tasks import COMPOSITE, LEVEL_STEPS, TASKS
 
 from .running import run_tool
 
@@ -65,7 +64,7 @@ async def check_levels(session: Session[Problem], problems: int) -> list[str]:
 
     async def check(task: str) -> list[str]:
         findings = []
-        for level in (step / STEPS for step in range(STEPS + 1)):
+        for level in (step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1)):
             drawn = [evaluation_spec(task, number, 0, run_seed=0) for number in range(problems)]
             specs = [spec.with_request(level=level) for spec in drawn]
             made = [await try_to_make(session, spec) for spec in specs]

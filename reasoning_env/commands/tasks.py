@@ -22,7 +22,7 @@ from ..runtime.terminal import Table, print_json
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task
+from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
 from .parser import NUMBER_OF_SEEDS, Command, CommandParser, at_least_one, mapping, names
 from .running import map_with_progress, run_to_end
 from .shared_options import (
@@ -41,8 +41,6 @@ QUESTION_CHARACTERS = 72
 VALUE_CHARACTERS = 40
 Parameters = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Parameters by task and name, as `WorkerPool.describe` returns them."""
-SHOWN_LEVELS = (0.0, 0.5, 1.0)
-"""Levels of the samples that are shown beside the sample at the library's defaults."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ def _print_parameters(parameters: Parameters) -> None:
             rows.append((name, *(_shorten(value) for value in values)))
         if rows:
             print(f"=== {task}: parameters (`task_params`), and the values at levels")
-            headings = ("PARAMETER", "DEFAULT", "LEVEL 0", "LEVEL 0.5", "LEVEL 1")
+            headings = ("PARAMETER", "DEFAULT", *(f"LEVEL {level:g}" for level in SHOWN_LEVELS))
             Table(dict.fromkeys(headings, ""), rows).print()
             print()
 

@@ -23,10 +23,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 
+from ..tasks import LEVEL_STEPS
 from .state import ArmState
 
-LEVEL_STEP = 1 / 16
-LEVELS: tuple[float | None, ...] = tuple(step * LEVEL_STEP for step in range(17))
+LEVELS: tuple[float | None, ...] = tuple(step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1))
 """Levels to choose from: the steps for which workers have parameters."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
 """Levels of a task whose level is not chosen here."""

@@ -18,7 +18,8 @@ from ..errors import GenerationError
 from ..metrics.stats import TaskReport
 from ..records import ProblemRequest, ProblemSpec, Split
 from ..seeds import hash_fraction, train_seed
-from .estimator import LEVEL_STEP, Estimate, SignalEstimator
+from ..tasks import LEVEL_STEPS, level_step
+from .estimator import Estimate, SignalEstimator
 
 T = TypeVar("T")
 
@@ -119,7 +120,7 @@ class TaskSampler:
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
             # A level within half a step of an excluded level would be rounded to the excluded level.
-            return number * (self._ceilings[task] - LEVEL_STEP / 2) if task in self._ceilings else number
+            return number * (self._ceilings[task] - 0.5 / LEVEL_STEPS) if task in self._ceilings else number
         if self._estimator is None:
             return self._fixed_level
         estimate = self._estimate(task)
@@ -141,7 +142,7 @@ def pick(weights: Mapping[T, float], number: float) -> T:
 
 def nearest_level(level: float) -> float:
     """Return the nearest level for which workers have parameters."""
-    return math.floor(level / LEVEL_STEP + 0.5) * LEVEL_STEP
+    return level_step(level) / LEVEL_STEPS
 
 
 def _normalize(weights: Mapping[str, float]) -> dict[str, float]:

@@ -10,9 +10,20 @@ import math
 from collections.abc import Mapping
 
 from . import algebra, arithmetic, boards, code, games, graphs, logic, stories, words
-from .declaration import MANY_QUESTIONS, QUESTION_LEVELS, Task
+from .declaration import LEVEL_STEPS, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, Task, level_step
 
-__all__ = ["COMPOSITE", "MANY_QUESTIONS", "QUESTION_LEVELS", "TASKS", "Task", "find_task", "question_count"]
+__all__ = [
+    "COMPOSITE",
+    "LEVEL_STEPS",
+    "MANY_QUESTIONS",
+    "QUESTION_LEVELS",
+    "SHOWN_LEVELS",
+    "TASKS",
+    "Task",
+    "find_task",
+    "level_step",
+    "question_count",
+]
 
 COMPOSITE = "composite"
 """The task that is composed of other tasks, and cannot be built from its defaults."""

@@ -15,14 +15,13 @@ from copy import copy
 from types import ModuleType
 from typing import Any
 
-from ..tasks import find_task
-from .levels import STEPS
+from ..tasks import LEVEL_STEPS, find_task
 
 
 class DatasetCache:
     """The datasets of the library `module` that were used last, by task."""
 
-    KEPT_OF_A_TASK = STEPS + 1
+    KEPT_OF_A_TASK = LEVEL_STEPS + 1
     """All levels of a task: random levels come in any order. Those of all tasks take 120 MB of a worker."""
 
     def __init__(self, module: ModuleType) -> None:

@@ -1,7 +1,7 @@
 """Turn a difficulty level in [0, 1] into parameters of the library's configs. Runs in workers only.
 
-A level is rounded to one of `STEPS` + 1 points: a task then has few distinct parameters, and their datasets can be
-kept. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
+A level is rounded to one of `LEVEL_STEPS` + 1 points: a task then has few distinct parameters, and their datasets can
+be kept. Each attribute of a task's curriculum goes from its first level (at 0) to its last level (at 1). Numbers are
 interpolated between neighbouring levels; other values change half way between them. A range spans one step of its
 attribute, and both ends rise with the level, so that hard levels hold no easy problems. Where an attribute has few
 values, the seed draws one of the two neighbours (`drawn`): a quarter of the way, one problem in four is of the harder
@@ -23,10 +23,8 @@ from typing import Any, TypeGuard, get_type_hints
 
 import msgspec
 
-from ..tasks import COMPOSITE, find_task
+from ..tasks import COMPOSITE, LEVEL_STEPS, SHOWN_LEVELS, find_task, level_step
 
-STEPS = 16
-"""Number of steps from the easiest level of a task to the hardest."""
 SET_BY_US = ("seed", "size")
 """Fields of the library's configs that no user can set: every problem has its own seed and is one item."""
 
@@ -35,8 +33,8 @@ SET_BY_US = ("seed", "size")
 class Resolved:
     """Parameters of a task, as JSON can hold them. Callers share the record and must not change it.
 
-    `level` is the difficulty of the parameters: a multiple of 1 / STEPS, and the nearest to the requested level that
-    works; None if the task has no levels.
+    `level` is the difficulty of the parameters: a multiple of 1 / LEVEL_STEPS, and the nearest to the requested level
+    that works; None if the task has no levels.
     """
 
     params: Mapping[str, object]
@@ -110,7 +108,7 @@ class DifficultyMap:
         """
         if not 0.0 <= level <= 1.0:
             raise ValueError(f"a level lies between 0 and 1, not at {level}")
-        step = math.floor(level * STEPS + 0.5)
+        step = level_step(level)
         if task != COMPOSITE:
             as_json = json.dumps(overrides, sort_keys=True) if overrides else "{}"
             is_drawn = any(attribute.drawn for attribute in self._attributes(task))
@@ -122,10 +120,10 @@ class DifficultyMap:
             {**member, "config": dict(at_level.params)} for member, at_level in zip(members, resolved, strict=True)
         ]
         adjustable = any(member.level is not None for member in resolved)
-        return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
+        return Resolved({**params, "datasets": members}, step / LEVEL_STEPS if adjustable else None)
 
     def describe(self, task: str) -> dict[str, dict[str, object]]:
-        """Return each parameter of a task with its `default`, and with its values at levels 0, 0.5 and 1 if these move.
+        """Return each parameter of a task with its `default`, and with its values at SHOWN_LEVELS if these move.
 
         Where a seed draws one of two values, the value is one of the two. A composite has no parameters here.
         """
@@ -135,7 +133,7 @@ class DifficultyMap:
         fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
         parameters = {field.name: {"default": _default(field)} for field in fields if field.name not in SET_BY_US}
         if self.adjustable(task):
-            at_levels = {str(level): self.parameters(task, level).params for level in (0.0, 0.5, 1.0)}
+            at_levels = {str(level): self.parameters(task, level).params for level in SHOWN_LEVELS}
             moved = [name for attribute in self._attributes(task) for name in attribute.fields]
             for name in moved:
                 parameters.setdefault(name, {"default": None})
@@ -181,7 +179,7 @@ class DifficultyMap:
             attributes = self._attributes(task)
         except Exception as error:
             return f"{task}: its curriculum cannot be read ({_named(error)})"
-        for level in (0.0, 0.5, 1.0):
+        for level in SHOWN_LEVELS:
             params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
             try:
                 self._validate(task, params)
@@ -211,8 +209,8 @@ class DifficultyMap:
         if not attributes:
             return Resolved(overrides, None)
         refusal: Exception | None = None
-        for candidate in sorted(range(STEPS + 1), key=lambda other: (abs(other - step), other)):
-            level = candidate / STEPS
+        for candidate in sorted(range(LEVEL_STEPS + 1), key=lambda other: (abs(other - step), other)):
+            level = candidate / LEVEL_STEPS
             try:
                 params = {
                     field: value for attribute in attributes for field, value in attribute.at(level, draw).items()
@@ -266,7 +264,7 @@ def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[obje
 
 def _middle_of_step(draw: float) -> float:
     """Return the middle of the step that holds a draw: then a task has few distinct draws."""
-    return (math.floor(draw * STEPS) + 0.5) / STEPS
+    return (math.floor(draw * LEVEL_STEPS) + 0.5) / LEVEL_STEPS
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.problems.estimator import LEVEL_STEP, SignalEstimator
+from reasoning_env.problems.estimator import SignalEstimator
+from reasoning_env.tasks import LEVEL_STEPS
 
 TARGET = 0.7
 SIZE = 8
@@ -204,7 +205,7 @@ def test_state_fits_json(groups: list[tuple[float, list[float]]]) -> None:
 
 def test_ceiling_is_left_out() -> None:
     estimate = SignalEstimator(adjustable={"a"}, group_size=4, target=0.7).estimate("a").below(0.5)
-    assert max(level or 0.0 for level in estimate.levels) == 0.5 - LEVEL_STEP
+    assert max(level or 0.0 for level in estimate.levels) == 0.5 - 1 / LEVEL_STEPS
     assert math.fsum(estimate.weights) == pytest.approx(1.0)
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasoning_env.tasks import LEVEL_STEPS
 from reasoning_env.tasks import TASKS as DECLARED
-from reasoning_env.workers.levels import STEPS, Attribute, DifficultyMap, interpolate
+from reasoning_env.workers.levels import Attribute, DifficultyMap, interpolate
 
-LEVELS = [step / STEPS for step in range(STEPS + 1)]
+LEVELS = [step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1)]
 NOT_ADJUSTABLE = ("acre", "gsm_symbolic", "list_functions", "self_reference")
 TASKS = sorted(DECLARED.keys() - {"composite"} - set(NOT_ADJUSTABLE))
 MEMBERS = {"datasets": [{"name": "chain_sum", "weight": 2.0, "config": {"min_terms": 1}}, {"name": "acre"}]}
@@ -135,7 +136,7 @@ def test_attributes_with_unequal_levels() -> None:
 def test_level_is_the_nearest_step(level: float) -> None:
     resolved = difficulty_of(scalar("high", [10, 1000])).parameters("made_up", level)
     assert resolved.level is not None
-    assert abs(resolved.level - level) <= 0.5 / STEPS
+    assert abs(resolved.level - level) <= 0.5 / LEVEL_STEPS
     assert resolved.level in LEVELS
 
 
@@ -148,13 +149,13 @@ def test_level_out_of_range(level: float) -> None:
 @pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
 def test_refused_level_is_clamped(levels: list[int], asked: float, width: int, step: int) -> None:
     resolved = difficulty_of(scalar("width", levels)).parameters("made_up", asked)
-    assert (resolved.params, resolved.level) == ({"width": width}, step / STEPS)
+    assert (resolved.params, resolved.level) == ({"width": width}, step / LEVEL_STEPS)
 
 
 def test_overrides_win_over_level() -> None:
     resolved = difficulty_of(spread([1, 9])).parameters("made_up", 0.0, {"low": 5})
     assert resolved.params == {"low": 5, "high": 5}
-    assert resolved.level == 7 / STEPS
+    assert resolved.level == 7 / LEVEL_STEPS
 
 
 def test_impossible_overrides() -> None:
