@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .grammars import logic
-from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression, parse_list
+from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression
+from .literals import as_json, literal_value
 from .rules import Dataset, Entry
 
 MAX_NUMBER_CHARACTERS = 100
@@ -43,8 +44,7 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Pass the expected answer as JSON, because the library would evaluate it as Python."""
-    oracle = json.dumps(parse_list(entry["answer"]))
-    return dataset.score_answer(answer, {**entry, "answer": oracle})
+    return dataset.score_answer(answer, {**entry, "answer": as_json(entry["answer"])})
 
 
 # ---- lists, boards and JSON
@@ -78,9 +78,10 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
     """Return the answer, read as a list, in the form of the expected answer; None for another shape."""
+    value = literal_value(answer)
     try:
-        return write(parse_list(answer))
-    except (TypeError, ValueError):
+        return write(literal_value(f"[{answer}]") if value is None else value)
+    except TypeError:
         return None
 
 

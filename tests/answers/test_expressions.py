@@ -1,4 +1,4 @@
-"""Expressions and lists in model text: values as in Python, no code runs, and no text takes for ever."""
+"""Expressions in model text: values as in Python, no code runs, and no text takes for ever."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -17,12 +16,10 @@ from reasoning_env.answers.grammars.expressions import (
     MAX_BITS,
     MAX_DECIMAL_EXPONENT,
     MAX_DIGITS,
-    MAX_LIST_PARTS,
     MAX_OPERAND_DEPTH,
     ExpressionError,
     evaluate_exactly,
     parse_expression,
-    parse_list,
 )
 
 MANY = 20_000
@@ -167,9 +164,8 @@ def test_large_power(text: str) -> None:
     ],
 )
 def test_parser_is_not_exhausted(text: str) -> None:
-    for parse in (lambda text: parse_expression(text, MANY), parse_list):
-        with pytest.raises(ExpressionError):
-            parse(text)
+    with pytest.raises(ExpressionError):
+        parse_expression(text, MANY)
 
 
 # ------------------------------------------------------------------ what has no value
@@ -250,62 +246,3 @@ TOKENS = st.lists(
 def test_any_text_as_expression(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         assert isinstance(value_of(text), Fraction)
-
-
-# ------------------------------------------------------------------ lists
-
-PLAIN_TEXT = st.text("abcXYZ019_ .,()[]+-", max_size=8)
-SCALARS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False) | PLAIN_TEXT
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner), max_leaves=10)
-
-
-@given(VALUES)
-def test_list_is_parsed(value: Any) -> None:
-    assert parse_list(repr(value)) == value
-
-
-LISTS = ["[1, 2]", " \n[1,\n 2]\n", "1, 2, 3", "(1,)", "()", "[1, 2,]", "[-1, +2, -.5, 1., 2e3, -1E-2]", "7", "[(1)]"]
-
-
-@pytest.mark.parametrize("text", LISTS)
-def test_list_like_python(text: str) -> None:
-    assert parse_list(text) == ast.literal_eval(text.strip())
-
-
-def test_list_limit() -> None:
-    within = (MAX_LIST_PARTS - 2) // 2
-    assert len(parse_list("[" + "1," * within + "]")) == within
-    with pytest.raises(ExpressionError, match="parts"):
-        parse_list("[" + "1," * (within + 1) + "]")
-
-
-NO_LISTS = {
-    "nothing": ["", " ", "\n", ","],
-    "names": ["x", "nan", "inf", "true", "null", "print", "__import__", "[a]"],
-    "calls": ["f()", "[].append(1)", "1(2)", "'a'(1)", "list('ab')"],
-    "attributes": ["().__class__", "[].x", "'a'.join(['b'])", "1 .real"],
-    "subscripts": ["[1][0]", "'a'[0]", "(1)[0]", "[1, 2][0, 1]"],
-    "operators": ["1+1", "[1]+[2]", "1-2-3", "[1] * 3", "'a' * 3", "2**3", "1/2", "--1", "-[1]", "-'a'"],
-    "comparisons": ["1 < 2", "1 == 1", "1 if 1 else 2", "1 in [1]", "not 1", "1 and 2", "None is None"],
-    "other collections": ["{1}", "{}", "{1: 2}", "[{}]", "[x for x in (1, 2)]", "[*[1]]"],
-    "lambdas and assignments": ["lambda: 0", "(x := 1)", "x = 1", "[x := 1]"],
-    "formatted texts": ["f'{1}'", "f'a'"],
-    "escapes": ["'\\x41'", "'\\n'"],
-    "null characters and surrogates": ["\x00", "'\x00'", "'\ud800'", "['a\x00b']"],
-    "comments and lines": ["[1] # one", "[1]; [2]", "[1]\n[2]", "\\\n1"],
-    "other characters": ["\uff11", "\u0661", "\u00b2", "\uff3b1\uff3d", "\u201ca\u201d", "1\u2212"],
-    "brackets": ["[", "]", "[1", "1]", "(1]", "][", "[,]", "[1,,2]", "(,)", "'", "'a"],
-}
-
-
-@pytest.mark.parametrize("kind", NO_LISTS)
-def test_not_a_list(kind: str) -> None:
-    for text in NO_LISTS[kind]:
-        with pytest.raises(ExpressionError):
-            parse_list(text)
-
-
-@given(st.text(max_size=200) | st.text(alphabet="[](),'\"\\ \n0123456789-+.eEjTrueFalsNo_", max_size=60))
-def test_any_text_as_list(text: str) -> None:
-    with contextlib.suppress(ExpressionError):
-        assert parse_list(text) == ast.literal_eval(text.strip())

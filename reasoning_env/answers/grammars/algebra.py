@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import mpmath
 
-from .expressions import MAX_BITS, ExpressionError, parse_expression
+from .expressions import ExpressionError, parse_expression, within_bits
 
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
@@ -173,7 +173,7 @@ def _constant(terms: Terms) -> Fraction | None:
 
 
 def _scaled(terms: Terms, factor: Fraction) -> Terms:
-    return {monomial: _bounded(own * factor) for monomial, own in terms.items()}
+    return {monomial: within_bits(own * factor) for monomial, own in terms.items()}
 
 
 def _product(left: Terms, right: Terms) -> Terms:
@@ -186,7 +186,7 @@ def _product(left: Terms, right: Terms) -> Terms:
     ((monomial, factor),) = left.items()
     ((other_monomial, other_factor),) = right.items()
     powers = Counter(dict(monomial)) + Counter(dict(other_monomial))
-    return {_monomial(powers): _bounded(factor * other_factor)}
+    return {_monomial(powers): within_bits(factor * other_factor)}
 
 
 def _power(terms: Terms, exponent: Fraction) -> Terms:
@@ -196,8 +196,7 @@ def _power(terms: Terms, exponent: Fraction) -> Terms:
         return terms
     ((monomial, factor),) = terms.items()
     power = int(exponent)
-    if power * max(factor.numerator.bit_length(), factor.denominator.bit_length()) > MAX_BITS:
-        raise ExpressionError("a value of too many digits")
+    within_bits(factor, times=power)
     return {_monomial({name: own * power for name, own in monomial}): Fraction(factor**power)}
 
 
@@ -205,12 +204,6 @@ def _monomial(powers: Mapping[str, int]) -> Monomial:
     if max(powers.values(), default=0) > MAX_POWER:
         raise ExpressionError("a power that is too large")
     return tuple(sorted((name, power) for name, power in powers.items() if power))
-
-
-def _bounded(factor: Fraction) -> Fraction:
-    if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > MAX_BITS:
-        raise ExpressionError("a value of too many digits")
-    return factor
 
 
 # ---- integrals

@@ -1,4 +1,4 @@
-"""Read arithmetic, algebra and lists in model text with Python's own parser, and calculate with exact numbers.
+"""Read arithmetic and algebra in model text with Python's own parser, and calculate with exact numbers.
 
 Only text of a few plain characters reaches the parser, which makes a tree and evaluates nothing. A tree holds numbers,
 names, operators and calls of names only. The code that evaluates the tree gives names and calls their meaning. Parts,
@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import re
 from fractions import Fraction
-from typing import Any
 
 MAX_OPERAND_DEPTH = 100
 """Levels of operands within operands; a chain of sums or products is one level."""
@@ -18,16 +17,14 @@ MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
 """Bits of the largest intermediate value of exact arithmetic."""
-MAX_LIST_PARTS = 20_000
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
-LIST_CHARACTERS = re.compile(r"[A-Za-z0-9_+\-\[\](),.'\"\s]+", re.ASCII)
 PART = re.compile(r"\w+|\*\*|[^\w\s]", re.ASCII)
 NUMBER_TOKEN = re.compile(r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1,4}))?", re.ASCII)
 
 
 class ExpressionError(ValueError):
-    """The text is not an expression or a list of this grammar, or exceeds a limit."""
+    """The text is not an expression of this grammar, or exceeds a limit."""
 
 
 def parse_expression(text: str, max_parts: int) -> ast.expr:
@@ -38,7 +35,8 @@ def parse_expression(text: str, max_parts: int) -> ast.expr:
     text = text.strip()
     if not EXPRESSION.fullmatch(text):
         raise ExpressionError("expected numbers, names, + - * / ** and parentheses only")
-    _limit_parts(text, max_parts)
+    if len(PART.findall(text)) > max_parts:
+        raise ExpressionError(f"over {max_parts} parts")
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -63,11 +61,6 @@ def parse_expression(text: str, max_parts: int) -> ast.expr:
             case _:
                 raise ExpressionError(f"{type(node).__name__} is no part of an expression")
     return tree
-
-
-def _limit_parts(text: str, max_parts: int) -> None:
-    if len(PART.findall(text)) > max_parts:
-        raise ExpressionError(f"over {max_parts} parts")
 
 
 def _checked_number(digits: str) -> str:
@@ -96,9 +89,7 @@ def evaluate_exactly(node: ast.expr) -> Fraction:
                 value = _calculate(sign, evaluate_exactly(left), evaluate_exactly(right))
             except ZeroDivisionError as error:
                 raise ExpressionError("division by zero") from error
-            if _bits(value) > MAX_BITS:
-                raise ExpressionError("a value of too many digits")
-            return value
+            return within_bits(value)
         case _:
             raise ExpressionError("a name or a call, which has no value")
 
@@ -115,22 +106,12 @@ def _calculate(sign: ast.operator, left: Fraction, right: Fraction) -> Fraction:
             return left / right
     if right.denominator != 1:
         raise ExpressionError("a power that is not a whole number")
-    if abs(right) * _bits(left) > MAX_BITS:
-        raise ExpressionError("a value of too many digits")
+    within_bits(left, times=abs(int(right)))
     return Fraction(left**right)
 
 
-def _bits(value: Fraction) -> int:
-    return max(value.numerator.bit_length(), value.denominator.bit_length())
-
-
-def parse_list(text: str) -> Any:
-    """Return the value of a list, tuple, number or string in Python's notation. Raises ExpressionError."""
-    text = text.strip()
-    if not LIST_CHARACTERS.fullmatch(text):
-        raise ExpressionError("expected brackets, numbers and quoted texts only")
-    _limit_parts(text, MAX_LIST_PARTS)
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, TypeError, ValueError, MemoryError, RecursionError) as error:
-        raise ExpressionError(f"no list: {type(error).__name__}") from error
+def within_bits(value: Fraction, times: int = 1) -> Fraction:
+    """Return a value of at most MAX_BITS bits, in so many factors together. Raises ExpressionError for a larger one."""
+    if times * max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise ExpressionError("a value of too many digits")
+    return value
