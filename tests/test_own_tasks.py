@@ -205,6 +205,16 @@ class EndsVerifier(Base):
         os._exit(1)
 
 
+class Asserts(Base):
+    def score_answer(self, answer, entry):
+        assert answer == "not this"
+
+
+class Explains(Base):
+    def score_answer(self, answer, entry):
+        raise ValueError("first line\\n  second line")
+
+
 class DrawsGlobally(Base):
     built = 0
 
@@ -236,7 +246,7 @@ def curriculum(levels, default):
 
 for name, score in {"unscored": None, "nan": math.nan, "over": 2.0, "texts": "1"}.items():
     register_dataset(name, type(name, (Base,), {"score": score}), Config)
-for dataset in (Silent, Locked, Outside, Unseeded, DrawsGlobally, Ends, Hangs, EndsVerifier):
+for dataset in (Silent, Locked, Outside, Unseeded, DrawsGlobally, Ends, Hangs, EndsVerifier, Asserts, Explains):
     register_dataset(dataset.__name__.lower(), dataset, Config)
 register_dataset("no_levels", Base, Config, curriculum([], 0))
 register_dataset("no_such_level", Base, Config, curriculum([1, 2], 4))
@@ -252,6 +262,8 @@ MISTAKES = {
     "ends": "generation ended its worker twice",
     "hangs": "its verifier fails at its own answer in the sandbox (timeout)",
     "endsverifier": "its verifier fails at its own answer in the sandbox (crash)",
+    "asserts": "its verifier fails at its own answer in the sandbox (AssertionError)",
+    "explains": "its verifier fails at its own answer in the sandbox (ValueError: first line second line)",
     "no_levels": "its curriculum has 0 levels of it, and no level 0",
     "no_such_level": "its curriculum has 2 levels of it, and no level 4",
     "refused_level": "its config refuses level 1 of its curriculum",

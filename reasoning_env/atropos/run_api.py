@@ -33,6 +33,7 @@ import msgspec
 
 from ..errors import ServerError
 from ..runtime.retries import OutageLog, pauses
+from ..runtime.text import named
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +148,7 @@ async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise RunApiFault(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise RunApiFault(f"{type(error).__name__}: {error}") from error
+            raise RunApiFault(named(error)) from error
     reason = f"status {status}"
     if status < 400:
         try:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
-from ..runtime.text import visible
+from ..runtime.text import named, visible
 from ..storage.folders import CHECKOUT, DISTRIBUTION, find_checkout
 from ..storage.folders import install_command as install_command
 from .parser import CommandParser, errors_for_user
@@ -101,7 +101,7 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, RunCommand], *,
         _complain(name, str(error))
         return error.exit_code
     except OSError as error:
-        _complain(name, f"{type(error).__name__}: {error}")
+        _complain(name, named(error))
         return 1
 
 

@@ -24,6 +24,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def named(error: BaseException) -> str:
+    """Return an error's class and, where it has some, its words, in one line."""
+    name = type(error).__name__
+    words = " ".join(str(error).split())
+    return f"{name}: {words}" if words else name
+
+
 def short(value: object) -> object:
     """Return the value or, if its `repr` is long, what it is."""
     return value if len(repr(value)) <= 80 else type(value)

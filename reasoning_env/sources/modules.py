@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from ..runtime.text import named
 from .contract import Source
 
 TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", re.ASCII)
@@ -177,7 +178,7 @@ def _is_same(path: str, other: Path) -> bool:
 
 def _describe(error: BaseException) -> str:
     """Return an error in one line, with the last line of code that the traceback names."""
-    text = " ".join(f"{type(error).__name__}: {error}".split()) if str(error) else type(error).__name__
+    text = named(error)
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:
         return text

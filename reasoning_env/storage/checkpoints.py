@@ -30,6 +30,7 @@ from pydantic import TypeAdapter
 
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.retries import OutageLog
+from ..runtime.text import named
 from .files import changed_settings, replace_file
 from .reading import Count, describe, read_json, require_regular
 
@@ -260,7 +261,7 @@ class CheckpointStore:
                     write_checkpoint(folder / f"step-{step}.json", step, state)
                 self._outage.over(f"the state is saved to {folder} again")
             except Exception as error:  # a failed save must not keep later saves from being tried
-                self._outage.note(f"the state cannot be saved to {folder} ({type(error).__name__}: {error})")
+                self._outage.note(f"the state cannot be saved to {folder} ({named(error)})")
             self._written += 1
             del save, state  # or the state would stay in memory until the next save
         os.close(lock)

@@ -23,6 +23,7 @@ from typing import Any, TypeGuard, get_type_hints
 
 import msgspec
 
+from ..runtime.text import named
 from ..tasks import COMPOSITE, LEVEL_STEPS, SHOWN_LEVELS, find_task, level_step
 
 SET_BY_US = ("seed", "size")
@@ -159,7 +160,7 @@ class DifficultyMap:
             else:
                 self.parameters(task, level, params)
         except Exception as error:  # the library's configs raise anything for values they do not expect
-            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({_named(error)})"
+            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({named(error)})"
         return None
 
     def check_curriculum(self, task: str) -> str | None:
@@ -178,14 +179,14 @@ class DifficultyMap:
                     return f"{task}: its curriculum has {count} levels of {name}, and no level {default}"
             attributes = self._attributes(task)
         except Exception as error:
-            return f"{task}: its curriculum cannot be read ({_named(error)})"
+            return f"{task}: its curriculum cannot be read ({named(error)})"
         for level in SHOWN_LEVELS:
             params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
             try:
                 self._validate(task, params)
             except Exception as error:
                 as_json = json.dumps(params, default=repr)
-                return f"{task}: its config refuses level {level:g} of its curriculum, {as_json} ({_named(error)})"
+                return f"{task}: its config refuses level {level:g} of its curriculum, {as_json} ({named(error)})"
         return None
 
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
@@ -222,7 +223,7 @@ class DifficultyMap:
             else:
                 return Resolved(params, level)
         assert refusal is not None
-        raise ValueError(f"{task}: no level works with {overrides_json} ({_named(refusal)})") from refusal
+        raise ValueError(f"{task}: no level works with {overrides_json} ({named(refusal)})") from refusal
 
     def _validate(self, task: str, params: Mapping[str, object]) -> None:
         config = self.configs[task](**params, seed=0, size=1)
@@ -331,7 +332,3 @@ def _type_fault(annotation: object, value: object) -> str | None:
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     return None
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

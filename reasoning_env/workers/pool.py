@@ -35,6 +35,7 @@ from ..problems.references import Reference
 from ..records import LibraryInfo, Problem, ProblemSpec, Split, Verdict
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
+from ..runtime.text import named
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .scoring import BatchScorer
@@ -239,9 +240,7 @@ class WorkerPool:
                 remedy="raise {worker_start_timeout_s}",
             ) from None
         except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise WorkerError(
-                f"the parameters of {_some(tasks)} cannot be checked ({type(error).__name__}: {error})"
-            ) from error
+            raise WorkerError(f"the parameters of {_some(tasks)} cannot be checked ({named(error)})") from error
         finally:
             slot.vacate()
 
@@ -372,7 +371,7 @@ class WorkerPool:
         except Exception as error:
             logger.exception("a job of a %s failed", slot.role.name.lower())
             job_error = GeneratorFaultError if slot.role is Role.GENERATOR else ScoringError
-            _fail(job.result, job_error(f"the worker pool failed at this job: {type(error).__name__}: {error}"))
+            _fail(job.result, job_error(f"the worker pool failed at this job: {named(error)}"))
             self._vacate(slot)
 
     def _fail_queued_jobs(self, role: Role, error: WorkerError) -> None:
@@ -429,7 +428,7 @@ class WorkerPool:
                 raise failure from error
             except Exception as error:  # an owner that ends would leave the jobs of its role waiting for ever
                 logger.exception("a %s cannot be started", slot.role.name.lower())
-                failure = WorkerError(f"a worker cannot be started: {type(error).__name__}: {error}")
+                failure = WorkerError(f"a worker cannot be started: {named(error)}")
                 self._note_failed_start(slot, failure)
                 raise failure from error
             slot.take(worker)
@@ -522,7 +521,7 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
             **fields,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
+        raise ProtocolFault(f"a problem that cannot be one: {named(error)}") from error
 
 
 def _closed() -> ClosedError:

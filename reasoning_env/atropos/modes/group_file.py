@@ -17,6 +17,7 @@ from ...data.tables import JSON_LINES, PARQUET, check_name
 from ...dumps.format import encode_group
 from ...errors import ConfigError
 from ...records import Group
+from ...runtime.text import named
 from ...storage.files import KeyedFile, LineFile, OtherSettingsError, header_path
 from ...storage.folders import check_writable
 from ..wire import encode_members
@@ -124,4 +125,4 @@ def _make(path: Path) -> LineFile:
 def _log_error(written: Future[None]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)
+        logger.error("a group could not be written and is dropped: %s", named(error))
