@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import glob
-import logging
 import socket
 import sys
 import time
@@ -18,9 +17,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
-
-logger = logging.getLogger(__name__)
-
 
 MAX_KILLS = 3
 """Workers of a job that may be killed from outside before the job fails. With two, 11 of 400 groups failed at 5 kills a
