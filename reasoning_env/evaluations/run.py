@@ -97,6 +97,7 @@ class Evaluation:
         self._started = time.monotonic()
         self._finished = False
         self._failures_in_a_row = 0
+        self._last_failure = ""
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -165,7 +166,7 @@ class Evaluation:
                 advance(self._score_so_far())
                 if self._failures_in_a_row >= self._session.settings.max_failed_groups_in_a_row:
                     raise ServerError(
-                        f"{self._failures_in_a_row} evaluation problems in a row failed; the log above says why"
+                        f"{self._failures_in_a_row} evaluation problems in a row failed; the last: {self._last_failure}"
                     )
 
             await do_as_they_come(work, self._set.stream(done=done), at_once=self._workers)
@@ -211,8 +212,12 @@ class Evaluation:
     def _drop(
         self, problem: Problem, messages: tuple[Mapping[str, str], ...], reason: DropReason, error: Exception
     ) -> EvaluatedProblem:
+        failure = describe_failure(error)
+        if reason is not DropReason.PROMPT_TOO_LONG:
+            self._failures_in_a_row += 1
+            self._last_failure = failure
         self._session.drop(problem, reason)
-        logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, describe_failure(error))
+        logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, failure)
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
 
     async def _judge(self, group: Group, seconds: float) -> EvaluatedProblem:
@@ -230,10 +235,9 @@ class Evaluation:
         if result.dropped is None:
             sample = await asyncio.to_thread(self._write, result)
             self._scores.add(*sample.scores)
+            self._failures_in_a_row = 0
         else:
             self._dropped.append(result)
-        if result.dropped is not DropReason.PROMPT_TOO_LONG:
-            self._failures_in_a_row = 0 if result.dropped is None else self._failures_in_a_row + 1
 
     # ---- results
 
