@@ -22,7 +22,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -35,7 +34,7 @@ from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import encode_strictly, visible
 from ..storage.files import header_path, read_made_with
-from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json, read_json
+from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json
 
 
 @dataclass(frozen=True)
@@ -87,17 +86,13 @@ def files_beside(groups: Path) -> set[Path]:
 
 
 def model_of(file: Path) -> str | None:
-    """Return the model of a file of groups, several joined by commas; None where nothing beside the file names any.
+    """Return the model of a file of groups, several joined by commas; None where the file's header names none.
 
-    `process` keeps the models in the file's header, an evaluation in `results.json`. Dumps name no model.
+    The header of `process` has `models`, that of an evaluation `model`. Dumps have no header.
     """
-    models = read_made_with(file).get("models")
-    if isinstance(models, list):
-        return ",".join(map(str, models)) or None
-    if file.name == "samples.jsonl":
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return str(read_json(file.with_name("results.json"))["model"])
-    return None
+    made_with = read_made_with(file)
+    models = made_with.get("models", [made_with["model"]] if "model" in made_with else [])
+    return ",".join(map(str, models)) or None if isinstance(models, list) else None
 
 
 def encode_group(

@@ -47,12 +47,20 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
     return [row["messages"][-1]["content"] for row in rows]
 
 
-def test_row_has_facts_of_its_group(path: Path) -> None:
-    header_path(path).write_text('{"made_with": {"models": ["a", "b"]}}')
+@pytest.mark.parametrize(
+    ("made_with", "model"),
+    [
+        pytest.param({"models": ["a", "b"]}, "a,b", id="process"),
+        pytest.param({"model": "a"}, "a", id="evaluation"),
+        pytest.param({"tasks": ["gcd"]}, "", id="neither"),
+    ],
+)
+def test_row_has_facts_of_its_group(path: Path, made_with: object, model: str) -> None:
+    header_path(path).write_text(json.dumps({"made_with": made_with}))
     [row, _] = kept(path, line(RIGHT, WRONG))
     assert row["messages"][0] == {"role": "user", "content": "the question of 5"}
     assert (row["task"], row["seed"], row["level"], row["score"]) == ("gcd", 5, -1.0, 1.0)
-    assert (row["pass_rate"], row["group_size"], row["model"]) == (0.5, 2, "a,b")
+    assert (row["pass_rate"], row["group_size"], row["model"]) == (0.5, 2, model)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import DumpedGroup
+from reasoning_env.dumps.format import model_of
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.folder import RESULTS, EvaluationFolder, open_folder
+from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvaluationFolder, open_folder
 from reasoning_env.evaluations.run import EvaluatedProblem
 from reasoning_env.storage.files import OutputError
 from tests.broken_files import NO_FILES, broken_documents, no_hang
@@ -61,6 +62,7 @@ def test_folder_is_named_for_the_model(begin: Begin, tmp_path: Path) -> None:
     assert folder.path.parent == tmp_path / "new" / "evals"
     assert folder.path.name.startswith("org_model_1-")
     assert results(folder).items() >= {"finished": False, "model": "org/model:1", "overall": None}.items()
+    assert model_of(folder.path / SAMPLES) == "org/model:1"
 
 
 def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
