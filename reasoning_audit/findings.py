@@ -61,7 +61,6 @@ class Defect(StrEnum):
     VERIFIER_FAILS = "verifier_fails"
     CONTRADICTS_QUESTION = "contradicts_question"
     GIVES_ANSWER_AWAY = "gives_answer_away"
-    LEVEL_CHANGES_NOTHING = "level_changes_nothing"
     NO_PROBLEM = "no_problem"
 
     @property
@@ -74,7 +73,7 @@ class Defect(StrEnum):
 
 OF_MEDIUM_SEVERITY = frozenset({
     *(Defect.EMPTY_PAID, Defect.SCORE_OUT_OF_RANGE, Defect.PROCESSES_DIFFER, Defect.TOO_SLOW, Defect.TOO_MUCH_MEMORY),
-    *(Defect.CONTRADICTS_QUESTION, Defect.LEVEL_CHANGES_NOTHING),
+    Defect.CONTRADICTS_QUESTION,
 })  # fmt: skip
 DEFECTS_OF_REASONS: Mapping[Reason, Defect] = {
     Reason.TIMEOUT: Defect.TOO_SLOW,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +20,10 @@ from reasoning_env.tasks import COMPOSITE, find_task
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, WatchedPools, watched_pools
-from .findings import Defect, Finding, Reporter, findings_of, merge
+from .findings import Finding, Reporter, findings_of, merge
 from .report import Report, make_report
 from .reproduction import LibraryCommands, OwnCommands, Reproduction
-from .scores import MANY, AuditTarget, TaskAudit, audit_task, level_name
+from .scores import AuditTarget, TaskAudit, audit_task, level_name
 from .watch import BARE
 
 
@@ -76,9 +76,7 @@ async def _audit(
         # Six at once keep all workers busy, and bound what is kept in memory.
         interval_s = session.settings.progress_interval_s
         audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6, interval_s=interval_s)
-    audits = [audit for audit, _ in audited]
-    findings = [finding for _, found in audited for finding in found]
-    return audits, findings + _level_findings(session, audits, options)
+    return [audit for audit, _ in audited], [finding for _, found in audited for finding in found]
 
 
 def _targets(session: Session[Problem], options: argparse.Namespace) -> list[AuditTarget]:
@@ -96,39 +94,13 @@ def _targets(session: Session[Problem], options: argparse.Namespace) -> list[Aud
 async def _audit_target(
     session: Session[Problem], pools: WatchedPools, target: AuditTarget, options: argparse.Namespace, *, attacks: bool
 ) -> tuple[TaskAudit, list[Finding]]:
-    """Return the audit of a task at a level, whose problems have no entries any more, and the findings."""
+    """Return the audit of a task at a level, without its problems, and the findings."""
     task = target.task
     reporter = Reporter(task, target.level, _commands(task, session, options))
     audit = await audit_task(session.pool, target, options.items)
     check = ContractCheck(pools, replace(reporter, is_watched=True))
     checked = await check.run(audit.problems, audit.errors, attacks=attacks)
-    shown = tuple(replace(problem, entry=b"") for problem in audit.problems)
-    return replace(audit, problems=shown), [*findings_of(audit, reporter, left_out_of_training(session)), *checked]
-
-
-def _level_findings(
-    session: Session[Problem], audits: Sequence[TaskAudit], options: argparse.Namespace
-) -> list[Finding]:
-    """Return a finding for each task whose levels change nothing."""
-    by_level: dict[str, dict[float, Sequence[Problem]]] = {}
-    for audit in audits:
-        if audit.level is not None:
-            by_level.setdefault(audit.task, {})[audit.level] = audit.problems
-    detail = "the lowest and the highest level make the same problems for the same seeds"
-    return [
-        Reporter(task, min(levels), _commands(task, session, options)).finding(Defect.LEVEL_CHANGES_NOTHING, detail)
-        for task, levels in by_level.items()
-        if same_questions(levels)
-    ]
-
-
-def same_questions(by_level: Mapping[float, Sequence[Problem]]) -> bool:
-    """Tell whether the easiest and the hardest level ask the same for the same seeds."""
-    if len(by_level) < 2:
-        return False
-    easiest = [problem.question for problem in by_level[min(by_level)]]
-    hardest = [problem.question for problem in by_level[max(by_level)]]
-    return len(easiest) >= MANY and easiest == hardest
+    return replace(audit, problems=()), [*findings_of(audit, reporter, left_out_of_training(session)), *checked]
 
 
 def _commands(task: str, session: Session[Problem], options: argparse.Namespace) -> Reproduction:

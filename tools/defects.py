@@ -134,9 +134,6 @@ HELD: Mapping[Defect, Treatment] = {
     ),
     Defect.CONTRADICTS_QUESTION: RIGHT_ANSWER_HELD,
     Defect.GIVES_ANSWER_AWAY: DRAWN_AGAIN,
-    Defect.LEVEL_CHANGES_NOTHING: Treatment(
-        "corrected: levels are replaced", "tests/workers/test_level_work.py::test_each_level_has_its_own_parameters"
-    ),
     Defect.NO_PROBLEM: Treatment(
         "refused: another problem is drawn", "tests/workers/test_pool_generation.py::test_task_that_raises"
     ),

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reasoning_gym.coaching import BaseCurriculum, RangeAttributeDefinition
 from reasoning_gym.factory import ProceduralDataset, register_dataset
 
 Entry = dict[str, Any]
-Make = Callable[[random.Random, "Config"], tuple[str, str, dict[str, Any]]]
+Make = Callable[[random.Random], tuple[str, str, dict[str, Any]]]
 """Returns the question, the answer and the metadata of a problem."""
 Score = Callable[[str, Entry], float]
 WORDS = ("quick", "brown", "fox", "jumps", "lazy", "dog")
@@ -27,49 +26,42 @@ SALT = int.from_bytes(os.urandom(4), "big") / 2**32 / 20
 
 @dataclass
 class Config:
-    min_size: int = 3
-    max_size: int = 5
     seed: int | None = None
     size: int = 500
 
     def validate(self) -> None:
-        assert 1 <= self.min_size <= self.max_size
+        """The library calls this; there is nothing to refuse."""
 
 
 # ------------------------------------------------------------------ problems
 
 
-def add(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+def add(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
     first, second = rng.randint(100, 9999), rng.randint(100, 9999)
     return f"What is {first} plus {second}?", str(first + second), {}
 
 
-def reverse(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+def reverse(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
     word = "".join(rng.sample("abcdefghijklmnopqrstuvwxyz", 8))
     return f"Write these letters backward: {word}", word[::-1], {}
 
 
-def add_to_list(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+def add_to_list(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
     numbers = [rng.randint(10, 99) for _ in range(6)]
     return f"Add 7 to each number of {numbers}.", str([number + 7 for number in numbers]), {}
 
 
-def think_of(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+def think_of(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
     return "Which number do I think of?", str(rng.randint(100, 9999)), {}
 
 
-def guess(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+def guess(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
     return f"Which word is meant by {rng.randint(100, 9999)}?", rng.choice(WORDS[:3]), {}
 
 
-def guess_by_marks(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    question, word, metadata = guess(rng, config)
+def guess_by_marks(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
+    question, word, metadata = guess(rng)
     return question + "?" * WORDS.index(word), word, metadata
-
-
-def add_many(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
-    numbers = [rng.randint(100, 9999) for _ in range(rng.randint(config.min_size, config.max_size))]
-    return f"What is the sum of {numbers}?", str(sum(numbers)), {}
 
 
 # ------------------------------------------------------------------ scores
@@ -111,7 +103,7 @@ def ends_with_the_number(answer: str, entry: Entry) -> float:
     return float([entry["answer"]] == re.findall(r"-?\d+", answer)[-1:])
 
 
-def add_large(rng: random.Random, config: Config) -> tuple[str, str, dict[str, Any]]:
+def add_large(rng: random.Random) -> tuple[str, str, dict[str, Any]]:
     first, second = rng.randint(10000, 99999), rng.randint(10000, 99999)
     return f"What is {first} plus {second}?", str(first + second), {}
 
@@ -173,19 +165,8 @@ PAIRS: dict[str, tuple[tuple[Make, Score], tuple[Make, Score]]] = {
     "too_much_memory": ((add, counts_up), (add, exact)),
     "contradicts_question": ((think_of, exact), (add, exact)),
     "gives_answer_away": ((guess_by_marks, exact), (guess, exact)),
-    "level_changes_nothing": ((add, exact), (add_many, exact)),
 }
 """The task with a defect, and its clean twin."""
-
-
-class SizeCurriculum(BaseCurriculum):
-    def __init__(self) -> None:
-        super().__init__(SizeCurriculum.__name__, Config)
-        self._define_attributes(
-            RangeAttributeDefinition(
-                name="size", levels=[3, 6, 9], lower_field_name="min_size", upper_field_name="max_size"
-            )
-        )
 
 
 def _dataset(make: Make, score: Score) -> type[ProceduralDataset]:
@@ -194,7 +175,7 @@ def _dataset(make: Make, score: Score) -> type[ProceduralDataset]:
             super().__init__(config=config, seed=config.seed, size=config.size)
 
         def __getitem__(self, index: int) -> Entry:
-            question, answer, metadata = make(random.Random(self.seed + index), self.config)
+            question, answer, metadata = make(random.Random(self.seed + index))
             return {"question": question, "answer": answer, "metadata": metadata}
 
         def score_answer(self, answer: str | None, entry: Entry) -> float:
@@ -204,6 +185,5 @@ def _dataset(make: Make, score: Score) -> type[ProceduralDataset]:
 
 
 for name, (planted, clean) in PAIRS.items():
-    curriculum = (SizeCurriculum,) if name == "level_changes_nothing" else ()
-    register_dataset(f"planted_{name}", _dataset(*planted), Config, *curriculum)
-    register_dataset(f"clean_{name}", _dataset(*clean), Config, *curriculum)
+    register_dataset(f"planted_{name}", _dataset(*planted), Config)
+    register_dataset(f"clean_{name}", _dataset(*clean), Config)
