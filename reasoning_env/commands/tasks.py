@@ -205,7 +205,7 @@ def _print_parameters(parameters: Parameters) -> None:
         for name, facts in by_name.items():
             at_levels = facts.get("levels", {})
             values = [json.dumps(facts["default"]), *(_value_at(at_levels, level) for level in SHOWN_LEVELS)]
-            rows.append((name, *(_shorten(value) for value in values)))
+            rows.append((name, *(visible(value, VALUE_CHARACTERS) for value in values)))
         if rows:
             print(f"=== {task}: parameters (`task_params`), and the values at levels")
             headings = ("PARAMETER", "DEFAULT", *(f"LEVEL {level:g}" for level in SHOWN_LEVELS))
@@ -235,10 +235,6 @@ def _value_at(at_levels: Mapping[str, object], level: float) -> str:
     return json.dumps(at_levels[str(level)]) if at_levels else ""
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 1]}…"
-
-
 def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_json: bool) -> None:
     counts = Counter(sample.task.category for sample in samples)
     categories = dict(sorted(counts.items()))
@@ -258,10 +254,8 @@ def _print_listing(session: Session[Problem], samples: Sequence[Sample], *, as_j
 
 
 def _first_words(sample: Sample) -> str:
-    text = " ".join(sample.question.split())
-    if isinstance(sample.outcome, Problem) and len(text) > QUESTION_CHARACTERS:
-        text = text[: QUESTION_CHARACTERS - 1] + "…"
-    return text
+    limit = QUESTION_CHARACTERS if isinstance(sample.outcome, Problem) else None
+    return visible(" ".join(sample.question.split()), limit)
 
 
 def _describe(session: Session[Problem], sample: Sample, chat: ChatFormat | None) -> dict[str, object]:
