@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from ..prompts.messages import Content, read_content
+from ..prompts.messages import Content, read_content, system_in_question
 from ..prompts.thinking import choose_thinking
 from ..records import Prompt, Rollout, Sampling
 from ..runtime.concurrency import AdaptiveLimit, cancel_all
@@ -207,7 +207,7 @@ class ChatRequests:
                 parameters = ", ".join(parameter_names(name, sent[name]))
                 logger.warning("the server refuses %s; completions are sampled with the server's own", parameters)
         self._left_out.update(refused)
-        if not refused and _has_system(sent) and SYSTEM_WORDS.search(text):
+        if not refused and _without_system(sent) != sent and SYSTEM_WORDS.search(text):
             if not self._system_in_question:
                 logger.warning("the server refuses the system message, whose text goes before the question (%s)", text)
             self._system_in_question = True
@@ -215,18 +215,10 @@ class ChatRequests:
         return bool(refused)
 
 
-def _has_system(fields: Mapping[str, object]) -> bool:
-    messages = fields.get("messages")
-    return isinstance(messages, list) and len(messages) > 1 and messages[0]["role"] == "system"
-
-
 def _without_system(fields: Mapping[str, object]) -> Mapping[str, object]:
     """Return the fields of a request with the text of the system message in front of the question."""
     messages = fields.get("messages")
-    if not _has_system(fields) or not isinstance(messages, list):
-        return fields
-    system, question, *rest = messages
-    return {**fields, "messages": [{**question, "content": f"{system['content']}\n\n{question['content']}"}, *rest]}
+    return {**fields, "messages": system_in_question(messages)} if isinstance(messages, list) else fields
 
 
 class ErrorReply(Exception):

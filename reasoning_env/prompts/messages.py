@@ -27,6 +27,14 @@ def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str]
     return ({"role": "system", "content": system_prompt}, user)
 
 
+def system_in_question(messages: Messages) -> Messages:
+    """Return a conversation with the text of its system message in front of the question: for models without one."""
+    if len(messages) < 2 or messages[0]["role"] != "system":
+        return messages
+    system, question, *rest = messages
+    return [{**question, "content": f"{system['content']}\n\n{question['content']}"}, *rest]
+
+
 class Tokenizer(Protocol):
     """The part of a transformers tokenizer that is used. `chat_template` is missing in some."""
 
@@ -76,10 +84,8 @@ class ChatLayout:
         return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
 
     def _arrange(self, messages: Messages) -> list[dict[str, object]]:
-        arranged: list[dict[str, object]] = [dict(message) for message in messages]
-        if self.system_in_question and len(arranged) > 1 and arranged[0]["role"] == "system":
-            system = arranged.pop(0)["content"]
-            arranged[0]["content"] = f"{system}\n\n{arranged[0]['content']}"
+        placed = system_in_question(messages) if self.system_in_question else messages
+        arranged: list[dict[str, object]] = [dict(message) for message in placed]
         if self.content_as_list:
             for message in arranged:
                 message["content"] = [{"type": "text", "text": message["content"]}]
