@@ -171,12 +171,3 @@ def no_server(timeout_s: float, problems: str, *, answers: bool) -> ServerError:
 def _host_and_port(url: str) -> tuple[str | None, int]:
     parts = urlsplit(url)
     return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def describe_connection(error: OSError) -> str:
-    """Return why there is no connection: `Connection refused`, `Name or service not known`."""
-    if isinstance(error, TimeoutError):
-        return "no connection in time"
-    if error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
-    return error.strerror or str(error)

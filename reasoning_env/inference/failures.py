@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import math
-import os
 import resource
 import ssl
 import time
@@ -15,7 +14,7 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
-from ..runtime.text import visible
+from ..runtime.text import describe_connection, visible
 
 CLOSED = ("RemoteProtocolError", "ReadError", "ConnectionResetError", "EndOfStream", "ServerDisconnectedError")
 """Causes of such errors where a server closes the connection."""
@@ -225,7 +224,7 @@ def _describe_connection(error: BaseException) -> str | None:
     if type(root).__name__ == "TooManyRedirects":
         return "it redirects in a loop"
     if isinstance(root, OSError) and root.errno:
-        return os.strerror(root.errno) if root.errno > 0 else str(root)
+        return describe_connection(root)
     return None
 
 

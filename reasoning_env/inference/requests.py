@@ -21,8 +21,8 @@ from ..errors import RefusedError, ServerError
 from ..records import ENDING_WORDS, Ending, Rollout, Timeouts
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
-from ..runtime.text import visible
-from .addresses import describe_connection, goes_through_proxy, try_connection
+from ..runtime.text import describe_connection, visible
+from .addresses import goes_through_proxy, try_connection
 from .failures import BrokenOffError, Failure, FailureKind, explain_failure
 
 T = TypeVar("T")

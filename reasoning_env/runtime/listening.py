@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from ..errors import ConfigError
+from .text import describe_connection
 
 BACKLOG = 1024
 """Connections that wait until the server takes them. With aiohttp's 128, the system asks those of a burst of 1,000 to
@@ -54,11 +53,7 @@ def _errors_for_user(address: ListenAddress) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # An unknown name of a host has a number of its own; asyncio puts the address into the words of the others.
-        if error.errno is None or isinstance(error, socket.gaierror):
-            reason = error.strerror or str(error)
-        else:
-            reason = os.strerror(error.errno)
+        reason = describe_connection(error)
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             raise ConfigError(
                 f"cannot listen on {address.host}: {reason}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 
 
@@ -29,6 +31,16 @@ def named(error: BaseException) -> str:
     name = type(error).__name__
     words = " ".join(str(error).split())
     return f"{name}: {words}" if words else name
+
+
+def describe_connection(error: OSError) -> str:
+    """Return why there is no connection, or no port to listen at: `Connection refused`, `Name or service not known`."""
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    # An unknown name of a host has a number of its own; asyncio puts the address into the words of the others.
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
 
 
 def short(value: object) -> object:

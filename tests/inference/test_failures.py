@@ -5,10 +5,13 @@ import errno
 import logging
 import math
 import re
+import socket
 import ssl
 from typing import Any
 
+import httpx
 import pytest
+from openai import APIConnectionError
 from tenacity import RetryError, retry, stop_after_attempt
 
 from reasoning_env.errors import RefusedError, ServerError
@@ -94,6 +97,12 @@ def test_retry_error_is_its_last_attempt() -> None:
 
 def test_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
+
+
+def test_unknown_host_in_the_words_of_the_system() -> None:
+    error = APIConnectionError(request=httpx.Request("POST", "http://nowhere/v1"))
+    error.__cause__ = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    assert describe_failure(error) == "Name or service not known"
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("inf", None), ("-3", 0.0)])
