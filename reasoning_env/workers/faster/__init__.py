@@ -22,9 +22,6 @@ from ...tasks.declaration import Replacement
 from .facts import know_integers, remember_deductions
 from .printing import write_polynomials_at_once
 
-OF_BASE = {"super().__init__(": "ProceduralDataset.__init__(self, "}
-"""For `edited`: a compiled function has no class that `super()` could find."""
-
 
 def fits(replacement: Replacement, library: Path) -> bool:
     """Tell whether the library in a folder has the very files of a replacement's argument."""

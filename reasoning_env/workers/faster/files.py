@@ -9,7 +9,10 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from . import OF_BASE, edited
+from . import edited
+
+OF_BASE = {"super().__init__(": "ProceduralDataset.__init__(self, "}
+"""A compiled function has no class that `super()` could find."""
 
 
 def install_codeio(module: ModuleType) -> None:
