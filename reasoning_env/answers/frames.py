@@ -33,7 +33,7 @@ def steps(answer: str, *, ends_in_full_stop: bool, question: str = "") -> Iterat
     """Yield an answer as it is, and then with one frame less each time; each text also in plain characters.
 
     With `ends_in_full_stop`, a full stop at the end belongs to the answer, unless it follows a mark such as a quote.
-    An answer may stand after the text that its question asks about.
+    An answer may be called what its question calls it.
     """
     text = LONG_BLANK.sub(lambda match: "\n" if "\n" in match[0] else " ", answer.replace("\r\n", "\n"))
     text = "\n".join(line.rstrip() for line in text.split("\n")).strip()
@@ -73,18 +73,59 @@ def _take_off(text: str, question: str, *, ends_in_full_stop: bool) -> tuple[str
 def _names_answer(match: re.Match[str], question: str) -> bool:
     """Tell whether a name before an answer tells no answer from another.
 
-    Its words are for answers of any kind, it is the variable x before a single value, or it is the whole text that the
-    question asks about, such as an expression.
+    One of its words is a word for answers of any kind, or of what the question asks for, and the others say no more
+    about it than the question. Or the name is the variable x before a single value, or the whole text that the question
+    asks about, such as an expression.
     """
     called = match["called"]
-    words = [word.removesuffix("s") if len(word) > 3 else word for word in PART_OF_NAME.findall(called.casefold())]
-    if NAME.fullmatch(called) and any(map(ANSWER_WORD.fullmatch, words)):
-        return all(ANSWER_WORD.fullmatch(word) or BESIDE_NAMES.fullmatch(word) for word in words)
+    asked = _asked_words(question)
+    words = _stems(called.casefold())
+    if NAME.fullmatch(called) and any(word in asked.names or ANSWER_WORD.fullmatch(word) for word in words):
+        return all(word in asked.words or ANSWER_WORD.fullmatch(word) or BESIDE_NAMES.fullmatch(word) for word in words)
     if match["sign"] is None:
         return False
     if VARIABLE.fullmatch(called):
         return "=" not in match["inner"]
     return len(called) > 2 and _squeezed(called) in _subjects(question)
+
+
+def _stems(name: str) -> list[str]:
+    """Return the words and numbers of a name in small letters, in the singular and spelled out."""
+    words = [{"min": "minimum", "max": "maximum"}.get(word, word) for word in PART_OF_NAME.findall(name)]
+    return [word.removesuffix("s") if len(word) > 3 else word for word in words]
+
+
+@dataclass(frozen=True)
+class _AskedWords:
+    """The words of what a question asks for, and those of them that name it."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+
+
+@lru_cache(maxsize=1)
+def _asked_words(question: str) -> _AskedWords:
+    """Return the words of what a question asks for: detector, light and status of `What is the detector light status?`.
+
+    Of `the day of the month`, day is a name, and month is none; of `the color of the top side`, all but `of` and `the`.
+    Alternatives, as in `return the angle, coordinates or radius`, name nothing. The cache holds one question, because
+    the answers of a group are scored one after the other.
+    """
+    words: set[str] = set()
+    names: set[str] = set()
+    for match in ASKED.finditer(question):
+        if question[match.end() : match.end() + 1] == ",":
+            continue
+        phrase = match["asked"].casefold()
+        words.update(_stems(phrase))
+        for part in re.split(" (?:of|in) ", phrase):
+            names.update(_stems(part))
+            head = _stems(re.sub(r"\([^)]*\)", "", part))
+            if not head or not ANSWER_WORD.fullmatch(head[-1]):
+                break
+    unnamed = {word for word in names if word.isdigit() or BESIDE_NAMES.fullmatch(word)}
+    denied = {word for word in words if NO_NAME.fullmatch(word)}
+    return _AskedWords(frozenset(words - denied), frozenset(names - denied - unnamed))
 
 
 @lru_cache(maxsize=1)
@@ -256,7 +297,7 @@ ANSWER_WORD = re.compile(
     "|grid|matrix|mat|board|puzzle|row|state|string|list|lst|sequence|seq|array|arr|vector|order|palindrome|anagram|word|text"
     "|plaintext|message|sentence|person|name|colou?r|colou?ring|weekday|relation|relationship|move|step|plan|instruction"
     "|direction|path|route|program|mapping|assignment|group|partition|pair|element|item|count|number|num|digit|integer|sum"
-    "|product|difference|occurrence|term|factor|size|length|area|time|duration|measure|coordinate|probability|prob|root"
+    "|product|difference|occurrence|term|factor|size|length|time|duration|measure|coordinate|probability|prob|root"
     "|integral|antiderivative|polynomial|expression|formula|fraction|conclusion|statement|graph"
     "|sorted|reversed|filtered|rotated|flipped|transformed|decoded|decrypted|simplified|reduced|modified|expanded"
     "|unscrambled|reordered|restored|grouped|converted|solved|completed|filled"
@@ -273,12 +314,25 @@ VARIABLE = re.compile(r"x(?:_\d)?|[A-Za-z]\(x\)|F\([A-Za-z]\)")
 """The variable of any value, and a function of a variable."""
 NAME = re.compile(r"[\w ()'-]+")
 PART_OF_NAME = re.compile(r"[^\W\d_]+|\d+")
+NO_NAME = re.compile("true|false|yes|no|not|none|never|other|example|input|whether|how|what|one|this|them|i")
+"""Words after a verb of asking that name no answer, or deny one."""
+ASKED = re.compile(
+    r"(?<!\ba )(?<!\bthe )(?<!\bwe )(?<!ing )\b(?:what (?:is|was|are|were|will)(?: now)?|which|what|how many|find"
+    r"|determine|return|provide|predict|specify|calculate|compute|evaluate|pick|identify|decode|decrypt|restore|simplify|solve|give"
+    r"|list|tell me|reply|respond|press|(?:output|answer|solution) (?:should|must) be)\b"
+    r"(?: (?:only|just|back|with|the|an?|your|its|this|all|following|of|possible))*+"
+    r"(?P<asked>(?: (?!(?:to|that|which|who|whose|from|for|with|by|at|on|if|when|where|whether|after|before|using|such"
+    r"|as|do|does|did|have|has|had|you|are|is|was|were|be|can|there|should|would|will|and|or|not|given|than|into|over"
+    r"|it|he|she|they|so|only|considering|without|getting|rolling|exactly)\b)[A-Za-z0-9()'-]++)++)",
+    re.IGNORECASE,
+)
+"""A verb of asking and the words after it, up to a preposition or a verb: `What is` and `the final output`."""
 SAME_SIGNS = str.maketrans({"\u00d7": "*", "\u22c5": "*", "\u00b7": "*", "\u00f7": "/"})
 CALLED = (
     r"(?s)(?:#{1,6}[^\S\n]+)?(?P<mark>\*{1,3}|_{1,2})?(?i:(?:so|thus|hence|therefore),? )?"
     r"(?!-)(?P<called>[^\s:\uff1a*\"'{}\[\]][^\n:\uff1a\"{}\[\]]{0,200}?)(?(mark)(?P=mark)?)"
     r"(?:(?i: (?:is|are|was))(?:[:\uff1a]|(?=\s))|[ ][-\u2013][ ](?=[A-Za-z]{2})"
-    rf"|[^\S\n]*(?:(?P<sign>[:\uff1a]=?|=(?![=>]))|\u2014|{ARROWS}|(?=\n)|\.(?=\s)))"
+    rf"|[^\S\n]*(?:(?P<sign>[:\uff1a]=?|=(?![=>]))|\u2014|{ARROWS}|(?=[\n\u2248])|\.(?=\s)))"
     r"(?(mark)[^\S\n]*(?P=mark)?)\ufe0f?(?P<inner>.*)"
 )
 """A name before the answer: `Answer: 5`, `The answer is 5`, `Answer \u2192 5`, `Answer - yes`, `Ans. 5`, `x = 5`.

@@ -22,6 +22,7 @@ from .numbers import (
     rounds,
     value_of,
     value_of_side,
+    without_rounding_sign,
 )
 from .types import Asked
 
@@ -30,7 +31,7 @@ def probability(said: str, asked: Asked) -> str | None:
     """The type of probabilities: an exact fraction in any terms, or a number with three right digits or more."""
     terms = asked.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
-    *exact, last = _without_chance(said, asked.question).split("=", MAX_SIDES)
+    *exact, last = _without_chance(without_rounding_sign(said), asked.question).split("=", MAX_SIDES)
     if any(value_of_side(side.strip(), asked.question) != right for side in exact):
         return None
     parts = fraction_parts(last)
@@ -45,26 +46,43 @@ def probability(said: str, asked: Asked) -> str | None:
     return asked.right if is_right else value.notation
 
 
-CHANCE = re.compile(
-    r"\\?Pr?\((?:[A-Z]\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{1,9})|(?P<words>[a-z\d ]{1,40}))\)"
-    r"\s?=\s?(?P<value>.+)"
+THROWN = (
+    r"(?i:[a-z](?:_\{?[a-z]{1,5}\}?)?"
+    r"|(?:(?:the|of|all|these|sum|total|score|value|outcome|rolls?|rolling|dice|result|heads|tails|number) ?)+)"
 )
-r"""The name of a chance: `P(X \geq 23) = `, `P(at least 3 heads) = `."""
+"""What is thrown, as a random variable or in words: `X`, `sum of dice`."""
+CHANCE = re.compile(
+    r"(?:\\?(?:Pr|P)|\\mathbb\{P\})"
+    rf"(?:\((?:{THROWN}\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{{1,9}})"
+    r"|(?P<words>(?:(?:at least|exactly) )?\d{1,9}(?: or higher| heads| tails)?))\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
+)
+r"""The name of a chance: `P = `, `P(X \geq 23) = `, `\Pr(at least 3 heads) = `."""
 ASKED_CHANCE = re.compile(
     r"\b(?P<words>(?P<number>\d+) or higher|(?P<relation>at least|exactly) (?P<count>\d+) (?:heads|tails))\b"
 )
 """The event whose chance a question asks for."""
 
 
+IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
+"""A value with its rounding behind it in parentheses: `3/4 (\u2248 0.75)`."""
+
+
 def fraction(said: str, asked: Asked) -> str | None:
-    """The type of reduced fractions, also after fractions of the same value.
+    """The type of reduced fractions: also after fractions of the same value, and before a rounded value of it.
 
     The name of the chance that a question asks for may stand before it. Questions ask for reduced fractions, so `6/8`
     is not `3/4`.
     """
-    sides = [fraction_parts(side.strip()) for side in _without_chance(said, asked.question).split("=", MAX_SIDES)]
+    said = _without_chance(said, asked.question)
+    rounded = IN_PARENTHESES.fullmatch(said)
+    if rounded is not None:
+        said = rounded["exact"].strip() + rounded["rounded"]
+    exact, sign, decimal = said.partition("\N{ALMOST EQUAL TO}")
+    sides = [fraction_parts(side.strip()) for side in exact.split("=", MAX_SIDES)]
     last = sides[-1]
     if last is None or last[1] == 0 or any(not side or side[0] * last[1] != last[0] * side[1] for side in sides):
+        return None
+    if sign and not _is_rounding(decimal.strip(), Fraction(*last)):
         return None
     right = fraction_parts(asked.right.strip("$").strip())
     if right is None:  # LaTeX of the expected answer
@@ -78,12 +96,21 @@ def _without_chance(said: str, question: str) -> str:
     chance, asked = CHANCE.fullmatch(said), ASKED_CHANCE.search(question)
     if chance is None or asked is None:
         return said
-    if chance["words"] is not None:
-        is_asked = chance["words"] == asked["words"]
-    else:
+    if chance["number"] is not None:
         is_asked = chance["number"] == (asked["number"] or asked["count"])
         is_asked = is_asked and (chance["relation"] == "=") == (asked["relation"] == "exactly")
+    else:
+        is_asked = chance["words"] is None or chance["words"] == asked["words"]
     return chance["value"].strip() if is_asked else said
+
+
+def _is_rounding(decimal: str, exact: Fraction) -> bool:
+    """Tell whether a decimal number or a percentage is a value that is rounded or cut to its places."""
+    if decimal.endswith("%"):
+        decimal, exact = decimal[:-1].strip(), exact * 100
+    if not re.fullmatch(r"-?\d{0,9}\.\d{1,9}", decimal, re.ASCII):
+        return False
+    return abs(Fraction(decimal) - exact) < Fraction(1, 10 ** len(decimal.partition(".")[2]))
 
 
 LOWERED = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
@@ -181,7 +208,7 @@ def measure(said: str, asked: Asked) -> str | None:
         pairs = zip(point.group("x", "y"), expected.group("x", "y"), exact, strict=True)
         is_right = all(_is_measured(part, shown, value, places=3) for part, shown, value in pairs)
         return asked.right if is_right else f"({point['x']}, {point['y']})"
-    value = value_of(said, asked)
+    value = value_of(without_rounding_sign(said), asked)
     if value is None:
         return None
     is_angle = kind == "angle_measure"

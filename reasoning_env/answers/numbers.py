@@ -23,7 +23,7 @@ RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 """The superscripts of `-0123456789`."""
 TIMES = r"[*x\u00d7\u00b7\u22c5]"
 NOTATION = re.compile(
-    r"(?P<sign>[-+]?)\s?"
+    r"(?P<currency>[$\u20ac\u00a3])?(?P<sign>[-+]?)\s?"
     rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,3}))?"
     rf"(?:\s?{TIMES}\s?10(?:(?:\^|\*\*)(?P<brace>\{{)?(?P<bracket>\()?(?P<power>-?\d{{1,3}})(?(bracket)\))(?(brace)\}})"
@@ -31,7 +31,7 @@ NOTATION = re.compile(
     r"(?:[^\S\n]{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
     re.ASCII,
 )
-"""A number with its power of ten or unit: `1.6 \u00d7 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
+"""A number with its currency, power of ten or unit: `$16`, `1.6 \u00d7 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
 WHOLE_PATTERN = (
     r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}}|-?[1-9]\d{{0,2}}(?: \d{{3}}){{1,20}})\s?"
 )
@@ -51,10 +51,15 @@ NAMED = re.compile(r"(?P<name>[A-Za-z])\s?(?P<sign>[:=])\s?(?P<value>[^=:]+)")
 """A variable and its value: `x = 5`, `x: 5`."""
 ASKED_VARIABLE = re.compile(r"(?:\bvalue of|\b[Ss]olve for) (?P<name>[a-z])\b(?=:| in | that )")
 """The variable whose value a question asks for."""
+ANGLE_NAME = re.compile(r"(?:\u2220|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2})?)\s?[=:]\s?")
+"""The name of an angle: `\u2220ABC = `, `Angle B = `."""
 CALCULATION = re.compile(r"(?:[-\d+/() .]|(?<!\*)\*(?!\*)){3,1000}")
 """A calculation without powers: `25 + 30 * (2 - 1)`."""
 MAX_SIDES = 4
 """Sides of an equation such as `1/4 = 0.25 = 25%`."""
+ROUNDED = re.compile(r"\s?\u2248\s?")
+MONEY = re.compile(r"\b(?:dollars?|costs?|prices?|money|pay|pays|paid|earns?|earned|spends?|spent|much)\b")
+"""Words of a question about money."""
 COUNTED = re.compile(r"(?:[Hh]ow many|number of)(?P<one> 1)?(?: \d+)?(?P<words>(?: [a-z-]+){1,4})")
 """The words after `how many`, the first of which name what the question counts; `1 bits` are ones too."""
 NO_NOUNS = frozenset(
@@ -143,7 +148,7 @@ def rounded(*, digits: int) -> AnswerType:
     """The type of numbers of which a question asks for so many significant digits at least."""
 
     def read(said: str, asked: Asked) -> str | None:
-        value = value_of(said, asked)
+        value = value_of(without_rounding_sign(said), asked)
         if value is None:
             return None
         is_right = has_digits(value.notation, Fraction(asked.right), digits)
@@ -157,6 +162,11 @@ def has_digits(said: str, right: Fraction, digits: int) -> bool:
     if right == 0:
         return NUMBER.fullmatch(said) is not None and Fraction(said) == 0
     return rounds(said, right, places=digits - 1 - math.floor(math.log10(abs(right))))
+
+
+def without_rounding_sign(said: str) -> str:
+    """Return `3/4 = 0.75` for `3/4 \u2248 0.75`, and `0.5` for `\u2248 0.5`."""
+    return ROUNDED.sub("=", said).removeprefix("=").strip()
 
 
 def candidate(said: str, asked: Asked) -> str | None:
@@ -175,7 +185,7 @@ def candidate(said: str, asked: Asked) -> str | None:
 
 
 def plain_value(said: str, question: str) -> NumberValue | None:
-    """Return the value of a number with separators, power of ten and unit, or of a fraction."""
+    """Return the value of a number with separators, currency, power of ten and unit, or of a fraction."""
     parts = fraction_parts(said)
     if parts is not None:
         return NumberValue(Fraction(*parts), f"{parts[0]}/{parts[1]}") if parts[1] else None
@@ -189,6 +199,8 @@ def plain_value(said: str, question: str) -> NumberValue | None:
             return None
         exponent += int(raised)
     digits = re.sub(r"[^\d.]", "", match["digits"])
+    if match["currency"] and not _asks_for_money(match["currency"], question):
+        return None
     if match["unit"] == "%" and "percent" not in question:
         exponent -= 2
         if not 0 < Fraction(f"{digits}e{exponent}") <= 1:
@@ -199,12 +211,21 @@ def plain_value(said: str, question: str) -> NumberValue | None:
     return NumberValue(Fraction(notation), notation) if NUMBER.fullmatch(notation) else None
 
 
+def _asks_for_money(currency: str, question: str) -> bool:
+    """Tell whether a question is about money of this currency, and does not count things."""
+    if currency in question:
+        return True
+    return currency == "$" and MONEY.search(question) is not None and not COUNTED.search(question)
+
+
 def _is_unit(unit: str | None, question: str) -> bool:
     """Tell whether the words after a number are what the question counts, in singular or plural, or its unit."""
     if not unit or unit == "%":
         return True
     if unit in ("\N{DEGREE SIGN}", "deg", "degrees", "degree"):
         return "\N{DEGREE SIGN}" in question or "degree" in question
+    if unit in ("dollars", "dollar"):
+        return _asks_for_money("$", question)
     return {_singular(word) for word in unit.casefold().split()} <= _counted_nouns(question)
 
 
@@ -226,7 +247,7 @@ def _singular(word: str) -> str:
 
 
 def without_name(said: str, question: str) -> str:
-    """Return the value after the question's variable.
+    """Return the value after the question's variable or angle.
 
     Any value may be called x, and by another letter where the question asks for no variable and does not give that one.
     """
@@ -237,7 +258,19 @@ def without_name(said: str, question: str) -> str:
         is_given = re.search(rf"\b{name}\s?=", question) is not None
         is_asked = name == asked["name"] if asked is not None else named["sign"] != ":" and not is_given
         return named["value"] if is_asked or (name == "x" and named["sign"] != ":") else said
+    angle = ANGLE_NAME.match(said)
+    if angle is not None and _asks_for_angle(angle["name"], question):
+        return said[angle.end() :]
     return said
+
+
+def _asks_for_angle(name: str, question: str) -> bool:
+    """Tell whether a question asks for the angle with this name: `B` and `ABC` are the angle at B."""
+    vertex = name[len(name) // 2]
+    if re.search(rf"\bangle at {vertex}\b", question):
+        return True
+    asked = re.findall(r"(?:\bangle |\u2220)([A-Z]{3})\b", question)
+    return any(name in (vertex, angle, angle[::-1]) and angle[1] == vertex for angle in asked)
 
 
 def fraction_parts(said: str) -> tuple[int, int] | None:

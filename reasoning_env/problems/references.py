@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 from ..errors import InvalidReferenceError, did_you_mean
 from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Split
 from ..settings import ReasoningSettings
-from ..storage.reading import check_depth, parse_json
 
 MAX_LENGTH = 65_536
 """Most characters of a reference. A composite of all tasks, the longest that the library needs, takes 2,800."""
@@ -66,10 +65,19 @@ def maker(release: str) -> str:
 
 def _read_params(text: str) -> dict[str, object]:
     """Return the parameters of a reference. Raises ValueError."""
-    params = parse_json(text.encode())
+    too_deep = f"parameters are nested at most {MAX_PARAMS_DEPTH} levels deep"
+    try:
+        params = json.loads(text)
+    except RecursionError:
+        raise ValueError(too_deep) from None
     if not isinstance(params, dict):
         raise ValueError("parameters are a JSON object")
-    check_depth(params, MAX_PARAMS_DEPTH)
+    level: list[object] = [params]
+    for _ in range(MAX_PARAMS_DEPTH):
+        containers = [value for value in level if isinstance(value, dict | list)]
+        level = [item for value in containers for item in (value.values() if isinstance(value, dict) else value)]
+    if any(isinstance(value, dict | list) for value in level):
+        raise ValueError(too_deep)
     return params
 
 

@@ -39,15 +39,14 @@ KINDS = {
 }
 
 
-def check_depth(value: object, most: int = MAX_JSON_DEPTH) -> object:
-    """Return a JSON value. Raises ValueError if it is nested more than `most` levels deep."""
+def _check_depth(value: object) -> object:
     level = [value]
-    for _ in range(most + 1):
+    for _ in range(MAX_JSON_DEPTH + 1):
         containers = [item for item in level if isinstance(item, (dict, list))]
         if not containers:
             return value
         level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
-    raise ValueError(f"is nested more than {most} levels deep")
+    raise ValueError(f"is nested more than {MAX_JSON_DEPTH} levels deep")
 
 
 # Neither `true` nor a number in quotes counts as a number.
@@ -60,7 +59,7 @@ Time = Annotated[float, Strict(), Field(ge=0, le=1e11, allow_inf_nan=False)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(visible)]
 """A text that is printed, such as the name of a task: control characters are read as their escapes."""
-FreeJson = Annotated[object, AfterValidator(check_depth)]
+FreeJson = Annotated[object, AfterValidator(_check_depth)]
 """Any JSON value of a bounded depth."""
 
 

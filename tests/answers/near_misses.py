@@ -253,6 +253,7 @@ def _with_plain_numbers(text: str) -> list[str]:
 
 CONSTANT = "a constant of integration has any name"
 ORDER = "the order does not matter"
+ROUNDED = "a right answer may be rounded"
 NOUGHT = "a nought that says nothing"
 STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "advanced_geometry": {
@@ -260,9 +261,10 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
         "first character less": "a parenthesis is missing",
         "a letter before": "the name of a point",
         "A1": "the next digit may be 1",
+        "about A": ROUNDED,
     },
     "circuit_logic": {"all twice": "00 is 0"},
-    "coin_flip": {"A1": "the next digit may be 1", "first character less": NOUGHT},
+    "coin_flip": {"A1": "the next digit may be 1", "about A": ROUNDED, "first character less": NOUGHT},
     "cryptarithm": {"parts exchanged": ORDER, "first digit + 1": "some puzzles have several solutions"},
     "decimal_arithmetic": {"a character less": NOUGHT},
     "fraction_simplification": dict.fromkeys(("a character less", "first character less"), "a dollar is missing"),
@@ -273,8 +275,10 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "intermediate_integration": dict.fromkeys(("a digit more", "last letter", "a letter before", "A+1"), CONSTANT),
     "knights_knaves": {"a character less": "a full stop is missing"},
     "number_format": {"a character less": "the seventh of eight decimals"},
+    "power_function": {"about A": ROUNDED},
     "polynomial_equations": {
         "parts exchanged": ORDER,
+        "about A": ROUNDED,
         "first character less": NOUGHT,
         "last digit - 1": "the question asks to round down where the fifth decimal is 5 or more",
         "last digit + 1": "the same, of a root below zero",

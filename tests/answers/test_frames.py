@@ -91,16 +91,44 @@ def test_text_that_says_something(said: str) -> None:
     assert [step.text for step in steps(said, ends_in_full_stop=False) if PLAIN_SIGNS not in step.frames] == [said]
 
 
-ASKING = "The light shines.\n\nNow: (2.0 - 8.0i) + 1 =\nWhat is the detector light status?"
+ASKING = (
+    "The light shines.\n\nNow: (2.0 - 8.0i) + 1 =\nWhat is the detector light status? On which day of the month was it?"
+    " Find the color of the top side. Return only the shape, weight or age."
+)
 
 
-@pytest.mark.parametrize("called", ["(2.0-8.0i)+1 =", "(2.0 - 8.0i) + 1:"])
-def test_text_of_question_before_answer(called: str) -> None:
+@pytest.mark.parametrize(
+    "called",
+    [
+        "Light:",
+        "Detector light status:",
+        "**The light is**",
+        "(2.0-8.0i)+1 =",
+        "lights:",
+        "Day of the month:",
+        "Top side =",
+    ],
+)
+def test_name_of_question(called: str) -> None:
     assert "on" in [step.text for step in steps(f"{called} on", ends_in_full_stop=False, question=ASKING)]
 
 
 @pytest.mark.parametrize(
-    "called", ["Lamp:", "The shape is", "No light:", "1 =", "light or status:", "False:", "A =", "the:", "Answer 2:"]
+    "called",
+    [
+        "Lamp:",
+        "The shape is",
+        "No light:",
+        "1 =",
+        "light or status:",
+        "shines:",
+        "Month:",
+        "False:",
+        "A =",
+        "the:",
+        "Side, top:",
+        "Answer 2:",
+    ],
 )
 def test_name_of_something_else(called: str) -> None:
     assert "on" not in [step.text for step in steps(f"{called} on", ends_in_full_stop=False, question=ASKING)]
