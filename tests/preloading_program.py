@@ -53,7 +53,11 @@ def serve(listener: socket.socket, run_fork_server: Any) -> None:
                 connection.sendall(b"%d\n" % status)
         if listener in readable:
             connection, _ = listener.accept()
-            request, descriptors = _receive(connection)
+            try:
+                request, descriptors = _receive(connection)
+            except EOFError:
+                connection.close()
+                continue
             pid = os.fork()
             if pid == 0:
                 become_fork_server(request, *descriptors, run_fork_server)
@@ -65,9 +69,15 @@ def serve(listener: socket.socket, run_fork_server: Any) -> None:
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return a request with its descriptors. Raises EOFError where the program that connected has ended."""
     text, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 2)
     while not text.endswith(b"\n"):
-        text += connection.recv(1 << 20)
+        more = connection.recv(1 << 20)
+        if not more:  # observed: killed before it had sent its request, it left this loop running for an hour
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise EOFError
+        text += more
     return json.loads(text), descriptors
 
 

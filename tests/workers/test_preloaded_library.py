@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
-from tests.preloaded_library import PreloadedFork, fresh_children
+from tests.preloaded_library import BARE, FOLDER_VARIABLE, PreloadedFork, fresh_children
 from tests.waiting import until
 
 from .support import make, running_pool
@@ -27,6 +28,15 @@ async def report_of_worker(fake_library: Path) -> dict[str, Any]:
         del report[varies]
     report["environment"] = sorted(report["environment"])
     return report
+
+
+async def test_connection_without_request(fake_library: Path) -> None:
+    """A program that is killed before it has sent its request holds up nobody."""
+    listener = os.path.join(os.environ[FOLDER_VARIABLE], BARE)
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.connect(listener)
+    async with running_pool(fake_library) as pool:
+        assert isinstance(pool._fork_server.process, PreloadedFork)
 
 
 async def test_end_is_told(fake_library: Path) -> None:
