@@ -33,19 +33,21 @@ async def map_concurrently(
 
     `on_done` is called after each item. On an error, all other work is cancelled and awaited; then the error is raised.
     """
-    limit = asyncio.Semaphore(at_once)
+    numbered = enumerate(items)
+    results: dict[int, R] = {}
 
-    async def run(item: T) -> R:
-        async with limit:
-            result = await work(item)
-        on_done()
-        return result
+    async def work_on() -> None:
+        for number, item in numbered:
+            results[number] = await work(item)
+            on_done()
 
-    running = [asyncio.ensure_future(run(item)) for item in items]
+    # Not a task for each item: 4,096 that began in one turn of the event loop held it for 80 ms.
+    running = [asyncio.ensure_future(work_on()) for _ in range(at_once)]
     try:
-        return await asyncio.gather(*running)
+        await asyncio.gather(*running)
     finally:
         await cancel_all(running)
+    return [results[number] for number in sorted(results)]
 
 
 async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
