@@ -65,7 +65,7 @@ ANTIDERIVATIVES = {
     "1/sqrt(4 - x**2)": ["asin(x/2)"],
     "log(x**2)": ["x*log(x**2) - 2*x"],
     "3/sqrt(3*x - 8)": ["(3*x - 8)**(1/2)*2"],
-    "x**39": ["x**40/40 + 10**30"],
+    "x**39": ["x**40/40 + 10**9"],
 }
 
 
@@ -100,10 +100,10 @@ def test_number_of_general_powers(power: str) -> None:
 
 
 def test_number_of_functions() -> None:
-    within = "x**2/2" + " + 0*sin(x)" * MAX_CALLS
+    within = "x**2/2" + " + sin(x) - sin(x)" * (MAX_CALLS // 2)
     assert is_half_a_square(within)
     with pytest.raises(ExpressionError, match="functions"):
-        is_half_a_square(within + " + 0*sin(x)")
+        is_half_a_square(within + " + sin(x)")
 
 
 def test_imaginary_unit() -> None:
@@ -142,6 +142,16 @@ OTHERS = {
         "x**2.0000000000000000000000001/2",
         "x**2/2 + ((x-0.3718)*(x-0.7351)*(x-1.6183)*(x-2.9137)*(x+0.4142)*(x+1.2361)*(x+2.6458))**2",
         "x**2/2 + x*(C - 0.5772)",
+        # The slope is right near zero alone, or at some points alone.
+        "x**2/2 + x + abs(x - 3)",
+        "x**2/2 + x + abs(x - 50)",
+        "x**2/2 + x + sqrt((x - 600000)**2)",
+        # A term is hidden from the compared digits.
+        "x**2/2 + x*exp(-1000*C**2)",
+        "x**2/2 + exp(-200 - x**2)",
+        "x**2/2 + x*exp(-500)",
+        "x**2/2 + x*(1 - tanh(200))",
+        "x**2/2 + x*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)*exp(-20)",
         # Other functions are not calculated.
         "Integral(x, x)",
         "integrate(x)",

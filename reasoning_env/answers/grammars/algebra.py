@@ -49,19 +49,23 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.UAdd: operator.pos,
 }
 
-POINTS = (0.3718, 0.7351, 1.6183, 2.9137, -0.4142, -1.2361, -2.6458)
+NEAR_POINTS = (0.3718, 0.7351, 1.6183, 2.9137, -0.4142, -1.2361, -2.6458)
+FAR_POINTS = (4e1, 1e4, 1e8, 3e12, -4e1, -1e4, -1e8, -3e12)
+"""Beyond constants up to LARGEST_PLAIN: the slope of `x**2 + x + abs(x - 50)` is 2*x at all points near zero."""
 SPREAD = 0.1
 """Relative distance of a point from the one above. An answer cannot be made for its own points."""
 OTHER_VALUE = 0.5772
 """The value of names other than the variable, above and below zero in turn, with a SPREAD."""
 AGREEING = 4
-"""Points at which slopes must agree: elementary functions that do so within TOLERANCE are the same."""
+"""Points near zero at which slopes must agree: elementary functions that do so within TOLERANCE are the same."""
 DIGITS = 140
 """Digits of the numbers from which slopes are calculated."""
 STEP = "1e-40"
 """A slope is the difference of the values at one step to the left and to the right, over two steps."""
 TOLERANCE = mpmath.mpf("1e-60")
 """Largest relative difference of values that count as equal."""
+LARGEST_PLAIN = 1e12
+"""Largest constant, and the inverse of the smallest, that cannot hide a term from the compared digits."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
@@ -217,7 +221,8 @@ Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """Tell whether the derivative of the answer is the integrand, to 60 digits at several points.
 
-    The points depend on the answer. Raises ExpressionError for text outside the grammar or its limits.
+    The points depend on the answer. An answer with a part that could hide a term from these digits, such as
+    `x*exp(-500)`, is none. Raises ExpressionError for text outside the grammar or its limits.
     """
     said = parse_expression(answer, MAX_TREE_PARTS)
     if len(_names(said)) > MAX_NAMES:
@@ -240,32 +245,43 @@ def _has_slope(said: ast.expr, target: ast.expr, variable: str) -> bool:
     real values are compared, since functions may have other branches there.
     """
     agreeing = 0
-    for point, others in _points(said):
+    sizes = _Sizes()
+    for number, (point, others) in enumerate(_points(said)):
         if _value(target, variable, float(point), mpmath.fp) is None:
             continue
         if _value(said, variable, float(point), mpmath.fp, others) is None:
             return False
+        is_near_zero = number < len(NEAR_POINTS)
         with mpmath.workdps(DIGITS):
             x = mpmath.mpf(point)
             step = mpmath.mpf(STEP)
             expected = _value(target, variable, x, mpmath.mp)
-            low = _value(said, variable, x - step, mpmath.mp, others)
+            low = _value(said, variable, x - step, mpmath.mp, others, sizes if is_near_zero else None)
             high = _value(said, variable, x + step, mpmath.mp, others)
             if expected is None or low is None or high is None:
                 return False
             slope = (high - low) / (2 * step)
             if _is_near(slope, expected):
-                agreeing += 1
+                if is_near_zero:
+                    agreeing += 1
             elif x > 0 or (_is_real(slope) and _is_real(expected)):
                 return False
-    return agreeing >= AGREEING
+    return agreeing >= AGREEING and sizes.are_plain()
 
 
 def _points(tree: ast.expr) -> list[tuple[str, str]]:
     """Return the points of a tree: values of the variable and of other names. Equal trees have equal points."""
     drawn = random.Random(ast.dump(tree))
     others = cycle((OTHER_VALUE, -OTHER_VALUE))
-    return [(_near(point, drawn), _near(other, drawn)) for point, other in zip(POINTS, others, strict=False)]
+    points = NEAR_POINTS if _is_rational(tree) else (*NEAR_POINTS, *FAR_POINTS)
+    return [(_near(point, drawn), _near(other, drawn)) for point, other in zip(points, others, strict=False)]
+
+
+def _is_rational(tree: ast.expr) -> bool:
+    """Tell whether a tree is a quotient of polynomials, whose slope is the same rule everywhere."""
+    powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
+    whole = (isinstance(power.right, ast.Constant) and str(power.right.value).isdigit() for power in powers)
+    return not _calls(tree) and all(whole)
 
 
 def _near(value: float, drawn: random.Random) -> str:
@@ -280,15 +296,55 @@ def _is_real(value: PreciseNumber) -> bool:
     return bool(abs(mpmath.im(value)) <= TOLERANCE * (1 + abs(value)))
 
 
+class _Sizes:
+    """The least and the greatest size that each part of a tree has at some points, in the order of evaluation."""
+
+    def __init__(self) -> None:
+        self._least: list[mpmath.mpf] = []
+        self._greatest: list[mpmath.mpf] = []
+        self._place = 0
+
+    def begin(self) -> None:
+        """Begin another evaluation of the tree."""
+        self._place = 0
+
+    def note(self, value: PreciseNumber) -> None:
+        """Note the value of the next part."""
+        size = mpmath.mpf(abs(value))
+        if self._place == len(self._least):
+            self._least.append(size)
+            self._greatest.append(size)
+        else:
+            self._least[self._place] = min(self._least[self._place], size)
+            self._greatest[self._place] = max(self._greatest[self._place], size)
+        self._place += 1
+
+    def are_plain(self) -> bool:
+        """Tell whether no part is so large or so small at every point that it could hide a term, or be hidden.
+
+        Nought is small: `1 - tanh(200)` has no digit among those that are calculated.
+        """
+        return all(least <= LARGEST_PLAIN for least in self._least) and all(
+            greatest >= 1 / LARGEST_PLAIN for greatest in self._greatest
+        )
+
+
 def _value(
-    tree: ast.expr, variable: str, point: PreciseNumber, context: Context, others: str = str(OTHER_VALUE)
+    tree: ast.expr,
+    variable: str,
+    point: PreciseNumber,
+    context: Context,
+    others: str = str(OTHER_VALUE),
+    sizes: _Sizes | None = None,
 ) -> PreciseNumber | None:
     """Return a tree's value in one of mpmath's contexts; None where the value is no finite number.
 
-    `others` is the value of names other than the variable.
+    `others` is the value of names other than the variable. `sizes` notes the values of the tree's parts.
     """
+    if sizes is not None:
+        sizes.begin()
     try:
-        value = _evaluate(tree, _Numeric(variable, point, context, others))
+        value = _evaluate(tree, _Numeric(variable, point, context, others, sizes))
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None
@@ -297,21 +353,33 @@ def _value(
 class _Numeric:
     """Numbers of one of mpmath's contexts, with the variable at one point."""
 
-    def __init__(self, variable: str, point: PreciseNumber, context: Context, others: str) -> None:
+    def __init__(
+        self, variable: str, point: PreciseNumber, context: Context, others: str, sizes: _Sizes | None
+    ) -> None:
+        self._sizes = sizes
         self._context = context
         self._others = others
         self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
 
     def number(self, digits: str) -> PreciseNumber:
-        return self._context.mpf(digits)
+        value = self._context.mpf(digits)
+        return self._noted(value) if value else value  # a nought that is written hides nothing
 
     def name(self, name: str) -> PreciseNumber:
         return self._values.get(name, self._context.mpf(self._others))
 
     def operate(self, sign: type[ast.AST], operands: list[PreciseNumber]) -> PreciseNumber:
-        return OPERATIONS[sign](*operands)
+        return self._noted(OPERATIONS[sign](*operands))
 
     def call(self, function: str, arguments: list[PreciseNumber]) -> PreciseNumber:
+        return self._noted(self._called(function, arguments))
+
+    def _noted(self, value: PreciseNumber) -> PreciseNumber:
+        if self._sizes is not None:
+            self._sizes.note(value)
+        return value
+
+    def _called(self, function: str, arguments: list[PreciseNumber]) -> PreciseNumber:
         if len(arguments) == 1 and function in FUNCTIONS:
             return (getattr(self._context, function, None) or getattr(cmath, function))(*arguments)
         if len(arguments) == 1 and function in ABSOLUTE_VALUES and arguments[0].imag == 0:
