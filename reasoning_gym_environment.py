@@ -13,6 +13,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; event loops set handlers of their own
 
 import asyncio
+import functools
 import gc
 import importlib.util
 import logging
@@ -375,7 +376,9 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, with BaseEnv's `serve`, `process` and `evaluate`; ends the process."""
-        raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
+        defaults = functools.partial(atropos.own_defaults, cls)
+        commands = atropos.commands(cls)
+        raise SystemExit(command_line.main(sys.argv[1:], commands, environment_file=FILE, defaults=defaults))
 
 
 if __name__ == "__main__":

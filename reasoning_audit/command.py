@@ -10,9 +10,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from reasoning_env.commands.parser import Command, CommandParser, names, share
-from reasoning_env.commands.shared_options import add_config_option, add_score_options, check_score_options
 from reasoning_env.errors import ConfigError
+from reasoning_env.program.parser import Command, CommandParser, names, share
+from reasoning_env.program.shared_options import add_config_option, add_score_options, check_score_options
 from reasoning_env.storage.files import replace_file
 from reasoning_env.storage.folders import check_writable
 from reasoning_env.storage.reading import read_json

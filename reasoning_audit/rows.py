@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reasoning_env.commands.parser import program
-from reasoning_env.commands.running import run_to_end
-from reasoning_env.commands.shared_options import score_function, score_words
 from reasoning_env.data.tables import JSON_LINES, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
+from reasoning_env.program.parser import program
+from reasoning_env.program.running import run_to_end
+from reasoning_env.program.shared_options import score_function, score_words
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
 from reasoning_env.runtime.terminal import progress_bar
 from reasoning_env.runtime.text import visible

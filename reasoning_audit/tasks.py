@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reasoning_env.commands.parser import program
-from reasoning_env.commands.running import map_with_progress, run_to_end
-from reasoning_env.commands.shared_options import file_settings
 from reasoning_env.errors import WorkerError
 from reasoning_env.problems.selection import select_tasks
+from reasoning_env.program.parser import program
+from reasoning_env.program.running import map_with_progress, run_to_end
+from reasoning_env.program.shared_options import file_settings
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.storage.folders import find_checkout

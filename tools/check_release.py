@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import GenerationError
 from reasoning_env.evaluations.problem_set import evaluation_spec
 from reasoning_env.problems.sampling import TaskSampler
+from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 
 from reasoning_audit.findings import Defect, Finding
 from reasoning_audit.report import Report
-from reasoning_env.commands.running import run_to_end
 from reasoning_env.errors import ConfigError, GenerationError
 from reasoning_env.problems.references import Reference
+from reasoning_env.program.running import run_to_end
 from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

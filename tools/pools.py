@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import floor, log10
 
-from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import GenerationError
 from reasoning_env.evaluations.problem_set import evaluation_spec
 from reasoning_env.problems.references import hash_words
+from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import ReasoningEnvError
 from reasoning_env.evaluations.problem_set import evaluation_spec
 from reasoning_env.problems.references import without_release
+from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

@@ -1,4 +1,4 @@
-"""Write `reasoning_env/commands/settings.json`, from which the command `settings` prints without Atropos' package.
+"""Write `reasoning_env/program/settings.json`, from which the command `settings` prints without Atropos' package.
 
 python -m tools.settings_page
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from reasoning_env.atropos.cli import describe_settings
-from reasoning_env.commands.settings import SETTINGS_FILE, encode_page
+from reasoning_env.program.settings import SETTINGS_FILE, encode_page
 from reasoning_gym_environment import ReasoningGymEnv
 
 

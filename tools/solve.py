@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings

@@ -6,7 +6,7 @@ The front door imports the names that are exported here.
 from ..inference.addresses import ask_loopback_directly
 from ..runtime.concurrency import run_until_signal
 from ..storage.checkpoints import CheckpointStore
-from .cli import commands
+from .cli import commands, own_defaults
 from .config import (
     DEFAULT_MODEL,
     ENV_NAME,
@@ -52,6 +52,7 @@ __all__ = [
     "go_offline_without_account",
     "keep_rollouts",
     "log_metrics",
+    "own_defaults",
     "rollout_table",
     "run_until_signal",
     "send_groups",

@@ -1,4 +1,4 @@
-"""The commands of an environment class: `serve`, `process`, `evaluate` and `settings`.
+"""The commands of an environment class: `serve`, `process` and `settings`.
 
 Output and log contain no key.
 """
@@ -15,14 +15,13 @@ from pathlib import Path
 from atroposlib.envs.base import BaseEnvConfig
 from pydantic.fields import FieldInfo
 
-from ..commands.evaluate import HostedSettings, evaluate_command
-from ..commands.options import OptionParser, option_parser
-from ..commands.parser import errors_for_user, program
-from ..commands.running import start_log
-from ..commands.settings import SettingRow, SettingsPage, settings_command
-from ..commands.shared_options import read_selection
 from ..data.training import Selection, write_kept
 from ..inference.addresses import find_secrets
+from ..program.options import OptionParser, option_parser
+from ..program.parser import errors_for_user, program
+from ..program.running import start_log
+from ..program.settings import SettingRow, SettingsPage, settings_command
+from ..program.shared_options import read_selection
 from ..runtime.text import redact
 from ..session import check_selection
 from ..settings import ReasoningSettings
@@ -53,7 +52,6 @@ def commands(env_cls: EnvironmentClass) -> dict[str, Callable[[Sequence[str]], i
     }
     return {
         **running,
-        "evaluate": functools.partial(evaluate_with_defaults, env_cls),
         "settings": functools.partial(print_settings, env_cls),
     }
 
@@ -64,12 +62,10 @@ def environment_options(env_cls: EnvironmentClass, command: str) -> OptionParser
     return option_parser(program(), command, type(defaults).model_fields, server_class(servers).model_fields)
 
 
-def evaluate_with_defaults(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
-    """Run the command `evaluate` with those settings of an environment class that are not the usual defaults."""
+def own_defaults(env_cls: EnvironmentClass) -> dict[str, object]:
+    """Return those settings of an environment class that are not the usual defaults."""
     defaults, _ = env_cls.config_init()
-    own = defaults.model_dump(exclude_unset=True)
-    known = {name: value for name, value in own.items() if name in HostedSettings.model_fields}
-    return evaluate_command(argv, FOLDER, known)
+    return defaults.model_dump(exclude_unset=True)
 
 
 # ------------------------------------------------------------------ serve and process

@@ -9,9 +9,9 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..evaluations.comparison import Comparison, compare, rank, read_scores
 from ..evaluations.table import MOST
+from ..program.parser import Command, CommandParser
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
-from .parser import Command, CommandParser
 
 LEGEND = """\
 ASKED: preset and tasks; rows are ranked only among rows over the same tasks.

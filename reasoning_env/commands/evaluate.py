@@ -25,6 +25,10 @@ from ..evaluations.table import MANY_FAILED, failed_share, print_results, remark
 from ..inference.addresses import PATIENCE_S, check_url, find_secrets, read_key
 from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
+from ..program.options import OptionParser, option_parser, short_names
+from ..program.parser import UnknownOptionError, errors_for_user, program
+from ..program.running import run_on_thread, run_to_end, start_log
+from ..program.settings import read_page
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
 from ..runtime.terminal import print_json
@@ -34,10 +38,6 @@ from ..settings import ReasoningSettings, TemplateOptions
 from ..settings.given import make_settings
 from ..storage.config_files import Sections, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
-from .options import OptionParser, option_parser, short_names
-from .parser import UnknownOptionError, errors_for_user, program
-from .running import run_on_thread, run_to_end, start_log
-from .settings import read_page
 
 logger = logging.getLogger(__name__)
 
@@ -263,7 +263,8 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
     """Return the settings of files and options. Raises ConfigError."""
     file = read_config_files(options.get("config", ()))
     given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
-    settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), defaults, given)
+    known = {name: value for name, value in defaults.items() if name in HostedSettings.model_fields}
+    settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), known, given)
     check_seed(settings, options)
     if settings.chat_template not in (None, PLAIN):
         raise ConfigError(

@@ -19,6 +19,16 @@ from ..judging.client import TOKEN_VARIABLE, judge_token
 from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
 from ..metrics.prometheus import build_info
+from ..program.parser import Command, CommandParser
+from ..program.running import start_log
+from ..program.shared_options import (
+    add_config_option,
+    add_score_options,
+    check_score_options,
+    file_settings,
+    given_settings,
+    score_function,
+)
 from ..records import Problem
 from ..runtime.concurrency import Interrupted, run_until_signal
 from ..runtime.listening import ListenAddress, check_address, listen
@@ -27,16 +37,6 @@ from ..settings import ReasoningSettings
 from ..settings.given import default_text, make_settings, meaning, range_text
 from ..sources.score_function import ScoreFunction
 from ..storage.folders import find_checkout, install_command
-from .parser import Command, CommandParser
-from .running import start_log
-from .shared_options import (
-    add_config_option,
-    add_score_options,
-    check_score_options,
-    file_settings,
-    given_settings,
-    score_function,
-)
 
 logger = logging.getLogger(__name__)
 

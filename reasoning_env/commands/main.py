@@ -17,11 +17,11 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
+from ..program.parser import CommandParser, errors_for_user
+from ..program.parser import program as program
 from ..runtime.text import named, visible
 from ..storage.folders import CHECKOUT, DISTRIBUTION, find_checkout
 from ..storage.folders import install_command as install_command
-from .parser import CommandParser, errors_for_user
-from .parser import program as program
 
 RunCommand = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -70,13 +70,20 @@ def run_installed() -> None:
     runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)
 
 
-def main(argv: Sequence[str], environment_commands: Mapping[str, RunCommand], *, environment_file: Path) -> int:
+def main(
+    argv: Sequence[str],
+    environment_commands: Mapping[str, RunCommand],
+    *,
+    environment_file: Path,
+    defaults: Callable[[], Mapping[str, object]] = dict,
+) -> int:
     """Run a command line and return the exit status.
 
     Args:
         argv: The command and its arguments.
         environment_commands: The commands that need the environment class, by name.
         environment_file: The module of the environment class.
+        defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
     """
     name, *arguments = argv or ["help"]
     try:
@@ -87,11 +94,11 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, RunCommand], *,
             print(_versions())
             return 0
         if name in ENVIRONMENT_COMMANDS and not HELP_OPTIONS.isdisjoint(arguments):
-            from .options import help_text
+            from ..program.options import help_text
 
             print(help_text(program(), name))
             return 0
-        return _find_command(name, environment_commands, environment_file)(arguments)
+        return _find_command(name, environment_commands, environment_file, defaults)(arguments)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the program that reads the output has ended, such as `head`
@@ -105,7 +112,12 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, RunCommand], *,
         return 1
 
 
-def _find_command(name: str, environment_commands: Mapping[str, RunCommand], environment_file: Path) -> RunCommand:
+def _find_command(
+    name: str,
+    environment_commands: Mapping[str, RunCommand],
+    environment_file: Path,
+    defaults: Callable[[], Mapping[str, object]],
+) -> RunCommand:
     """Return a command. Imports the modules of this command alone."""
     if name in environment_commands:
         return environment_commands[name]
@@ -116,6 +128,14 @@ def _find_command(name: str, environment_commands: Mapping[str, RunCommand], env
         return functools.partial(_import_audit(folder), folder=folder)
     if name not in HELP:
         raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
+    if name == "settings":
+        from ..program.settings import settings_command
+
+        return settings_command
+    if name == "evaluate":
+        from .evaluate import evaluate_command
+
+        return functools.partial(evaluate_command, folder=folder, defaults=defaults())
     module = importlib.import_module(f"..commands.{name}", __package__)
     return functools.partial(getattr(module, f"{name}_command"), folder=folder)
 

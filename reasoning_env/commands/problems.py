@@ -27,15 +27,15 @@ from ..data.problems import (
 from ..data.tables import check_output
 from ..errors import ConfigError
 from ..problems.plan import made_with
+from ..program.parser import Command, CommandParser, at_least_one, mapping, names, seed, shard, share
+from ..program.running import run_to_end
+from ..program.shared_options import add_config_option, file_settings, given_settings
 from ..records import Problem
 from ..runtime.terminal import Table, progress_bar
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.files import KeyedFile
 from ..storage.folders import find_checkout
-from .parser import Command, CommandParser, at_least_one, mapping, names, seed, shard, share
-from .running import run_to_end
-from .shared_options import add_config_option, file_settings, given_settings
 
 
 def _problems(options: argparse.Namespace, folder: Path) -> int:

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..program.parser import Command, CommandParser, program
 from ..reports.html.page import check_page, collect, encode, make_page, write_page
 from ..reports.runs import find_runs
 from ..runtime.text import counted
 from ..storage.folders import default_dumps_folder
-from .parser import Command, CommandParser, program
 
 DEFAULT_PAGE = Path("report.html")
 

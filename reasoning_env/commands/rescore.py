@@ -13,14 +13,14 @@ from ..data.verdict_files import LeftOut, NumberedRow, count_left_out, judge_fil
 from ..data.verdicts import RowVerdicts
 from ..errors import ConfigError
 from ..metrics.outcomes import Tally
+from ..program.parser import Command, CommandParser
+from ..program.running import run_to_end
+from ..program.shared_options import add_config_option, add_selection_options, file_settings, read_selection
 from ..records import Problem
 from ..runtime.terminal import Table, print_json, progress_bar
 from ..runtime.text import visible
 from ..session import Session
 from ..storage.folders import find_checkout
-from .parser import Command, CommandParser
-from .running import run_to_end
-from .shared_options import add_config_option, add_selection_options, file_settings, read_selection
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,9 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..metrics.outcomes import outcome
 from ..problems.selection import select_tasks
-from ..records import Problem, Verdict
-from ..runtime.terminal import print_json
-from ..runtime.text import visible
-from ..session import Session
-from ..storage.folders import find_checkout
-from .parser import Command, CommandParser
-from .running import run_to_end
-from .shared_options import (
+from ..program.parser import Command, CommandParser
+from ..program.running import run_to_end
+from ..program.shared_options import (
     add_config_option,
     add_problem_options,
     check_params,
@@ -26,6 +21,11 @@ from .shared_options import (
     show_messages,
     warn_without_levels,
 )
+from ..records import Problem, Verdict
+from ..runtime.terminal import print_json
+from ..runtime.text import visible
+from ..session import Session
+from ..storage.folders import find_checkout
 
 
 def _score(options: argparse.Namespace, folder: Path) -> int:

@@ -15,17 +15,9 @@ from typing import Any
 
 from ..errors import ConfigError, GenerationError
 from ..problems.selection import select_tasks
-from ..prompts.chat_format import ChatFormat
-from ..prompts.messages import Messages
-from ..records import Problem, TaskInfo
-from ..runtime.terminal import Table, print_json
-from ..runtime.text import visible
-from ..session import Session
-from ..storage.folders import find_checkout
-from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
-from .parser import NUMBER_OF_SEEDS, Command, CommandParser, at_least_one, mapping, names
-from .running import map_with_progress, run_to_end
-from .shared_options import (
+from ..program.parser import NUMBER_OF_SEEDS, Command, CommandParser, at_least_one, mapping, names
+from ..program.running import map_with_progress, run_to_end
+from ..program.shared_options import (
     add_config_option,
     add_problem_options,
     check_params,
@@ -35,6 +27,14 @@ from .shared_options import (
     show_messages,
     warn_without_levels,
 )
+from ..prompts.chat_format import ChatFormat
+from ..prompts.messages import Messages
+from ..records import Problem, TaskInfo
+from ..runtime.terminal import Table, print_json
+from ..runtime.text import visible
+from ..session import Session
+from ..storage.folders import find_checkout
+from ..tasks import COMPOSITE, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, TASKS, find_task
 
 QUESTION_CHARACTERS = 72
 """Beside the longest name of a task and of a category, a row has 112 characters then."""

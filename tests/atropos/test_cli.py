@@ -15,9 +15,9 @@ from reasoning_env.atropos.cli import (
     commands,
     environment_options,
 )
-from reasoning_env.commands.parser import errors_for_user
 from reasoning_env.dumps.format import Keep, encode_group, kept_path
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
+from reasoning_env.program.parser import errors_for_user
 from reasoning_env.runtime.text import redact
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 from tests.records import make_group, make_rollout
@@ -121,10 +121,11 @@ def test_evaluate_has_defaults_of_class(monkeypatch: pytest.MonkeyPatch) -> None
             return ReasoningGymEnvConfig(tasks=["gcd"], group_size=2), super().config_init()[1]
 
     evaluate = Mock(return_value=0)
-    monkeypatch.setattr("reasoning_env.atropos.cli.evaluate_command", evaluate)
-    assert commands(Env)["evaluate"](["m"]) == 0
-    argv, *_, defaults = evaluate.call_args.args
-    assert (argv, defaults) == (["m"], {"tasks": ["gcd"]})
+    monkeypatch.setattr("reasoning_env.commands.evaluate.evaluate_command", evaluate)
+    monkeypatch.setattr("sys.argv", ["environment.py", "evaluate", "m"])
+    with pytest.raises(SystemExit):
+        Env.cli()
+    assert (evaluate.call_args.args, evaluate.call_args.kwargs["defaults"]["tasks"]) == ((["m"],), ["gcd"])
 
 
 @pytest.mark.parametrize("command", ["serve", "process"])

@@ -11,8 +11,8 @@ from unittest.mock import ANY, Mock
 import pytest
 
 from reasoning_env.commands.main import HELP, main
-from reasoning_env.commands.parser import program
 from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.program.parser import program
 from reasoning_env.storage import folders
 from tests.reports.lines import group, rollout, write
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.commands.score import score_command
-from reasoning_env.commands.shared_options import problem_as_json, show_answer
 from reasoning_env.errors import ConfigError, GenerationError
+from reasoning_env.program.shared_options import problem_as_json, show_answer
 from tests.records import make_problem
 
 

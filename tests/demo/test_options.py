@@ -7,8 +7,8 @@ from reasoning_gym.factory import DATASETS
 
 from demo.options import GUESSED_TASKS, describe_tasks, read_options
 from demo.rules import RULES
-from reasoning_env.commands.parser import CommandParser
 from reasoning_env.errors import ConfigError
+from reasoning_env.program.parser import CommandParser
 
 
 def test_default_tasks() -> None:

@@ -19,7 +19,8 @@ import yaml
 
 from reasoning_env.atropos import commands
 from reasoning_env.commands.judge import judge_command
-from reasoning_env.commands.parser import CommandParser
+from reasoning_env.commands.main import main
+from reasoning_env.program.parser import CommandParser
 from reasoning_gym_environment import ReasoningGymEnv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,13 +121,13 @@ def test_judge_of_compose_wants_a_token() -> None:
 
 def test_shown_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    commands_of_image = commands(ReasoningGymEnv)
     shown = re.findall(
         r"^docker run .* reasoning-gym-environment(?::atropos)? +(\w+) (.*)$", PAGE.replace("\\\n", ""), re.M
     )
     assert [command for command, _ in shown] == ["evaluate", "process"]
-    for command, words in shown:
-        assert commands_of_image[command]([*shlex.split(words), "--print-config"]) == 0
+    for command, options in shown:
+        words = [command, *shlex.split(options), "--print-config"]
+        assert main(words, commands(ReasoningGymEnv), environment_file=ROOT / "reasoning_gym_environment.py") == 0
         assert "openai:" in capsys.readouterr().out
 
 

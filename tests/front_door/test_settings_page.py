@@ -7,8 +7,8 @@ import json
 import pytest
 
 from reasoning_env.atropos.cli import describe_settings
-from reasoning_env.commands.settings import SETTINGS_FILE, encode_page, settings_command
 from reasoning_env.errors import ConfigError
+from reasoning_env.program.settings import SETTINGS_FILE, encode_page, settings_command
 from reasoning_gym_environment import ReasoningGymEnv
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.commands.parser import program
 from reasoning_env.commands.report import report_command
 from reasoning_env.dumps.reader import stream_groups
+from reasoning_env.program.parser import program
 from tests.reports.lines import RESULTS, group, published, reference_of, rollout, row, write, write_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")

@@ -6,7 +6,7 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from reasoning_env.atropos.cli import environment_options
-from reasoning_env.commands.options import ABOUT, OptionParser, help_text, option_parser, short_names
+from reasoning_env.program.options import ABOUT, OptionParser, help_text, option_parser, short_names
 from reasoning_gym_environment import ReasoningGymEnv
 
 

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.runtime.concurrency import Interrupted
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
+from tests.small_library import write_small_library
 
 
-def test_signal_ends_work_and_workers(folder: Path) -> None:
-    session = Session(ReasoningSettings(num_generators=1, num_verifiers=1), checkout=folder / "reasoning-gym")
+def test_signal_ends_work_and_workers(tmp_path: Path) -> None:
+    session = Session(
+        ReasoningSettings(num_generators=1, num_verifiers=1), checkout=write_small_library(tmp_path) / "reasoning-gym"
+    )
     workers: list[int] = []
 
     async def work() -> None:
