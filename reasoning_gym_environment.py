@@ -7,67 +7,25 @@ loop; worker processes and threads do slow work.
 
 from __future__ import annotations
 
-import signal
+from reasoning_env.commands import launcher
 
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; event loops set handlers of their own
+# Before the slow imports: runs help, and explains a missing package.
+launcher.prepare(__name__, __file__, needs="atroposlib")
 
 import asyncio
-import functools
-import gc
-import importlib.util
 import logging
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if __name__ == "__main__" and None in map(importlib.util.find_spec, ("pydantic", "rich")):
-    folder = Path(__file__).resolve().parent
-    named = folder / ".venv" / "bin" / "python"
-    remedy = f"{named} has them" if named.exists() else f"pip install {folder}"
-    raise SystemExit(f"python {sys.argv[0]}: its packages are not installed for {sys.executable}; {remedy}")
-
-if TYPE_CHECKING or not __package__:
-    from reasoning_env.commands import main as command_line
-else:  # dropped into another source tree and imported from there
-    from .reasoning_env.commands import main as command_line
-
-if importlib.util.find_spec("torch") is None:
-    # Transformers would advise installing PyTorch, but nothing here runs a model.
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-
-if __name__ == "__main__":
-    if not command_line.needs_environment(sys.argv[1:]):  # the imports below take seconds
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
-    command_line.start_library(Path(__file__).resolve().parent)
-    gc.disable()  # during the imports: collections would cost half a second, and find nothing
-
-try:
-    from atroposlib.envs.base import BaseEnv, ScoredDataGroup
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "atroposlib":
-        raise
-    needed = f"the environment for Atropos needs the extra: {command_line.install_command('atropos')}"
-    if __name__ == "__main__":
-        raise SystemExit(f"{command_line.program()}: {needed}") from None
-    raise ImportError(f"{needed}; `from reasoning_env.commands.evaluate import evaluate` needs none") from None
+from atroposlib.envs.base import BaseEnv, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
-if TYPE_CHECKING or not __package__:
-    import reasoning_env as core
-    from reasoning_env import atropos
-    from reasoning_env.atropos import ReasoningGymEnvConfig
-    from reasoning_env.commands.evaluate import evaluate as evaluate  # for scripts and notebooks
-    from reasoning_env.records import DropReason, Group
-else:
-    from . import reasoning_env as core
-    from .reasoning_env import atropos
-    from .reasoning_env.atropos import ReasoningGymEnvConfig
-    from .reasoning_env.commands.evaluate import evaluate as evaluate
-    from .reasoning_env.records import DropReason, Group
+import reasoning_env as core
+from reasoning_env import atropos
+from reasoning_env.atropos import ReasoningGymEnvConfig
+from reasoning_env.commands.evaluate import evaluate as evaluate  # for scripts and notebooks
+from reasoning_env.records import DropReason, Group
 
 logger = logging.getLogger("reasoning_gym_environment")
 
@@ -135,18 +93,6 @@ class ReasoningGymEnv(BaseEnv):
         server = atropos.ServerConfig(base_url=url, api_key="x", model_name=atropos.DEFAULT_MODEL)
         return cls.env_config_cls(tokenizer_name=atropos.DEFAULT_MODEL), [server]
 
-    async def get_next_item(self) -> atropos.RolloutItem:
-        """Return the next problem that fits, with its prompt; problems are generated ahead of demand.
-
-        The problem is in flight until its group is delivered, refused or dropped.
-
-        Raises:
-            ServerError: In `process`, too many groups failed in a row.
-            RefusedError: The inference server refuses all requests.
-            ClosedError: The environment was closed.
-        """
-        return await self._run.next()
-
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
@@ -187,24 +133,17 @@ class ReasoningGymEnv(BaseEnv):
         run.observe(judged)
         return packed
 
-    async def handle_send_to_api(
-        self,
-        scored_data: ScoredDataGroup | list[ScoredDataGroup],
-        item: atropos.RolloutItem | None = None,
-        do_send_to_api: bool = True,
-        abort_on_any_max_length_exceeded: bool = True,
-    ) -> None:
-        """Check and send groups as BaseEnv does, and mark their problem as done once all are delivered."""
-        token_limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
-        await atropos.send_groups(
-            self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)
-        )
+    async def get_next_item(self) -> atropos.RolloutItem:
+        """Return the next problem that fits, with its prompt; problems are generated ahead of demand.
 
-    async def _send_scored_data_to_api(
-        self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
-    ) -> list[asyncio.Future[None]]:
-        """Put groups into the delivery queue; each future is done when its group was delivered, refused or dropped."""
-        return atropos.enqueue(self._run, scored_data)
+        The problem is in flight until its group is delivered, refused or dropped.
+
+        Raises:
+            ServerError: In `process`, too many groups failed in a row.
+            RefusedError: The inference server refuses all requests.
+            ClosedError: The environment was closed.
+        """
+        return await self._run.next()
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Evaluate the model on the fixed set, keep the completions in a folder of `evals/`, and report scores.
@@ -253,11 +192,6 @@ class ReasoningGymEnv(BaseEnv):
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
         await self._run.start()
-
-    @property
-    def worker_pids(self) -> tuple[int, ...]:
-        """Process ids of the workers that are alive."""
-        return self._run.session.pool.worker_pids
 
     async def setup_wandb(self) -> None:
         """Start wandb as BaseEnv does, but in a thread; modes without a trainer use no names of a trainer."""
@@ -322,6 +256,25 @@ class ReasoningGymEnv(BaseEnv):
         """Log the metrics of the interval, and `wandb_metrics`."""
         await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.inference.clients)
 
+    async def _send_scored_data_to_api(
+        self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
+    ) -> list[asyncio.Future[None]]:
+        """Put groups into the delivery queue; each future is done when its group was delivered, refused or dropped."""
+        return atropos.enqueue(self._run, scored_data)
+
+    async def handle_send_to_api(
+        self,
+        scored_data: ScoredDataGroup | list[ScoredDataGroup],
+        item: atropos.RolloutItem | None = None,
+        do_send_to_api: bool = True,
+        abort_on_any_max_length_exceeded: bool = True,
+    ) -> None:
+        """Check and send groups as BaseEnv does, and mark their problem as done once all are delivered."""
+        token_limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
+        await atropos.send_groups(
+            self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)
+        )
+
     async def get_status(self) -> None:
         """Ask run-api for this environment's state; waits while run-api is away, and registers again if needed."""
         session, config = self._run.run_api, self.config
@@ -359,6 +312,11 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.close(self, self._run)
 
     @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """Process ids of the workers that are alive."""
+        return self._run.session.pool.worker_pids
+
+    @property
     def results(self) -> Mapping[str, Any] | None:
         """Results of the last evaluation, the content of its results.json; None before the first evaluation."""
         last = self._run.evaluations.last
@@ -376,11 +334,8 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, with BaseEnv's `serve`, `process` and `evaluate`; ends the process."""
-        defaults = functools.partial(atropos.own_defaults, cls)
-        commands = atropos.commands(cls)
-        raise SystemExit(command_line.main(sys.argv[1:], commands, environment_file=FILE, defaults=defaults))
+        launcher.run(FILE, atropos.commands(cls), lambda: atropos.own_defaults(cls))
 
 
 if __name__ == "__main__":
-    gc.enable()
     ReasoningGymEnv.cli()

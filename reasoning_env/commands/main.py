@@ -9,7 +9,6 @@ import importlib
 import importlib.metadata
 import os
 import platform
-import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,11 +16,10 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
-from ..program.parser import CommandParser, errors_for_user
-from ..program.parser import program as program
+from ..program.parser import CommandParser, errors_for_user, program
 from ..runtime.text import named, visible
-from ..storage.folders import CHECKOUT, DISTRIBUTION, find_checkout
-from ..storage.folders import install_command as install_command
+from ..storage.folders import DISTRIBUTION, find_checkout, install_command
+from .launcher import HELP_OPTIONS
 
 RunCommand = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -45,29 +43,6 @@ HELP = {
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """The commands whose options are the settings."""
-HELP_OPTIONS = frozenset(("-h", "--help"))
-
-
-def needs_environment(argv: Sequence[str]) -> bool:
-    """Tell whether a command line needs the environment class, whose imports take seconds."""
-    return bool(argv) and argv[0] in ("serve", "process") and HELP_OPTIONS.isdisjoint(argv)
-
-
-def start_library(folder: Path) -> None:
-    """Import the library early, in the process that workers are later forked from.
-
-    `folder` is the environment module's. If the folder holds a checkout of the library, or a file of its name, nothing
-    is imported.
-    """
-    from ..workers.fork_server import start_ahead
-
-    if not (folder / CHECKOUT).exists():
-        start_ahead()
-
-
-def run_installed() -> None:
-    """Run the installed module as if it were called by its file name. Entry point of the console script."""
-    runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)
 
 
 def main(
@@ -141,12 +116,8 @@ def _find_command(
 
 
 def _import_audit(folder: Path) -> Callable[..., int]:
-    """Return the command of `reasoning_audit`, which lies beside this package and knows it as `reasoning_env`."""
-    core = __name__.removesuffix(".commands.main")
-    if core != "reasoning_env":  # dropped into another source tree: one core with two names, not two cores
-        loaded = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{core}.")}
-        sys.modules.update({f"reasoning_env{name.removeprefix(core)}": module for name, module in loaded.items()})
-        sys.path.append(str(folder))
+    """Return the command of `reasoning_audit`, which lies beside this package."""
+    sys.path.append(str(folder))  # missing there if the folder was dropped into another source tree
     from reasoning_audit.command import audit_command
 
     return audit_command

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from reasoning_env.commands.evaluate import check_score, evaluate_command
-from reasoning_env.commands.main import needs_environment
+from reasoning_env.commands.launcher import needs_environment
 from reasoning_env.errors import ReasoningEnvError
 from reasoning_gym_testing.http_server import FaultyServer
 

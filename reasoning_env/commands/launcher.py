@@ -1,0 +1,105 @@
+"""Prepare the process that runs the front door, before the slow imports of Atropos.
+
+This module imports only the standard library, so that a missing package is reported in one line.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+HELP_OPTIONS = frozenset(("-h", "--help"))
+
+
+def prepare(name: str, file: str, *, needs: str) -> None:
+    """Prepare the process for the front door, before its slow imports.
+
+    If the front door is the program, this runs help and the commands that need no environment class, and ends the
+    process. For the other commands, Ctrl-C during the imports ends the process without a traceback.
+
+    Args:
+        name: The front door's `__name__`.
+        file: The front door's `__file__`.
+        needs: The package of the extra `atropos` that the front door imports.
+
+    Raises:
+        ImportError: The package is missing, and the front door is imported.
+        SystemExit: A package is missing, or a command has run, and the front door is the program.
+    """
+    if importlib.util.find_spec("torch") is None:
+        # Transformers would advise installing PyTorch, but nothing here runs a model.
+        os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    if name == "__main__":
+        _prepare_program(Path(file).resolve(), needs)
+    elif importlib.util.find_spec(needs) is None:
+        raise ImportError(f"{_missing_extra()}; `from reasoning_env.commands.evaluate import evaluate` needs none")
+
+
+def _prepare_program(file: Path, needs: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # event loops set handlers of their own
+    if None in map(importlib.util.find_spec, ("pydantic", "rich")):
+        named = file.parent / ".venv" / "bin" / "python"
+        remedy = f"{named} has them" if named.exists() else f"pip install {file.parent}"
+        raise SystemExit(f"python {sys.argv[0]}: its packages are not installed for {sys.executable}; {remedy}")
+    if not needs_environment(sys.argv[1:]):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        run(file, {})
+    if importlib.util.find_spec(needs) is None:
+        from ..program.parser import program
+
+        raise SystemExit(f"{program()}: {_missing_extra()}")
+    _start_library(file.parent)
+    gc.disable()  # collections during the imports would take half a second and free nothing
+
+
+def needs_environment(argv: Sequence[str]) -> bool:
+    """Return True if a command line needs the environment class, whose imports take seconds."""
+    return bool(argv) and argv[0] in ("serve", "process") and HELP_OPTIONS.isdisjoint(argv)
+
+
+def _missing_extra() -> str:
+    from ..storage.folders import install_command
+
+    return f"the environment for Atropos needs the extra: {install_command('atropos')}"
+
+
+def _start_library(folder: Path) -> None:
+    """Import the library early, in the process that workers are later forked from.
+
+    Does nothing if the front door's folder contains a checkout of the library, or a file of that name.
+    """
+    from ..storage.folders import CHECKOUT
+    from ..workers.fork_server import start_ahead
+
+    if not (folder / CHECKOUT).exists():
+        start_ahead()
+
+
+def run(
+    file: Path,
+    environment_commands: Mapping[str, Callable[[Sequence[str]], int]],
+    defaults: Callable[[], Mapping[str, object]] = dict,
+) -> NoReturn:
+    """Run the command line and end the process.
+
+    Args:
+        file: The front door.
+        environment_commands: The commands that need the environment class, by name.
+        defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
+    """
+    gc.enable()
+    from .main import main
+
+    raise SystemExit(main(sys.argv[1:], environment_commands, environment_file=file, defaults=defaults))
+
+
+def run_installed() -> None:
+    """Run the installed front door as if it were called by its file name. Entry point of the console script."""
+    runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)

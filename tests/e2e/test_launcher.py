@@ -1,0 +1,63 @@
+"""What the front door does before its slow imports, in fresh processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .processes import REPOSITORY, SCRIPT
+
+CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+
+
+def run(*words: str, path: Path | None = None, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run the front door; modules in the folder `path` stand in for installed packages."""
+    environment = {**os.environ, "PYTHONPATH": str(path or "")}
+    command = [sys.executable, *python, str(SCRIPT), *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_ctrl_c_during_imports_is_silent(tmp_path: Path) -> None:
+    (tmp_path / "atroposlib.py").write_text(CTRL_C)
+    ended = run("serve", path=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("command", [["-h"], ["process", "--help"], ["evaluate", "--dry-run", "x"]])
+def test_atropos_is_imported_only_by_its_commands(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "atroposlib.py").write_text(CTRL_C)
+    ended = run(*command, path=tmp_path)
+    assert (ended.returncode >= 0, "Traceback" in ended.stderr) == (True, False)
+
+
+def test_missing_packages_are_one_line() -> None:
+    ended = run("-h", python=("-S",))  # without site-packages
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"python {SCRIPT}: its packages are not installed for {sys.executable}; ")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_missing_extra_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['atroposlib'] = None\n")
+    ended = run("serve", path=tmp_path)
+    assert ended.returncode == 1
+    needed = f"pip install '{REPOSITORY}[atropos]'"
+    assert ended.stderr == f"python {SCRIPT}: the environment for Atropos needs the extra: {needed}\n"
+
+
+def test_dropped_in_folder_refuses_another_core(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "copy_of_environment").symlink_to(REPOSITORY)
+    other = tmp_path / "other" / "reasoning_env"
+    other.mkdir(parents=True)
+    (other / "__init__.py").touch()
+    script = "import reasoning_env, copy_of_environment"
+    variables = {**os.environ, "PYTHONPATH": f"{other.parent}{os.pathsep}{tree}"}
+    ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert ended.stderr.splitlines()[-1].endswith(f"{other}, which has been imported; uninstall one of them")
