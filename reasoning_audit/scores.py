@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 from reasoning_env.answers.shortcuts import FORM_SCORE
 from reasoning_env.errors import GenerationError, ScoringError
-from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.problems.plan import BUSY_MACHINE_S
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task

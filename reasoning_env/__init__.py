@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .errors import ReasoningEnvError as ReasoningEnvError
     from .errors import ScoringError as ScoringError
     from .errors import WorkerError as WorkerError
-    from .evaluations.problem_set import EvaluationSet as EvaluationSet
     from .evaluations.results import read_evaluation as read_evaluation
     from .evaluations.results import read_groups as read_groups
+    from .judging.client import JudgeClient as JudgeClient
     from .problems.references import Reference as Reference
     from .records import DropReason as DropReason
     from .records import Group as Group
@@ -38,7 +38,6 @@ __version__ = "1.0.0"
 
 _MODULES = {
     ".bridge": ("Bridge",),
-    ".evaluations.problem_set": ("EvaluationSet",),
     ".evaluations.results": ("read_evaluation", "read_groups"),
     ".workers.pool": ("PoolSettings", "WorkerPool"),
     ".errors": (
@@ -50,6 +49,7 @@ _MODULES = {
         "WorkerError",
     ),
     ".records": ("DropReason", "Group", "Problem", "ProblemSpec", "Reason", "Rollout", "Verdict"),
+    ".judging.client": ("JudgeClient",),
     ".problems.references": ("Reference",),
     ".rewards": ("apply_length_penalty", "extract_answer"),
     ".session": ("Session",),

@@ -26,10 +26,9 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from .errors import ClosedError, ConfigError, GenerationError, ScoringError, WorkerError
-from .judging.client import JudgeClient
 from .problems.plan import made_with
 from .problems.state import read_state
 from .prompts.messages import Completion, read_completions
@@ -37,10 +36,9 @@ from .records import Problem, Subject, Verdict
 from .rewards import check_subject, check_whole_problem
 from .runtime.concurrency import cancel_all
 from .session import Session
-from .settings import ReasoningSettings, read_settings
+from .settings import ReasoningSettings, changed_settings, read_settings
 from .settings.given import check_whole_number
 from .sources.score_function import ScoreFunction
-from .storage.files import changed_settings
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +47,19 @@ T = TypeVar("T")
 _bridges: dict[int, Bridge] = {}
 """Open bridges of this process by number. A pickled bridge is its number."""
 _numbers = itertools.count()
+
+
+class RemoteJudge(Protocol):
+    """Judges in place of the bridge's own workers: a `JudgeClient`, or an object of yours with these methods."""
+
+    async def judge(self, subject: Subject, completions: Sequence[str]) -> Sequence[Verdict]:
+        """Return a verdict for each completion, in order. `subject` is a problem's reference, or a row.
+
+        Raises GenerationError, ScoringError or WorkerError if the group gets no verdicts now.
+        """
+
+    async def close(self) -> None:
+        """Free what the judge uses. Called once, when the bridge is closed."""
 
 
 class Bridge:
@@ -65,10 +76,9 @@ class Bridge:
         instance: Number of the session; sessions with different numbers share no problem.
         state: The result of `state()` in an earlier run, which this run continues.
         group_size: Usual number of completions of a problem.
-        judge_url: Address of a `judge` server for `judge`. The bridge then starts workers only to make problems. Where
-            the server runs with --score, rows are judged, and `score` is left out.
-        judge_timeout_s: Seconds for the verdicts of that server on a group, waiting and further tries included, while
-            the server is busy, away or restarted.
+        judge: Judges in place of workers of this process, as `JudgeClient(url)` does over HTTP. The bridge then starts
+            workers only to make problems, and closes the judge at its end. A server that runs with --score judges rows;
+            then leave `score` out.
         start: Start the workers now, and raise the errors of `Session.start`. Otherwise the first call starts them.
     """
 
@@ -81,8 +91,7 @@ class Bridge:
         instance: int = 0,
         state: Mapping[str, object] | None = None,
         group_size: int = 8,
-        judge_url: str | None = None,
-        judge_timeout_s: float = 120.0,
+        judge: RemoteJudge | None = None,
         start: bool = True,
         **fields: object,
     ) -> None:
@@ -90,14 +99,20 @@ class Bridge:
         check_whole_number("instance", instance, least=0)
         if state is not None:
             read_state(state)
-        if score is not None and judge_url is not None:
-            raise ConfigError("the server at judge_url has a score function of its own", setting="score", got=score)
+        if score is not None and judge is not None:
+            raise ConfigError("the judge has a score function of its own", setting="score", got=score)
+        if "judge_url" in fields:
+            raise ConfigError(
+                "is no keyword of Bridge",
+                setting="judge_url",
+                remedy="write Bridge(judge=JudgeClient(URL)), with JudgeClient from reasoning_env",
+            )
         self.session = Session(
             read_settings(Bridge, settings, fields), prepare=self._return_if_fits, score=score, group_size=group_size
         )
         self._instance = instance
         self._state = state
-        self._judge = None if judge_url is None else JudgeClient(judge_url, judge_timeout_s)
+        self._judge = judge
         self._number = next(_numbers)
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
@@ -111,7 +126,7 @@ class Bridge:
         self._thread.start()
         atexit.register(self.close)
         _bridges[self._number] = self
-        if start and judge_url is None:
+        if start and judge is None:
             try:
                 self._run(self._start())
             except BaseException:
@@ -144,13 +159,13 @@ class Bridge:
 
         A completion is a text, a message with `content`, or None for a model that wrote nothing.
         All verdicts are None after an infrastructure error, or when the problem of a reference cannot be generated. A
-        busy or absent server at `judge_url` is asked again for `judge_timeout_s`, and is then such an error.
+        `JudgeClient` retries a busy or absent server for its `timeout_s`, and then raises such an error.
         Raises:
 
         - ConfigError: an argument is of another kind
         - InvalidReferenceError: the reference names no problem of this library
         - RuntimeError: the bridge is closed
-        - ReasoningEnvError: the server at `judge_url` refuses the request, for its reference or its token
+        - ReasoningEnvError: the judge refuses the request, for its reference or its token
         """
         check_subject(subject)
         return self._run(self._verdicts(subject, read_completions(completions)))

@@ -26,7 +26,7 @@ The trainer's API, which takes the groups: the API is away, or refuses a group.
 The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers by itself.
     Another problem is drawn. A task that fails several times in a row is quarantined; the run ends when all tasks
     are (`problems/stream.py`). After several draws a problem of the evaluation set is left out
-    (`evaluations/problem_set.py`). Over HTTP, the reference of such a problem is status 422 (`judging/server.py`).
+    (`problems/evaluation_set.py`). Over HTTP, the reference of such a problem is status 422 (`judging/server.py`).
     GenerationError
 
 The infrastructure: a worker process is killed or cannot be started, the machine is too slow, a disk is full.

@@ -36,13 +36,12 @@ from typing import Generic, Self, cast
 from typing_extensions import TypeVar  # of Python 3.13, with defaults
 
 from .errors import ConfigError, GenerationError, did_you_mean
-from .evaluations.plan import EvaluationPlan, plan_evaluation
-from .evaluations.problem_set import EvaluationSet
 from .metrics.metric import Reading, for_wandb, read
 from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
 from .metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums
 from .metrics.stats import POOL, SAMPLER, STREAM, StreamStats
 from .problems import giving_up
+from .problems.evaluation_set import EvaluationPlan, EvaluationSet, plan_evaluation
 from .problems.plan import TaskPlan, check_own_tasks, make_sampler, plan_tasks, select
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler

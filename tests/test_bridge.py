@@ -20,6 +20,7 @@ import reasoning_env
 from reasoning_env import bridge as bridge_module
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
+from reasoning_env.judging.client import JudgeClient
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.settings import ReasoningSettings
 from tests.three_completions import SCORES, three_completions
@@ -56,7 +57,12 @@ def scores(verdicts: Any) -> list[float]:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"juge_url": "x"}, "juge_url: there is no such setting; did you mean judge_url?"),
+        ({"juge": "x"}, "juge: there is no such setting; did you mean judge?"),
+        (
+            {"judge_url": "http://127.0.0.1:9"},
+            "judge_url: is no keyword of Bridge; write Bridge(judge=JudgeClient(URL)), with JudgeClient from "
+            "reasoning_env",
+        ),
         ({"temperature": 1.0}, "temperature: there is no such setting; did you mean eval_temperature?"),
         ({"group_size": "8"}, "group_size: must be a whole number; got '8'"),
         (
@@ -245,7 +251,7 @@ def test_first_call_starts_workers(bridge: Bridge) -> None:
 
 
 def test_closed_bridge_raises() -> None:
-    bridge = Bridge(judge_url="http://127.0.0.1:9")
+    bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
     bridge.close()
     bridge.close()
     with pytest.raises(RuntimeError, match="this Bridge is closed; make another"):
@@ -293,7 +299,7 @@ def test_close_during_calls() -> None:
 
 def test_call_while_closing() -> None:
     """Every call either returns or raises, whenever it comes."""
-    bridge = Bridge(judge_url="http://127.0.0.1:9")
+    bridge = Bridge(judge=JudgeClient("http://127.0.0.1:9"))
 
     def ask() -> None:
         with pytest.raises(RuntimeError, match="is closed"):
@@ -355,7 +361,7 @@ async def test_server_judges(bridge: Bridge) -> None:
             return await bridge.ajudge(reference, completions)
 
     async with TestServer(JudgeServer(Elsewhere()).app()) as server:
-        attached = Bridge(judge_url=str(server.make_url("")).rstrip("/"))
+        attached = Bridge(judge=JudgeClient(str(server.make_url("")).rstrip("/")))
         verdicts = await attached.ajudge(problem.reference, three_completions(problem))
         await asyncio.to_thread(attached.close)
     assert scores(verdicts) == SCORES

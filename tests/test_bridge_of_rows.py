@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, RaisingFunctionError, ReasoningEnvError
 from reasoning_env.integrations import process_bridge, verl
+from reasoning_env.judging.client import JudgeClient
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason, Verdict
 
@@ -39,7 +40,7 @@ async def test_server_whose_function_always_raises() -> None:
             raise RaisingFunctionError(100, "ValueError: none")
 
     async with TestServer(JudgeServer(AlwaysRaises()).app()) as server:
-        bridge = Bridge(judge_url=str(server.make_url("")), start=False)
+        bridge = Bridge(judge=JudgeClient(str(server.make_url(""))), start=False)
         try:
             with pytest.raises(ReasoningEnvError, match="the first error: ValueError: none"):
                 await bridge.ajudge({"answer": "1"}, ["a"])
@@ -56,7 +57,7 @@ async def test_server_in_place_of_processes() -> None:
             return [Verdict(0.5, Reason.SCORED, text, own_parts=parts, error="said") for text in completions]
 
     async with TestServer(JudgeServer(OfRows()).app()) as server:
-        bridge = Bridge(judge_url=str(server.make_url("/")))
+        bridge = Bridge(judge=JudgeClient(str(server.make_url("/"))))
         [verdict] = await bridge.ajudge({"answer": "42"}, ["x"])
         await asyncio.to_thread(bridge.close)
     assert verdict is not None
@@ -64,8 +65,8 @@ async def test_server_in_place_of_processes() -> None:
 
 
 def test_function_or_server() -> None:
-    with pytest.raises(ConfigError, match="score: the server at judge_url has a score function of its own"):
-        Bridge(score=FUNCTION, judge_url="http://localhost:1")
+    with pytest.raises(ConfigError, match="score: the judge has a score function of its own"):
+        Bridge(score=FUNCTION, judge=JudgeClient("http://localhost:1"))
 
 
 # ---------------------------------------------------------------------------- the functions for verl, without verl

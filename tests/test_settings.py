@@ -9,7 +9,7 @@ import pytest
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Reason
 from reasoning_env.rewards import extract_answer
-from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT, ReasoningSettings, fingerprint
+from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT, ReasoningSettings, changed_settings, fingerprint
 from reasoning_env.settings.given import make_settings
 
 FIELDS = ReasoningSettings.model_fields
@@ -186,3 +186,11 @@ def test_section_is_named() -> None:
 @pytest.mark.parametrize(("text", "value"), [("None", None), ("null", None), ("1e3", 1000)])
 def test_text_of_optional_number(text: str, value: int | None) -> None:
     assert make_settings(ReasoningSettings, {"eval_repeats": text}).eval_repeats == value
+
+
+@pytest.mark.parametrize(
+    ("before", "changed"),
+    [({"a": [1], "b": None}, []), ({"a": [1], "old": 1}, []), ({"a": [2]}, ["a"]), ({"b": 1}, ["a", "b"])],
+)
+def test_changed_settings(before: dict[str, Any], changed: list[str]) -> None:
+    assert changed_settings(before, {"a": (1,), "b": None}) == changed

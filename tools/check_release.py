@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem, ProblemSpec

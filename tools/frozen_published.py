@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE, load_preset
+from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE, load_preset
 from reasoning_env.records import ProblemRequest
 from reasoning_env.seeds import hash_int
 from reasoning_env.sources.contract import Answers

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem
 from reasoning_env.session import Session

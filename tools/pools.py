@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from math import floor, log10
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.problems.references import hash_words
 from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.errors import ReasoningEnvError
-from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.problems.references import without_release
 from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.records import Problem, ProblemSpec

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from reasoning_env.evaluations.presets import load_preset
+from reasoning_env.problems.presets import load_preset
 
 from .running import run_tool
 

@@ -18,13 +18,13 @@ from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER, Results
 from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
-from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
 from ..inference.addresses import PATIENCE_S, check_url, find_secrets, read_key
 from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
+from ..problems.presets import MAX_COMPLETION_TOKENS
 from ..program.options import OptionParser, option_parser, short_names
 from ..program.parser import UnknownOptionError, errors_for_user, program
 from ..program.running import run_on_thread, run_to_end, start_log

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..runtime.text import visible
-from ..storage.files import KeyedFile, changed_settings, other_settings, output_errors, remove_rows, replace_file
+from ..settings import changed_settings
+from ..storage.files import KeyedFile, other_settings, output_errors, remove_rows, replace_file
 from ..storage.reading import parse_json, read_json
 from .tables import Schema, write_rows
 

@@ -33,7 +33,8 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError
 from ..runtime.text import visible
-from ..storage.files import InUseError, KeyedFile, changed_settings, output_errors, read_made_with, replace_file
+from ..settings import changed_settings
+from ..storage.files import InUseError, KeyedFile, output_errors, read_made_with, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, describe, read_json
 from .summary import SummaryRow
 

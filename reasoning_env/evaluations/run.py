@@ -14,6 +14,7 @@ from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
+from ..problems.evaluation_set import set_fingerprint
 from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.concurrency import do_as_they_come
@@ -29,8 +30,7 @@ from .plan import (
     limits_completions,
     without_password,
 )
-from .presets import compare_published
-from .problem_set import set_fingerprint
+from .published import compare_published, mark_differences
 from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
 
@@ -282,7 +282,7 @@ class Evaluation:
         preset = self._plan.preset
         if preset is not None:
             tasks = summary["tasks"]
-            preset.mark(tasks)
+            mark_differences(preset, tasks)
             results["comparable"] = combine([row for task, row in tasks.items() if task in preset.comparable])
             results["published"] = compare_published(preset, tasks)
         return self._folder.write_results(results, finished=self._finished)

@@ -7,6 +7,7 @@ import os
 from functools import cache
 
 from ..bridge import Bridge
+from ..judging.client import JudgeClient
 from ..sources.score_function import ScoreFunction
 
 
@@ -19,7 +20,7 @@ def process_bridge(settings_json: str) -> Bridge:
     """
     url = os.environ.get("REASONING_JUDGE_URL")
     if url:
-        return Bridge(judge_url=url, start=False)
+        return Bridge(judge=JudgeClient(url), start=False)
     settings = json.loads(settings_json)
     if isinstance(settings.get("score"), dict):
         settings["score"] = ScoreFunction(**settings["score"])

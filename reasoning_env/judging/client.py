@@ -37,9 +37,13 @@ WAIT_STATUSES = frozenset({408, 429, 502, 503, 504})
 
 
 class JudgeClient:
-    """Sends groups to the server at `url`. A group gets its verdicts within `timeout_s` seconds, or none."""
+    """Sends groups to the server at `url`, for a program or for `Bridge(judge=JudgeClient(url))`.
 
-    def __init__(self, url: str, timeout_s: float) -> None:
+    A group gets its verdicts within `timeout_s` seconds, waiting and retries included, or none. A client
+    serves one event loop, so give each bridge a client of its own.
+    """
+
+    def __init__(self, url: str, timeout_s: float = 120.0) -> None:
         """Raises ConfigError for an address that is none, and for a token that HTTP cannot carry."""
         if not url:
             raise ConfigError("must be the address of a `judge` server", setting="judge_url", got=url)

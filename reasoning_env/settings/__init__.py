@@ -315,3 +315,13 @@ def fingerprint(settings: ReasoningSettings, *parts: Decided) -> dict[str, objec
     fields = type(settings).model_fields
     names = [name for name, field in fields.items() if any(decides(field, part) for part in parts)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
+
+
+def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Return the names of the settings that were others when something was made.
+
+    A setting that was not there counts as None, and one that is no setting now decides nothing. Values are compared as
+    JSON reads them back.
+    """
+    as_read: dict[str, object] = json.loads(json.dumps(now))
+    return [name for name, value in as_read.items() if before.get(name) != value]

@@ -6,14 +6,16 @@ import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 from types import UnionType
-from typing import Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from ..errors import NOTHING, ConfigError, SeveralConfigErrors, did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Settings = TypeVar("Settings", bound=BaseModel)
 

@@ -31,7 +31,8 @@ from pydantic import TypeAdapter
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.retries import OutageLog
 from ..runtime.text import named
-from .files import changed_settings, replace_file
+from ..settings import changed_settings
+from .files import replace_file
 from .reading import Count, describe, read_json, require_regular
 
 logger = logging.getLogger(__name__)

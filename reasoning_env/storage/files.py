@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.text import visible
+from ..settings import changed_settings
 from .reading import describe, read_json, require_regular
 
 logger = logging.getLogger(__name__)
@@ -292,16 +293,6 @@ def read_made_with(rows: Path) -> dict[str, object]:
         if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
             return dict(header["made_with"])
     return {}
-
-
-def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return the names of the settings that were others when something was made.
-
-    A setting that was not there counts as None, and one that is no setting now decides nothing. Values are compared as
-    JSON reads them back.
-    """
-    as_read: dict[str, object] = json.loads(json.dumps(now))
-    return [name for name, value in as_read.items() if before.get(name) != value]
 
 
 def remove_rows(path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluations.folder import SAMPLES
-from reasoning_env.evaluations.plan import EvaluationPlan
-from reasoning_env.evaluations.presets import load_preset
 from reasoning_env.evaluations.run import EvaluatedProblem, Evaluation
+from reasoning_env.problems.evaluation_set import EvaluationPlan
+from reasoning_env.problems.presets import load_preset
 from reasoning_env.prompts.messages import Messages, build_messages
 from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Sampling, Split, Verdict

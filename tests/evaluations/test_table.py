@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.evaluations.presets import compare_published, load_preset
+from reasoning_env.evaluations.published import compare_published, mark_differences
 from reasoning_env.evaluations.summary import combine, summarise, tally_by_task
 from reasoning_env.evaluations.table import print_results, remarks
+from reasoning_env.problems.presets import load_preset
 
 from .support import make_sample
 
@@ -23,7 +24,7 @@ def results(*, preset: bool = False, **fields: Any) -> dict[str, Any]:
     found = summarise(tally_by_task(samples), CATEGORIES, {"gcd": 2})
     if preset:
         rg_easy = load_preset("rg-easy")
-        rg_easy.mark(found["tasks"])
+        mark_differences(rg_easy, found["tasks"])
         found["comparable"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.comparable])
         found["published"] = compare_published(rg_easy, found["tasks"])
     limits = {"max_completion_tokens": None, "max_token_length": 2048}

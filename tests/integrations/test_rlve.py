@@ -13,7 +13,7 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from reasoning_env import Bridge, Problem, Session
+from reasoning_env import Bridge, JudgeClient, Problem, Session
 from reasoning_env.commands.evaluate import evaluate_command
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason
@@ -69,7 +69,7 @@ async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None
     async with TestServer(JudgeServer(session).app()) as server:
         own = Bridge(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0, start=False)
         # All problems wait at once, on a machine that may be busy.
-        over_http = Bridge(judge_url=str(server.make_url("/")), judge_timeout_s=3600.0)
+        over_http = Bridge(judge=JudgeClient(str(server.make_url("/")), timeout_s=3600.0))
         ways = (session.judge, own.ajudge, over_http.ajudge)
         judged = [
             await asyncio.gather(*(judge(reference, of_one) for reference, of_one in texts.items())) for judge in ways

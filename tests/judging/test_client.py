@@ -61,7 +61,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("url", ["localhost:8400", "", "http://a http://b"])
 def test_invalid_address(url: str) -> None:
     with pytest.raises(ConfigError, match=r"^judge_url: must be"):
-        Bridge(judge_url=url)
+        JudgeClient(url)
 
 
 async def test_verdicts_in_order() -> None:
@@ -166,7 +166,7 @@ async def test_group_that_cannot_be_judged(reply: tuple[int, Any, str | None]) -
 
 async def test_bridge_gives_none() -> None:
     async with client_of(Foreign((503, {}, None))) as client:
-        bridge = Bridge(judge_url=client._url, judge_timeout_s=0.2)
+        bridge = Bridge(judge=JudgeClient(client._url, 0.2))
         assert await bridge.ajudge("x", TEXTS) == [None, None]
         await asyncio.to_thread(bridge.close)
 
@@ -175,4 +175,4 @@ async def test_bridge_gives_none() -> None:
 def test_token_that_http_cannot_carry(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     monkeypatch.setenv("REASONING_JUDGE_TOKEN", token)
     with pytest.raises(ConfigError, match="an HTTP header cannot carry"):
-        Bridge(judge_url="http://127.0.0.1:9")
+        JudgeClient("http://127.0.0.1:9")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from reasoning_env import ReasoningSettings, Session
-from reasoning_env.evaluations.problem_set import evaluation_spec
+from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.tasks import TASKS
 from tests.solvers.opinions import Finding, Opinion, opinions_of
 from tests.solvers.table import TABLE

@@ -25,7 +25,6 @@ from reasoning_env.storage.files import (
     KeyedFile,
     OtherSettingsError,
     OutputError,
-    changed_settings,
     header_path,
 )
 from tests.broken_files import NO_FILES, no_hang
@@ -207,14 +206,6 @@ def test_no_settings_make_no_header(reopen: Open, path: Path) -> None:
     reopen(None).append_row("1", {"a": 1})
     assert not header_path(path).exists()
     assert reopen(None).keys == {"1"}
-
-
-@pytest.mark.parametrize(
-    ("before", "changed"),
-    [({"a": [1], "b": None}, []), ({"a": [1], "old": 1}, []), ({"a": [2]}, ["a"]), ({"b": 1}, ["a", "b"])],
-)
-def test_changed_settings(before: dict[str, Any], changed: list[str]) -> None:
-    assert changed_settings(before, {"a": (1,), "b": None}) == changed
 
 
 def test_header_is_private(reopen: Open, path: Path) -> None:

@@ -32,7 +32,7 @@ def test_level_without_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_served_evaluation_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasoning_env.evaluations.problem_set.TASKS", {"generous": Task("generous", "other")})
+    monkeypatch.setattr("reasoning_env.problems.evaluation_set.TASKS", {"generous": Task("generous", "other")})
     (found,) = findings(tmp_path, capsys, "--tasks", "generous")
     assert found.startswith("questions: generous serves ")
 

@@ -15,7 +15,7 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import ValidationError
 
 import reasoning_env
-from reasoning_env import Bridge, ConfigError, Problem, ReasoningEnvError
+from reasoning_env import Bridge, ConfigError, JudgeClient, Problem, ReasoningEnvError
 
 try:
     from ..models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
@@ -23,7 +23,10 @@ except ImportError:  # the folder itself is on the path: `uvicorn server.app:app
     from models import ReasoningGymAction, ReasoningGymObservation, ReasoningGymState, ResetOptions
 
 SETTINGS = "REASONING_SETTINGS"
-"""Variable with keywords of `Bridge` as JSON: {"tasks": "gcd,chain_sum", "complexity_level": 0.3}."""
+"""Variable with keywords of `Bridge` as JSON: {"tasks": "gcd,chain_sum", "complexity_level": 0.3}.
+
+In place of `judge`, it has the address `judge_url` of a `judge` server, with `judge_timeout_s`.
+"""
 TRAIN_TASKS = 2**31
 """Training problems have numbers without end. Training has as many seeds."""
 LISTED_TASKS = 1000
@@ -50,7 +53,10 @@ def bridge() -> Bridge:
         settings = None
     if not isinstance(settings, dict):
         raise ConfigError("must be a JSON object", setting=SETTINGS, got=given[:200])
-    return Bridge(**{"group_size": 1, **settings})
+    url = settings.pop("judge_url", None)
+    timeout_s = settings.pop("judge_timeout_s", 120.0)
+    judge = None if url is None else JudgeClient(url, timeout_s)
+    return Bridge(**{"judge": judge, "group_size": 1, **settings})
 
 
 @cache

@@ -19,7 +19,7 @@ from nemo_gym.base_resources_server import (
 from nemo_gym.failure_kinds import AGENT_RUN_ERROR, VERIFIER_ERROR
 from pydantic import Field, PrivateAttr
 
-from reasoning_env import Bridge, ReasoningEnvError
+from reasoning_env import Bridge, JudgeClient, ReasoningEnvError
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,11 @@ NO_PARTS = {"format": 0.0, "answer": 0.0, "length": 0.0}
 
 
 class ReasoningGymConfig(BaseResourcesServerConfig):
-    """`bridge` has keywords of `Bridge`: settings, or the `judge_url` whose workers all processes share."""
+    """Configures the server.
+
+    `bridge` has keywords of `Bridge`, and in place of `judge` the address `judge_url` of a `judge` server whose workers
+    all processes share, with `judge_timeout_s`.
+    """
 
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
 
@@ -63,7 +67,7 @@ class ReasoningGymServer(SimpleResourcesServer):
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
         # The first call starts the workers: with several server processes, one of them only makes the others.
-        self._bridge = Bridge(start=False, **self.config.bridge)
+        self._bridge = make_bridge(**self.config.bridge)
 
     async def verify(self, body: ReasoningGymVerifyRequest) -> ReasoningGymVerifyResponse:
         response = body.response
@@ -83,6 +87,11 @@ class ReasoningGymServer(SimpleResourcesServer):
             reason=verdict.reason.value,
             extracted_answer=verdict.answer,
         )
+
+
+def make_bridge(judge_url: str | None = None, judge_timeout_s: float = 120.0, **keywords: Any) -> Bridge:
+    judge = None if judge_url is None else JudgeClient(judge_url, judge_timeout_s)
+    return Bridge(judge=judge, start=False, **keywords)
 
 
 def without_verdict(body: ReasoningGymVerifyRequest, kind: str, reason: str) -> ReasoningGymVerifyResponse:

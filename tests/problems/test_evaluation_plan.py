@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.plan import EvaluationPlan, plan_evaluation
-from reasoning_env.evaluations.presets import FIRST_SEED, PRESET_SIZE
+from reasoning_env.problems.evaluation_set import EvaluationPlan, plan_evaluation
+from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE
 from reasoning_env.settings import ReasoningSettings
 from tests.fake_workers import FakeWorkers
 from tests.records import make_library

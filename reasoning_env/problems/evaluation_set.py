@@ -1,0 +1,388 @@
+"""Which questions belong to the evaluation: training serves none of them.
+
+`plan_evaluation` reads the settings into an `EvaluationPlan`, which makes the `EvaluationSet`, or the `PresetSet` of a
+published evaluation.
+
+The set is a function of tasks, parameters, numbers, level and seed alone. Problem n of a task is the first draw of
+number n whose question no lower number asks. So n waits for n - 1 alone, which has waited for n - 2. If n finds no
+other question, higher numbers find none either: the task is exhausted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ..errors import ConfigError, GenerationError
+from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Split
+from ..runtime.concurrency import cancel_all
+from ..seeds import eval_seed
+from ..settings import ReasoningSettings, fingerprint
+from ..tasks import COMPOSITE, TASKS, find_task
+from .giving_up import MAX_FAILURES, MAX_REPEATS
+from .plan import composite_params
+from .presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
+from .references import hash_words, without_release
+from .selection import ALL_TASKS, match_tasks
+from .stream import generate_with_retries
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """What to evaluate on, and how.
+
+    `params` holds training's parameters, by task, with `eval_params: training`. A `system_prompt` of None stands for
+    training's. `remarks` are sentences that say how the evaluation differs from the published runs.
+    """
+
+    tasks: tuple[str, ...]
+    samples_per_task: int
+    repeats: int
+    params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    preset: Preset | None = None
+    system_prompt: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
+        """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
+        own = {**self.params, **composite_params(self.tasks, available, self.params)}
+        return (EvaluationSet if self.preset is None else PresetSet)(
+            generator,
+            self.tasks,
+            own if self.preset is None else self.preset.params,
+            samples_per_task=self.samples_per_task,
+            eval_seed=self.seed(settings),
+            deadline_s=settings.eval_generation_deadline_s,
+            level=settings.eval_level,
+        )
+
+    def describe(self, settings: ReasoningSettings) -> dict[str, object]:
+        """Return the settings that decide an evaluation, with the plan's values for those that the user left open."""
+        return {
+            **fingerprint(settings, "evaluation"),
+            "tasks": self.tasks,
+            "task_params": {task: dict(params) for task, params in self.params.items()},
+            "num_eval_samples_per_task": self.samples_per_task,
+            "eval_repeats": self.repeats,
+            "eval_seed": self.seed(settings),
+        }
+
+    def seed(self, settings: ReasoningSettings) -> int:
+        """Return the seed of the set."""
+        return settings.eval_seed if self.preset is None else FIRST_SEED
+
+
+def plan_evaluation(
+    settings: ReasoningSettings,
+    library: LibraryInfo,
+    selected: Sequence[str],
+    params: Mapping[str, Mapping[str, object]],
+) -> EvaluationPlan:
+    """Plan the evaluation that the settings ask for; `selected` are training's tasks, `params` their parameters.
+
+    Raises ConfigError:
+
+    - a pattern of `eval_tasks` matches no task
+    - the preset lacks a task that is asked for by name, or has none of the tasks
+    - more problems of a task are asked for than the preset has
+    """
+    patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
+    # Sorted, so that the same tasks are the same set.
+    tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
+    if settings.eval_preset is None:
+        asked = params if settings.eval_params == "training" else {}
+        own = {task: asked[task] for task in tasks if task in asked}
+        return EvaluationPlan(tasks, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
+    preset = load_preset(settings.eval_preset)
+    _check_names(settings, library, preset)
+    tasks = tuple(task for task in preset.tasks if task in tasks)
+    if not tasks:
+        raise ConfigError(
+            f"{preset.name} has none of the selected tasks",
+            setting="eval_preset",
+            remedy="select others, or take the preset out",
+        )
+    samples = settings.num_eval_samples_per_task or PRESET_SIZE
+    if samples > PRESET_SIZE:
+        raise ConfigError(
+            f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
+        )
+    plan = EvaluationPlan(
+        tasks=tasks,
+        samples_per_task=samples,
+        repeats=settings.eval_repeats or preset.repeats,
+        preset=preset,
+        system_prompt=library.system_prompt,
+    )
+    return replace(plan, remarks=tuple(_remarks(settings, library, plan, preset)))
+
+
+def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
+    """Raise ConfigError for a task that is asked for by name and that the preset lacks.
+
+    Tasks that a pattern matches and the preset lacks are left out.
+    """
+    field = "eval_tasks" if settings.eval_tasks else "tasks"
+    names = {task.name for task in library.tasks}
+    named = [name.lower() for name in getattr(settings, field)]
+    unknown = [name for name in named if name in names and name not in preset.tasks]
+    if unknown:
+        raise ConfigError(
+            f"the preset {preset.name} has no {', '.join(unknown)}",
+            setting=field,
+            remedy="take the task out, or evaluate without a preset",
+        )
+
+
+def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvaluationPlan, preset: Preset) -> Iterator[str]:
+    """Yield the differences from the protocol that make figures incomparable with published figures."""
+    if library.version != preset.library:
+        yield (
+            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
+            f"{preset.library} only"
+        )
+    if settings.eval_temperature != 0.6:
+        yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
+    if settings.eval_top_p != 0.95:
+        yield f"top_p is {settings.eval_top_p:g}; the published runs have 0.95"
+    if plan.samples_per_task != PRESET_SIZE:
+        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
+    missing = set(preset.tasks).difference(task.name for task in library.tasks)
+    if missing:
+        yield f"this library lacks {', '.join(sorted(missing))}"
+
+
+class EvaluationSet:
+    """The fixed set of problems of a seed, generated on demand. No question comes twice in a task.
+
+    `params` holds the parameters, by task, that are not the library's defaults. `level` is the difficulty, in [0, 1],
+    of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out, with a
+    warning. So are the problems of a task after its last different question.
+    """
+
+    library_seeds = False
+    """Whether the seeds are the library's own, so that training may draw them too."""
+
+    def __init__(
+        self,
+        generator: Pool,
+        tasks: Sequence[str],
+        params: Mapping[str, Mapping[str, object]],
+        *,
+        samples_per_task: int,
+        eval_seed: int,
+        deadline_s: float,
+        level: float | None = None,
+    ) -> None:
+        self.tasks = tuple(tasks)
+        self.samples_per_task = samples_per_task
+        self._generator = generator
+        self._params = params
+        self._eval_seed = eval_seed
+        self._deadline_s = deadline_s
+        self._level = level
+        self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
+        self._question_hashes: dict[str, frozenset[str]] = {}
+        self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """Numbers of a task's problems by the hashes of their questions, where questions may repeat."""
+        self._exhausted: set[str] = set()
+        # Parameters and levels can leave a task with few questions: short words, for example.
+        self._many_questions = frozenset(
+            name for name, task in TASKS.items() if not task.few_questions and name not in params and level is None
+        )
+
+    async def stream(
+        self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()
+    ) -> AsyncIterator[Problem]:
+        """Yield the problems of `tasks` (None for all) that are not `done`, each as soon as it is generated.
+
+        `done` holds tasks with numbers. The first problem of each task is generated first, then the second of each. In
+        tasks with few questions, problems that are done are generated too if others follow, which must not repeat them.
+        """
+        chosen = self.tasks if tasks is None else tasks
+        positions = [(task, number) for number in range(self.samples_per_task) for task in chosen]
+        highest = {task: number for task, number in positions if (task, number) not in done}
+        generations = []
+        for begun, (task, number) in enumerate(positions):
+            # Observed: 6,000 that were begun in one turn of the event loop held it for 356 ms; 100 take six.
+            if begun % 100 == 0:
+                await asyncio.sleep(0)
+            if (task, number) not in done:
+                generations.append(self._generation(task, number))
+            elif self._depends_on_lower(task) and number < highest.get(task, 0):
+                # At once, beside the others: each waits for the one before, and is not begun by the one behind.
+                self._generation(task, number)
+        # A cancelled caller does not cancel the generations, which other callers may wait for.
+        for generation in asyncio.as_completed(generations):
+            problem = await generation
+            if problem is not None:
+                yield problem
+
+    async def problems(self) -> list[Problem]:
+        """Return all problems of the set, in the tasks' order."""
+        positions = {task: position for position, task in enumerate(self.tasks)}
+        problems = [problem async for problem in self.stream()]
+        return sorted(problems, key=lambda problem: (positions[problem.task], problem.spec.index))
+
+    async def asks(self, problem: Problem) -> bool:
+        """Tell whether the set asks the problem's question, whitespace apart, in its task or through a composite.
+
+        Always false for a task with so many questions that they do not repeat, unless the set's seeds are the library's
+        own.
+        """
+        task = problem.task
+        if task == COMPOSITE:
+            task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
+        if task in self._many_questions and not self.library_seeds:
+            return False
+        question_hash = hash_words(problem.question)
+        return question_hash in await self._hashes_of(task) or question_hash in await self._hashes_of(COMPOSITE)
+
+    async def close(self) -> None:
+        """Cancel the generations under way."""
+        await cancel_all(self._generated.values())
+
+    async def _hashes_of(self, task: str) -> frozenset[str]:
+        if task not in self.tasks:
+            return frozenset()
+        if task not in self._question_hashes:
+            hashes = [hash_words(problem.question) async for problem in self.stream([task])]
+            self._question_hashes[task] = frozenset(hashes)
+        return self._question_hashes[task]
+
+    def _generation(self, task: str, number: int) -> asyncio.Task[Problem | None]:
+        """Return the asyncio task that generates a problem; a new task after a cancellation or an error."""
+        generation = self._generated.get((task, number))
+        if generation is None or _has_failed(generation):
+            generation = self._generated[task, number] = asyncio.create_task(self._generate(task, number))
+        return generation
+
+    async def _generate(self, task: str, number: int) -> Problem | None:
+        """Generate a problem whose question no lower-numbered problem asks; None if that fails."""
+        failures = 0
+        repeats = 0
+        while failures < MAX_FAILURES and repeats < MAX_REPEATS:
+            try:
+                spec = self._spec(task, number, failures + repeats)
+                problem = await generate_with_retries(self._generator, spec, self._deadline_s)
+            except GenerationError as error:
+                failures += 1
+                logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
+                continue
+            if not self._depends_on_lower(task):
+                return problem
+            await self._previous(task, number)
+            if task in self._exhausted:
+                return None
+            if self._numbers[task].setdefault(hash_words(problem.question), number) == number:
+                return problem
+            repeats += 1
+        if failures == MAX_FAILURES:
+            await self._previous(task, number)
+            logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)
+        else:
+            self._exhausted.add(task)
+            logger.warning(
+                "the evaluation set has %d problems of %s instead of %d: the task has hardly any other question here",
+                len(self._numbers[task]),
+                task,
+                self.samples_per_task,
+            )
+        return None
+
+    def _depends_on_lower(self, task: str) -> bool:
+        """Tell whether a problem of a task depends on those of lower numbers, whose questions it must not repeat."""
+        return task not in self._many_questions
+
+    async def _previous(self, task: str, number: int) -> None:
+        """Wait for the generation of the number before, and so for all lower numbers, where questions may repeat.
+
+        Raises the error of that generation.
+        """
+        if number == 0 or not self._depends_on_lower(task):
+            return
+        previous = self._generation(task, number - 1)
+        # Not awaited itself: a cancelled `await` would cancel the earlier generation too.
+        await asyncio.wait([previous])
+        previous.result()
+
+    def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
+        spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
+        return spec.with_request(level=self._level)
+
+
+class PresetSet(EvaluationSet):
+    """The problems of a preset's tasks. No problem is rejected, and a failed problem is not replaced.
+
+    A task that fails MAX_FAILURES times in a row has only the problems that were generated before, since each
+    further attempt may take minutes.
+    """
+
+    library_seeds = True
+
+    @cached_property
+    def _slots(self) -> defaultdict[str, asyncio.Semaphore]:
+        """Two problems of a task at a time, so that a task that keeps failing is given up soon."""
+        return defaultdict(lambda: asyncio.Semaphore(2))
+
+    @cached_property
+    def _failures_in_a_row(self) -> Counter[str]:
+        return Counter()
+
+    def _depends_on_lower(self, task: str) -> bool:
+        return False
+
+    async def _generate(self, task: str, number: int) -> Problem | None:
+        failures = self._failures_in_a_row
+        async with self._slots[task]:
+            if failures[task] >= MAX_FAILURES:
+                return None
+            try:
+                problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
+            except GenerationError as error:
+                failures[task] += 1
+                logger.warning("problem %d of %s is left out: %s", number, task, error)
+                if failures[task] == MAX_FAILURES:
+                    logger.warning("the other problems of %s are left out too", task)
+                return None
+            if failures[task] < MAX_FAILURES:
+                failures[task] = 0
+            return problem
+
+    def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
+        # In most tasks, item k of seed s is item 0 of seed s + k.
+        params = self._params.get(task, {})
+        if find_task(task).built_for_each_seed:
+            request = ProblemRequest(
+                task, self._eval_seed, params, as_is=True, item=number, dataset_size=PRESET_SIZE, as_published=True
+            )
+        else:
+            request = ProblemRequest(task, self._eval_seed + number, params, as_is=True, as_published=True)
+        return ProblemSpec(request, Split.EVAL, number)
+
+
+def evaluation_spec(
+    task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, object] | None = None
+) -> ProblemSpec:
+    """Return the spec of an evaluation sample. Its seed does not depend on the selection of tasks."""
+    key = task if attempt == 0 else f"{task}#{attempt}"
+    request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
+    return ProblemSpec(request, Split.EVAL, sample, attempt)
+
+
+def set_fingerprint(references: Iterable[str]) -> str:
+    """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
+    names = sorted(map(without_release, references))
+    return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
+
+
+def _has_failed(generation: asyncio.Task[Problem | None]) -> bool:
+    return generation.done() and (generation.cancelled() or generation.exception() is not None)
