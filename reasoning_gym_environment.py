@@ -152,7 +152,7 @@ class ReasoningGymEnv(BaseEnv):
         """
         mode = self._run.mode
         step = self.curr_step if mode.has_trainer else None
-        metrics = await self._run.evaluations.run(step=step, bar=not mode.shows_panel)
+        metrics = await self._run.evaluations.run(step=step, bar=not mode.has_trainer)
         if metrics is not None:
             await self.wandb_log(metrics)
 

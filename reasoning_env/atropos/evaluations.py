@@ -61,12 +61,9 @@ class ModelEvaluations:
     def __init__(self, run: Run, model: PolicyModel) -> None:
         self._run = run
         self._model = model
-        self._running: Evaluation | None = None
         self._announced = ""
         self.last: EvaluationResult | None = None
         """Results of the last evaluation, finished or interrupted; None before the first evaluation."""
-        self.scores: list[str] = []
-        """Lines with the scores of the last finished evaluation."""
 
     async def run(self, *, step: int | None, bar: bool) -> dict[str, float] | None:
         """Evaluate the model and return the metrics; None if the evaluation failed, which is logged.
@@ -97,21 +94,13 @@ class ModelEvaluations:
         if evaluation.announcement != self._announced:  # each evaluation asks the same
             self._announced = evaluation.announcement
             logger.info("%s", self._announced)
-        self._running = evaluation
         try:
             await evaluation.run(bar=bar)
         finally:
-            self._running = None
             # After Ctrl-C too.
             self.last = await evaluation.conclude()
             logger.info("%s", evaluation.describe())
         results = self.last.results
-        if lines := score_lines(results):
-            self.scores = lines
-            for line in lines:
-                logger.info("%s", line)
+        for line in score_lines(results):
+            logger.info("%s", line)
         return metrics(results)
-
-    def progress(self) -> str:
-        """Return the progress of the evaluation that runs now; empty without one."""
-        return "" if self._running is None else self._running.progress()

@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampl
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.listening import ListenAddress
-from ..runtime.terminal import can_show_panel, live_panel
 from ..runtime.turns import each_in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
@@ -49,7 +47,6 @@ from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
 from .inference.servers import ReplyKind, named_type
 from .modes.mode import Mode
-from .panel import Panel, Status
 from .run_api import RunApiSession, TrainerWatch
 from .wire import LONG_FIELDS
 
@@ -175,7 +172,7 @@ class Run:
             accept_changes=self.config.resume_with_changes,
             check_state=read_state,
         )
-        self._background += map(asyncio.create_task, [self._show_progress(), self.inference.watch()])
+        self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:
             calm_garbage_collector()
 
@@ -214,7 +211,7 @@ class Run:
         await self.queue.close()
         waiting = self.queue.stats.waiting
         if waiting and self.checkpoints is not None and self.checkpoints.folder is not None:
-            logger.info("%d scored groups could not be delivered; a resumed run readings their problems again", waiting)
+            logger.info("%d scored groups could not be delivered; a resumed run samples their problems again", waiting)
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
 
@@ -422,30 +419,6 @@ class Run:
     def delivery(self) -> DeliveryStats | None:
         """Groups on their way to a trainer; None without a trainer."""
         return self.queue.stats if self.mode.has_trainer else None
-
-    async def _show_progress(self) -> None:
-        """Show a panel on a terminal while the terminal is there, else log lines."""
-        is_log_shown = any(handler.level <= logging.INFO for handler in logging.getLogger().handlers)
-        if self.mode.shows_panel and is_log_shown and can_show_panel():
-            panel = Panel(self.mode.name)
-            with contextlib.suppress(OSError), live_panel() as show:
-                while True:
-                    show(partial(panel.draw, self._status()))
-                    await asyncio.sleep(1.0)
-        await self._log_progress()
-
-    def _status(self) -> Status:
-        """Return what the panel shows."""
-        metrics, evaluations = self.session.metrics, self.evaluations
-        return Status(
-            self.mode.run_progress(),
-            self.progress(),
-            metrics.tasks,
-            outage_s=self.inference.outage_s,
-            evaluation=evaluations.progress(),
-            scores=evaluations.scores,
-            remarks=list(metrics.remarks.values()),
-        )
 
     async def _log_progress(self) -> None:
         last: object = None

@@ -248,11 +248,6 @@ class Evaluation:
         finally:
             await asyncio.to_thread(self._folder.close)
 
-    def progress(self) -> str:
-        """Return how many problems were tried, and their mean score."""
-        tried = len(self._folder.samples) + len(self._dropped)
-        return f"{tried} of {self._problems} problems, {self._score_so_far()}"
-
     def describe(self) -> str:
         """Return a line that says where the results are, and which problems are missing."""
         folder = self._folder.path

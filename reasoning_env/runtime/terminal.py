@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import re
 import shutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -22,9 +23,7 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TextColumn,
-    TimeRemainingColumn,
 )
-from rich.segment import SegmentLines
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -109,7 +108,7 @@ def progress_bar(
 ) -> Iterator[Callable[..., None]]:
     """Show a bar with rate and time left on stderr, or a line every `interval_s` seconds where stderr is no terminal.
 
-    `done` items are done at the start. A bar that is not `shown` shows nothing: a live panel leaves no room for a bar.
+    `done` items are done at the start. A bar that is not `shown` shows nothing.
     A `total` of None means an unknown length. Yields a function that advances the bar by one and takes a note to show
     beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
     """
@@ -123,11 +122,11 @@ def progress_bar(
         BarColumn(),
         MofNCompleteColumn(),
         _Rate(),
-        TimeRemainingColumn(),
+        _TimeLeft(),
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console, disable=not shown) as progress:
-        bar = progress.add_task(title, total=total, completed=done, note="")
+        bar = progress.add_task(title, total=total, completed=done, before=done, note="")
 
         def advance_bar(note: str = "") -> None:
             progress.update(bar, advance=1, note=note)
@@ -165,48 +164,30 @@ def _progress_lines(title: str, total: int | None, done: int, interval_s: float)
         thread.join()
 
 
-LOG_ROWS = 4
-"""Lines of a terminal that a panel leaves to the log."""
-
-
-def can_show_panel() -> bool:
-    """Tell whether stderr is a terminal on which text can be replaced."""
-    return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
-
-
-ShowPanel = Callable[[Callable[[ConsoleOptions], RenderableType]], None]
-"""Replaces a panel by what a function draws for the room."""
-
-
-@contextlib.contextmanager
-def live_panel() -> Iterator[ShowPanel]:
-    """Keep a panel at the bottom of stderr, which must be a terminal; remove the panel at the end.
-
-    Lines that do not fit are cut. Text written to `sys.stderr` meanwhile appears above the panel. Raises OSError if the
-    terminal is gone.
-    """
-    console = Console(stderr=True, force_terminal=True)
-    # What is printed to a file while the panel is there goes to the file.
-    redirects = sys.stdout.isatty()
-    with Live(
-        console=console, auto_refresh=False, transient=True, vertical_overflow="crop", redirect_stdout=redirects
-    ) as live:
-        console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave the cursor hidden
-
-        def show(draw: Callable[[ConsoleOptions], RenderableType]) -> None:
-            options = console.options.copy()
-            options.max_height = max(console.size.height - LOG_ROWS, 1)
-            lines = console.render_lines(draw(options), options, pad=False)[: options.max_height]
-            live.update(SegmentLines(lines, new_lines=True), refresh=True)
-
-        yield show
-
-
 class _Rate(ProgressColumn):
-    """Items per second."""
+    """Items per second since the bar began.
+
+    Rich's own rate begins with the first item that is done: after the first wave of replies, which come together, it
+    would be a hundred times too high.
+    """
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.1f}/s" if task.speed else "")
+        rate = _items_per_s(task)
+        return Text(f"{rate:.1f}/s" if rate else "")
+
+
+class _TimeLeft(ProgressColumn):
+    """The time that the remaining items take at the rate of the bar so far."""
+
+    def render(self, task: Task) -> Text:
+        rate = _items_per_s(task)
+        if not rate or task.remaining is None:
+            return Text("-:--:--")
+        return Text(str(timedelta(seconds=math.ceil(task.remaining / rate))))
+
+
+def _items_per_s(task: Task) -> float:
+    return (task.completed - task.fields["before"]) / task.elapsed if task.elapsed else 0.0
 
 
 class StderrHandler(logging.StreamHandler[TextIO]):

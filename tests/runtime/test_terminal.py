@@ -4,20 +4,14 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
 import pytest
-from rich.text import Text
 
 from reasoning_env.runtime.terminal import (
-    LOG_ROWS,
-    ShowPanel,
     StderrHandler,
     Table,
-    can_show_panel,
-    live_panel,
     print_table,
     progress_bar,
     visible,
@@ -115,41 +109,11 @@ def test_progress_lines_without_a_log(capsys: pytest.CaptureFixture[str], monkey
     assert capsys.readouterr().err.startswith("measuring: 0\n")
 
 
-@contextlib.contextmanager
-def panel() -> Iterator[tuple[ShowPanel, Terminal]]:
-    """A live panel on a terminal of 50 columns and 20 lines."""
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(Terminal()) as terminal:
-        patch.setenv("LINES", "20")
-        with live_panel() as show:
-            yield show, terminal
-
-
-def test_panel_leaves_lines_to_log() -> None:
-    with panel() as (show, terminal):
-        show(lambda options: Text("\n".join(f"row {number}" for number in range(99))))
-        shown = re.findall(r"row (\d+)", terminal.getvalue())
-    assert shown == [str(number) for number in range(20 - LOG_ROWS)]
-
-
-@pytest.mark.parametrize(("terminal", "shown"), [("xterm", True), ("dumb", False)])
-def test_panel_needs_terminal(terminal: str, shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", terminal)
-    assert not can_show_panel()
-    with contextlib.redirect_stderr(Terminal()):
-        assert can_show_panel() is shown
-
-
 def test_log_is_escaped() -> None:
     with contextlib.redirect_stderr(StringIO()) as written:
         handler = StderrHandler()
         handler.handle(logging.makeLogRecord({"msg": "bad\x1b[2J\n  in line 1\x07"}))
     assert written.getvalue() == "bad\\x1b[2J\n  in line 1\\x07\n"
-
-
-def test_print_beside_panel_goes_to_file() -> None:
-    with contextlib.redirect_stdout(StringIO()) as file, panel():
-        print("a result")
-    assert file.getvalue() == "a result\n"
 
 
 def test_log_above_the_progress_bar() -> None:
@@ -164,3 +128,14 @@ def test_log_above_the_progress_bar() -> None:
     above, below = (next(row for row, line in enumerate(lines) if word in line) for word in ("[bold]happened", "2/2"))
     assert above < below
     assert "measuring" not in lines[above]
+
+
+def test_rate_counts_the_wait_for_the_first_reply() -> None:
+    with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 100, done=20) as advance:
+        time.sleep(0.5)
+        for _ in range(10):
+            advance()
+    shown = re.findall(r"([\d.]+)/s (\d):(\d\d):(\d\d)", STYLE.sub("", terminal.getvalue()))[-1]
+    rate, _, _, seconds_left = map(float, shown)
+    assert rate <= 10 / 0.5
+    assert seconds_left >= 70 / (10 / 0.5)

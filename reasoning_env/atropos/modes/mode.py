@@ -16,7 +16,6 @@ from ...runtime.terminal import Table
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
 from ..inference.client import InferenceClient
-from ..panel import RunProgress
 from ..run_api import RunApiSession
 
 
@@ -28,8 +27,6 @@ class Mode:
     """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
     has_trainer = False
     """Whether a trainer gets the groups: the problem of a packed group is in flight until the group is delivered."""
-    shows_panel = False
-    """Whether a panel on a terminal shows the progress, in place of log lines."""
 
     # ---- before the start
 
@@ -64,10 +61,6 @@ class Mode:
         """Take a scored group, for what the mode does with groups itself."""
 
     # ---- reports
-
-    def run_progress(self) -> RunProgress | None:
-        """Return the progress of the run for the panel; None without a known end."""
-        return None
 
     @property
     def groups_path(self) -> Path | None:

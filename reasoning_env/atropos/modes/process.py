@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,17 +21,18 @@ from ...data.groups import write_groups
 from ...data.tables import JSON_LINES, PARQUET
 from ...dumps.format import read_group
 from ...errors import ConfigError
+from ...metrics.outcomes import Tally
 from ...metrics.recorder import MetricsRecorder
 from ...problems.plan import made_with
 from ...records import Group
 from ...runtime.concurrency import cancel_all
+from ...runtime.terminal import progress_bar
 from ...runtime.text import counted
 from ...runtime.turns import BACKGROUND, in_background
 from ...session import ScoredGroup, Session
 from ...storage.files import KeyedFile
 from ..config import ReasoningGymEnvConfig
 from ..environment import Environment, RolloutItem
-from ..panel import RunProgress
 from ..run import Run
 from .group_file import check_path, encode_line, open_groups
 from .mode import Mode
@@ -43,7 +45,6 @@ class Process(Mode):
     """Groups go to a file, until the file holds `total_steps` of them."""
 
     name = "process"
-    shows_panel = True
 
     def __init__(self) -> None:
         self._file: KeyedFile | None = None
@@ -51,6 +52,7 @@ class Process(Mode):
         """Groups that the file is to hold."""
         self._scored: dict[int, Group] = {}
         """Scored groups that are not written yet, by the index of their problem."""
+        self._scores = Tally()
 
     def defaults(self, config: ReasoningGymEnvConfig, name: str | None) -> dict[str, object]:
         path = config.data_path_to_save_groups or f"data/{name or 'groups'}.jsonl"
@@ -73,12 +75,7 @@ class Process(Mode):
 
     def keep(self, group: Group) -> None:
         self._scored[group.problem.spec.index] = group
-
-    def run_progress(self) -> RunProgress | None:
-        if self._file is None:
-            return None
-        written = len(self._file.keys)
-        return RunProgress(written, self._total, f"{written:,} of {self._total:,} groups")
+        self._scores.add(*group.scores)
 
     @property
     def groups_path(self) -> Path | None:
@@ -139,17 +136,23 @@ class Process(Mode):
             held = counted(len(file.keys), "group")
             logger.info("%s holds %s already; %d are missing", file.path, held, self._total - len(file.keys))
         run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
-        await self._write_groups(env, run, file)
+        # Without a terminal, the progress lines of the run stand in the log.
+        shown = sys.stderr.isatty()
+        with progress_bar(self.name, self._total, done=len(file.keys), shown=shown) as advance:
+            await self._write_groups(env, run, file, advance)
 
-    async def _write_groups(self, env: Environment, run: Run, file: KeyedFile) -> None:
-        """Begin groups until the file has all groups; at its end, with or without an error, no group is under way."""
+    async def _write_groups(self, env: Environment, run: Run, file: KeyedFile, advance: Callable[[str], None]) -> None:
+        """Begin groups until the file has all groups; at its end, with or without an error, no group is under way.
+
+        `advance` is called for each group that is written, with the mean score so far.
+        """
         under_way: set[asyncio.Task[None]] = set()
         logged_at = 0.0
         try:
             while len(file.keys) < self._total:
                 while len(under_way) < env.max_num_workers and len(file.keys) + len(under_way) < self._total:
                     item = await env.get_next_item()
-                    under_way.add(asyncio.create_task(self._write_group(env, file, item)))
+                    under_way.add(asyncio.create_task(self._write_group(env, file, item, advance)))
                 ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 errors = [error for group in ended if (error := group.exception()) is not None]
                 if errors:
@@ -164,7 +167,9 @@ class Process(Mode):
         finally:
             await cancel_all(under_way)
 
-    async def _write_group(self, env: Environment, file: KeyedFile, item: RolloutItem) -> None:
+    async def _write_group(
+        self, env: Environment, file: KeyedFile, item: RolloutItem, advance: Callable[[str], None]
+    ) -> None:
         """Sample a group and write it; a dropped group is counted and logged, and not written."""
         position = item.problem.spec.index
         packed, _ = await env.collect_trajectories(item)
@@ -179,6 +184,7 @@ class Process(Mode):
             await env.add_rollouts_for_wandb(packed, item)
         pieces = await in_background(encode_line, packed, group)
         await in_background(file.append, str(position), *pieces)
+        advance(f"mean score {self._scores.mean or 0.0:.3f}")
 
 
 def _made_with(config: ReasoningGymEnvConfig, models: Sequence[str], session: Session[object]) -> dict[str, object]:

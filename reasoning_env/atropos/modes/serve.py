@@ -19,7 +19,6 @@ from ..config import ReasoningGymEnvConfig
 from ..environment import Environment
 from ..inference.client import InferenceClient
 from ..inference.servers import Training, names_of_types
-from ..panel import RunProgress
 from ..run import Run
 from ..run_api import RunApiSession
 from .mode import Mode
@@ -32,12 +31,7 @@ class Serve(Mode):
     """Groups go to a trainer by way of run-api, until the trainer has had `total_steps` batches."""
 
     name = "serve"
-    shows_panel = True
     has_trainer = True
-
-    def __init__(self) -> None:
-        self._env: Environment | None = None
-        """Set when the environment is registered."""
 
     def check_files(self, config: ReasoningGymEnvConfig) -> None:
         if config.data_dir_to_save_evals and config.steps_per_eval > 0:
@@ -48,12 +42,6 @@ class Serve(Mode):
 
     def outage_s(self, config: ReasoningGymEnvConfig) -> float:
         return math.inf
-
-    def run_progress(self) -> RunProgress | None:
-        if self._env is None or self._env.config.total_steps < 1:
-            return None
-        step, steps = self._env.curr_step, self._env.config.total_steps
-        return RunProgress(step, steps, f"step {step:,} of {steps:,}")
 
     async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
         return await run_api.wandb_group_and_project()
@@ -74,7 +62,6 @@ class Serve(Mode):
         await env.setup_wandb()
         await env.register_env()
         await env.get_server_info()
-        self._env = env
         while True:
             started = time.time()
             if env.last_loop_time is not None:
