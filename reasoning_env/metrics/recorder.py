@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class Sums:
     """What some groups add up to: counts of groups and completions, and tallies over completions.
 
-    `frames` counts completions by the frames that came off their answers; `level` and `generation_s` are of problems.
+    `frames` counts completions by the frames that were removed; `level` and `generation_s` are of problems.
     """
 
     groups: Counter[str] = field(default_factory=Counter)
@@ -46,21 +46,26 @@ class Sums:
         problem, rollouts = group.problem, group.rollouts
         verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
         assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
-        sums = cls(Counter([outcome_of_group(group).value]), Counter(map(outcome_of, rollouts)))
-        sums.score.add(*group.scores)
-        sums.correct.add(*(verdict.correct for verdict in verdicts))
-        sums.unanswered.add(*(verdict.answer is None for verdict in verdicts))
-        sums.scoring_s.add(*(verdict.scoring_s for verdict in verdicts))
-        sums.truncated.add(*(rollout.ending is Ending.CUT for rollout in rollouts))
-        sums.frames.update(frame for verdict in verdicts for frame in set(verdict.frames))
+        correct = [verdict.correct for verdict in verdicts]
+        unanswered = [verdict.answer is None for verdict in verdicts]
+        seconds = [verdict.scoring_s for verdict in verdicts]
+        cut = [rollout.ending is Ending.CUT for rollout in rollouts]
         tokens = [rollout.completion_tokens for rollout in rollouts]
-        sums.completion_tokens.add(*(count for count in tokens if count is not None))
-        sums.prompt_tokens.add(
-            *(len(each.tokens) - (count or 0) for each, count in zip(rollouts, tokens, strict=True) if each.tokens)
-        )
+        counts = [count for count in tokens if count is not None]
+        prompts = [len(each.tokens) - (count or 0) for each, count in zip(rollouts, tokens, strict=True) if each.tokens]
+        frames = [frame for verdict in verdicts for frame in set(verdict.frames)]
+        scores = group.scores
+        sums = cls(Counter([outcome_of_group(group).value]), Counter(map(outcome_of, rollouts)), Counter(frames))
+        sums.score.add(*scores)
+        sums.correct.add(*correct)
+        sums.unanswered.add(*unanswered)
+        sums.truncated.add(*cut)
+        sums.prompt_tokens.add(*prompts)
+        sums.completion_tokens.add(*counts)
+        sums.generation_s.add(problem.generation_s)
+        sums.scoring_s.add(*seconds)
         if problem.level is not None:
             sums.level.add(problem.level)
-        sums.generation_s.add(problem.generation_s)
         return sums
 
     @classmethod
@@ -163,39 +168,6 @@ ANSWERS: Sequence[Metric[RecentAnswers]] = (
 )
 
 
-class TaskTotals:
-    """The sums of a task's groups: of all, and of each of the last ones."""
-
-    RECENT = 20
-    """Groups: with eight completions each, a share of half of them is known to 4 %."""
-
-    def __init__(self) -> None:
-        self.sums = Sums()
-        self._latest: deque[Sums] = deque(maxlen=self.RECENT)
-
-    def add(self, group: Sums) -> None:
-        self.sums.merge(group)
-        self._latest.append(group)
-
-    def recent(self, figure: Callable[[Sums], Tally]) -> float | None:
-        """Return the mean of a figure over the last groups; None if it is unknown."""
-        total = Tally()
-        for sums in self._latest:
-            total.merge(figure(sums))
-        return total.mean
-
-    @property
-    def recent_signal(self) -> float:
-        """The share of the last groups that have a signal."""
-        signals = sum(group.groups[GroupOutcome.WITH_SIGNAL] for group in self._latest)
-        return signals / len(self._latest)
-
-    @property
-    def last_level(self) -> float | None:
-        """The level of the last problem; None for the library's defaults."""
-        return self._latest[-1].level.mean
-
-
 class RecentRates:
     """Rates of groups and tokens, mean score and mean level, over the last minute. `clock` gives monotonic seconds."""
 
@@ -236,31 +208,32 @@ class RecentRates:
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only.
 
-    `remarks` are sentences on what the latest completions say about the set-up, by outcome. The log has each once.
+    A group is added to the sums of its task in this interval, and to the sums of this second. All other sums are
+    combined from these when they are read.
     """
 
     REMARKED = 200
     """Completions over which the shares of outcomes are taken: a share of 50 % is known to 7 %."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
-        self.total = Sums()
-        """All groups since the start."""
+        self.last_level: dict[str, float | None] = {}
+        """The level of the last problem by task; None for the library's defaults."""
         self.dropped: Counter[str] = Counter()
         self.answers = RecentAnswers()
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)
+        """Groups since the last call of `take_interval`, by task."""
+        self._before: defaultdict[str, Sums] = defaultdict(Sums)
+        """Groups until then, by task."""
         self._recent = RecentRates(clock)
-        self.remarks: Mapping[str, str] = {}
         self._latest: Counter[str] = Counter()
         self._told: set[str] = set()
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, also a group that will not be sent."""
         task, sums = group.problem.task, Sums.of(group)
-        self.tasks[task].add(sums)
-        self.total.merge(sums)
         self._interval[task].merge(sums)
         self._recent.add(sums)
+        self.last_level[task] = group.problem.level
         self.answers.add(task, [rollout.verdict.answer for rollout in group.rollouts if rollout.verdict is not None])
         self._latest.update(sums.completions)
         if self._latest.total() >= self.REMARKED:
@@ -270,8 +243,8 @@ class MetricsRecorder:
         total = self._latest.total()
         shares = {word: count / total for word, count in self._latest.items()}
         self._latest.clear()
-        self.remarks = outcome_remarks(shares, "max_token_length, or the trainer's own for completions")
-        for word, remark in self.remarks.items():
+        remarks = outcome_remarks(shares, "max_token_length, or the trainer's own for completions")
+        for word, remark in remarks.items():
             if word not in self._told:
                 self._told.add(word)
                 logger.warning("of the last %d completions: %s", total, remark)
@@ -282,11 +255,20 @@ class MetricsRecorder:
     @property
     def by_task(self) -> Mapping[str, Sums]:
         """The sums of the groups since the start, by task."""
-        return {task: totals.sums for task, totals in self.tasks.items()}
+        tasks = self._before.keys() | self._interval.keys()
+        parts = (self._before, self._interval)
+        return {task: Sums.merged(part[task] for part in parts if task in part) for task in sorted(tasks)}
+
+    @property
+    def total(self) -> Sums:
+        """The sums of all groups since the start."""
+        return Sums.merged([*self._before.values(), *self._interval.values()])
 
     def take_interval(self) -> Mapping[str, Sums]:
         """Return the sums of the groups since the last call, by task."""
         taken, self._interval = self._interval, defaultdict(Sums)
+        for task, sums in taken.items():
+            self._before[task].merge(sums)
         return taken
 
     def progress(
@@ -305,7 +287,7 @@ class MetricsRecorder:
             **{outcome.value: total.groups[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
             **{name: f"{mean:.3f}" for name, mean in means.items() if mean is not None},
-            "tasks": len(self.tasks),
+            "tasks": len(self.last_level),
             "quarantined": len(stream.quarantined),
             "ready": stream.ready,
             "in_flight": stream.in_flight,

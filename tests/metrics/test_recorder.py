@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.metrics.metric import for_wandb, read
 from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally
-from reasoning_env.metrics.recorder import DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums, TaskTotals, progress_line
+from reasoning_env.metrics.recorder import DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums, progress_line
 from reasoning_env.metrics.stats import DeliveryStats, DumpStats, StreamStats
 from reasoning_env.records import DropReason, Group, Reason
 from tests.records import make_group, make_rollout
@@ -122,6 +122,13 @@ def test_dropped_counts_go_on() -> None:
     }
 
 
+def test_last_level_of_task() -> None:
+    recorder = recorded(
+        *[make_group([RIGHT], "maze", level=level) for level in (0.5, 0.25)], make_group([RIGHT], "gcd")
+    )
+    assert recorder.last_level == {"maze": 0.25, "gcd": None}
+
+
 def test_sums_since_the_start() -> None:
     recorder = recorded(make_group([RIGHT, WRONG]))
     recorder.take_interval()
@@ -167,7 +174,7 @@ def test_progress_line_rates() -> None:
 
 def test_totals_by_task() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
-    maze, total = recorder.tasks["maze"].sums, recorder.total
+    maze, total = recorder.by_task["maze"], recorder.total
     assert (maze.groups.total(), maze.score, maze.unanswered) == (2, Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
     assert (total.groups.total(), total.score.count, total.correct.total) == (3, 4, 2)
 
@@ -185,31 +192,18 @@ def test_progress_line_words() -> None:
     )
 
 
-# ---------------------------------------------------------------------------- for the panel
-
-
-def test_recent_means_of_task() -> None:
-    groups = [make_group([WRONG, WRONG], "maze", level=0.0)] * 9 + [make_group([RIGHT, WRONG], "maze", level=0.5)] * 20
-    totals = recorded(*groups).tasks["maze"]
-    assert totals.recent(lambda sums: sums.score) == 0.5
-    assert totals.recent(lambda sums: sums.correct) == 0.5
-    assert (totals.recent_signal, totals.recent(lambda sums: sums.level)) == (1.0, 0.5)
-    assert TaskTotals().recent(lambda sums: sums.score) is None
-
-
 # ---------------------------------------------------------------------------- remarks
 
 
 def test_missing_answers_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     unanswered = make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 5 + [RIGHT] * 5)
-    recorder = recorded(*[unanswered] * 60)
+    recorded(*[unanswered] * 60)
     [record] = caplog.records
     assert record.getMessage().startswith("of the last 200 completions: 50% of completions have no answer tags")
-    assert list(recorder.remarks) == ["no_answer"]
 
 
-def test_remarks_are_of_the_latest_completions() -> None:
-    recorder = recorded(*[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 10)] * 20)
-    for _ in range(20):
-        recorder.record_group(make_group([RIGHT] * 10))
-    assert recorder.remarks == {}
+def test_remarks_are_of_the_latest_completions(caplog: pytest.LogCaptureFixture) -> None:
+    """The first 200 completions do not count among the next 200."""
+    groups = [make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 4 + [RIGHT] * 6)] * 20
+    recorded(*groups, *[make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 6 + [RIGHT] * 4)] * 20)
+    assert [record.getMessage()[:45] for record in caplog.records] == ["of the last 200 completions: 60% of completio"]

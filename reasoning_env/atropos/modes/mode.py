@@ -69,13 +69,14 @@ class Mode:
 
     def print_summary(self, metrics: MetricsRecorder) -> None:
         """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
-        if not metrics.tasks:
+        by_task, levels = metrics.by_task, metrics.last_level
+        if not by_task:
             return
         columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
-        if any(totals.last_level is not None for totals in metrics.tasks.values()):
+        if any(level is not None for level in levels.values()):
             columns["LAST LEVEL"] = ".2f"
-        tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].sums.score.mean or 0.0, item[0]))
-        rows = [_summary_row(name, totals.sums, totals.last_level) for name, totals in tasks]
+        tasks = sorted(by_task.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
+        rows = [_summary_row(name, sums, levels[name]) for name, sums in tasks]
         rows.append(_summary_row("all", metrics.total, None))
         Table(columns, [row[: len(columns)] for row in rows]).print()
 
