@@ -115,7 +115,7 @@ def compare(task: str, options: argparse.Namespace) -> dict[str, Any]:
     seeds = range(options.first, options.first + options.seeds)
     level_seeds = range(LEVEL_SEEDS + options.first, LEVEL_SEEDS + options.first + options.level_seeds)
     specs: list[Spec] = [(task, seed, None) for seed in seeds]
-    specs += [(task, seed, hash_fraction("level", seed)) for seed in level_seeds]
+    specs += [(task, seed, hash_fraction("random level", seed)) for seed in level_seeds]
     measured = measure(specs, options.limit)
     return {
         "task": task,

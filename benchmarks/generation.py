@@ -45,7 +45,7 @@ async def measure(tasks: Sequence[str], options: argparse.Namespace, *, at_level
             took_ms[task] = []
             for number in range(options.count + 1):
                 seed = train_seed(options.seed, 0, number, 0)
-                level = hash_fraction("level", seed) if at_levels and task in library.adjustable else None
+                level = hash_fraction("random level", seed) if at_levels and task in library.adjustable else None
                 spec = ProblemSpec(ProblemRequest(task, seed, {}, level), Split.TRAIN, number)
                 took_ms[task].append(1000 * await clock.time(spec, settings.generation_deadline_s))
             del took_ms[task][0]

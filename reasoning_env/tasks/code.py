@@ -106,7 +106,6 @@ CODEIO = Task(
     data_on_class="_jsonl_data",
     foreseen=_without_input,
     reads_clock=True,
-    faster=Replacement("code.codeio", "c573957be85a6817", "files.install_codeio"),
     failure=FailureRule(
         (TypeError, ValueError, RecursionError, SystemExit),
         "its program exits, or returns an object that JSON cannot hold",

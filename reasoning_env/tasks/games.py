@@ -265,7 +265,6 @@ RUBIKS_CUBE = Task(
     few_questions=True,
     questions=(None, None, None),
     levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),),
-    faster=Replacement("cognition.rubiks_cube", "6e218e556f694050", "rubiks_cube.install"),
     rejected=(easy("its cube is solved already", _is_solved_cube),),
     answer=AnswerRules(
         types.sequence(r"\d{0,4}(?:[LRDUBF]w?|[XYZMES])'?\d{0,4}"), many_right=True, guard=moves.score_rubiks_cube

@@ -102,7 +102,7 @@ QUANTUM_LOCK = Task(
     "quantum_lock",
     "graphs",
     few_questions=True,
-    faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "shortest.install_quantum_lock"),
+    faster=Replacement("graphs.quantum_lock", "2f96d165fe0a33fb", "quantum_lock.install"),
     questions=(None, 720, 3300, None, None, None),
     levels=(FieldLevels(("difficulty",), (1, 4, 10, 20, 40), "from 5 to 10 the ways have the same length"),),
     rejected=(easy("one button alone is the best way", _takes_one_button),),

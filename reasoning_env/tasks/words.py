@@ -15,7 +15,6 @@ from .declaration import (
     BOTH_OPTIONS,
     Clarification,
     FieldLevels,
-    Replacement,
     Task,
     added,
     copied,
@@ -101,7 +100,6 @@ FIGLET_FONT = Task(
             ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
         ),
     ),
-    faster=Replacement("cognition.figlet_fonts", "a39ae5e48acca901", "files.install_figlet_font"),
     scores_without_params=True,
     answer=AnswerRules(types.text(blanks_count=False), correction=corrections.correct_length),
 )
@@ -353,7 +351,6 @@ WORD_LADDER = Task(
     "algorithmic",
     few_questions=True,
     built_from=("min_word_length", "max_word_length"),
-    faster=Replacement("algorithmic.word_ladder", "8a82e0dee96401a0", "shortest.install_word_ladder"),
     levels=(
         FieldLevels(
             ("min_word_length", "max_word_length"), ((3, 4), (4, 4), (4, 4), (4, 5), (5, 5)), "three lengths of words"

@@ -22,7 +22,7 @@ class DatasetCache:
     """The datasets of the library `module` that were used last, by task."""
 
     KEPT_OF_A_TASK = LEVEL_STEPS + 1
-    """All levels of a task: random levels come in any order. Those of all tasks take 120 MB of a worker."""
+    """All levels of a task: random levels come in any order. Those of all tasks take 180 MB of a generator."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module

@@ -1,0 +1,59 @@
+"""quantum_lock: search breadth-first, without the numbers that cannot reach the target any more.
+
+The same problems: of the shortest ways to a goal, breadth-first search finds the one whose steps come first. States are
+reached in the library's order. A search ends when the goal is first reached; the library's when it leaves the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from . import edited
+
+
+def find_buttons(puzzle: Mapping[str, Any]) -> list[str] | None:
+    """Return the buttons of a lock's shortest solution; None where there is none.
+
+    A number is left out that cannot be brought down to the target any more, or up over 0.
+    """
+    operations = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
+    buttons = [
+        (button["name"], operations[button["type"]], button["value"], button["active_state"])
+        for button in puzzle["buttons"]
+    ]
+    raising, lowering = (
+        max((button["value"] for button in puzzle["buttons"] if button["type"] == kind), default=0)
+        for kind in ("add", "subtract")
+    )
+    usable = {light: [button for button in buttons if button[3] in (light, "any")] for light in ("red", "green")}
+    target = puzzle["target_value"]
+    layer: dict[int, list[str]] = {puzzle["initial_value"]: []}
+    seen: dict[str, set[int]] = {"red": set(layer), "green": set()}
+    light, other = "red", "green"
+    for left in reversed(range(puzzle["max_steps"])):
+        following: dict[int, list[str]] = {}
+        for number, path in layer.items():
+            for name, operate, value, _ in usable[light]:
+                after = operate(number, value)
+                if after == target:
+                    return [*path, name]
+                if after not in seen[other] and -raising * left < after <= target + lowering * left:
+                    seen[other].add(after)
+                    following[after] = [*path, name]
+        layer = following
+        light, other = other, light
+    return None
+
+
+def install(module: ModuleType) -> None:
+    dataset = module.QuantumLockDataset
+    dataset.generate_quantum_puzzle = edited(
+        dataset.generate_quantum_puzzle,
+        {
+            'queue = deque([(0, "red", [])])': 'queue, puzzle["solution"] = (), find_buttons(puzzle)',
+            "visited = set()": 'if puzzle["solution"] is not None: return puzzle',
+        },
+        find_buttons=find_buttons,
+    )
