@@ -122,6 +122,8 @@ class Rejection(StrEnum):
     """The evaluation set asks the question."""
     TOO_LONG = "too_long"
     """Prompt and expected answer do not fit."""
+    REPEATED = "repeated"
+    """The question was asked before, in a set or a file that asks none twice."""
 
 
 @dataclass(frozen=True)

@@ -35,19 +35,18 @@ from typing import Generic, Self, cast
 
 from typing_extensions import TypeVar  # of Python 3.13, with defaults
 
-from .errors import ConfigError, GenerationError, did_you_mean
+from .errors import ConfigError, did_you_mean
 from .metrics.metric import Reading, for_wandb, read
 from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
 from .metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums
 from .metrics.stats import POOL, SAMPLER, STREAM, StreamStats
-from .problems import giving_up
 from .problems.evaluation_set import EvaluationPlan, EvaluationSet, plan_evaluation
 from .problems.plan import TaskPlan, check_own_tasks, make_sampler, plan_tasks, select
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks
 from .problems.state import read_state
-from .problems.stream import ProblemStream
+from .problems.stream import ProblemStream, Tries, draw_problem
 from .prompts.messages import Completion, build_messages, read_completions, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
 from .records import (
@@ -242,7 +241,7 @@ class Session(Generic[T]):
 
         The problem is in flight until `observe`, `done` or `drop`. Its question is not in the evaluation set. Raises:
 
-        - ConfigError: none of the first `giving_up.MAX_UNFIT` problems fits
+        - ConfigError: none of the first MAX_UNFIT problems fits (`problems/giving_up.py`)
         - GenerationError: no task is left
         - ClosedError: the session was closed
         """
@@ -421,19 +420,24 @@ class Session(Generic[T]):
             raise ConfigError(f"{task} has no levels", setting="level", got=level, remedy="leave the level out")
         if self._unlearned is None:
             self._unlearned = make_sampler(plan, self.settings, instance=self.instance, group_size=self.group_size)
-        spec = self._unlearned.draw(index, attempt=0)
+        sampler = self._unlearned
+        spec = sampler.draw(index, attempt=0)
         name = task or spec.task
         spec = spec.with_request(
             task=name,
             params=plan.all_params.get(name, {}),
             level=spec.level if level is None else level,
         )
-        for _ in range(giving_up.MAX_REJECTED):
+
+        async def attempt(number: int) -> Problem | Rejection:
+            nonlocal spec
+            if number > 0:
+                spec = sampler.redraw(spec)
             problem = await self.pool.generate(spec, self.settings.generation_deadline_s)
-            if await self.reject(problem) is None:
-                return problem
-            spec = self._unlearned.redraw(spec)
-        raise GenerationError(f"{giving_up.MAX_REJECTED} draws in a row gave no problem that training serves")
+            rejection = await self.reject(problem)
+            return problem if rejection is None else rejection
+
+        return await draw_problem(attempt, Tries())
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
         """Return the system prompt of a split's problems; empty for none."""

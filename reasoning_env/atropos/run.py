@@ -30,6 +30,7 @@ from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampl
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.listening import ListenAddress
+from ..runtime.retries import FailureStreak
 from ..runtime.turns import each_in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
@@ -140,8 +141,7 @@ class Run:
         self.checkpoints: CheckpointStore | None = None
         self._background: list[asyncio.Task[None]] = []
         self._collect_state = collect_state
-        self._failures_in_a_row = 0
-        self._last_failure = ""
+        self._failures = FailureStreak()
         self._fatal: RefusedError | None = None
 
     @property
@@ -228,8 +228,8 @@ class Run:
         if self._fatal is not None:
             raise self._fatal
         max_failures = self.mode.max_failures(self.config)
-        if max_failures is not None and self._failures_in_a_row >= max_failures:
-            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
+        if max_failures is not None and self._failures.count >= max_failures:
+            raise ServerError(f"{self._failures.count} groups in a row failed; the last: {self._failures.last}")
         return await self.session.next()
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
@@ -259,7 +259,7 @@ class Run:
 
     def observe(self, group: Group) -> None:
         """Count a scored group, let the sampler learn from the group, and dump it; the problem stays in flight."""
-        self._failures_in_a_row = 0
+        self._failures.end()
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
         if self.dumper is not None:
@@ -268,14 +268,13 @@ class Run:
 
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
         """Drop a group after an error: count, log, and end the flight. An infrastructure error is never scored 0."""
-        self._failures_in_a_row += 1
-        self._last_failure = describe_failure(error)
+        self._failures.add(describe_failure(error))
         if isinstance(error, RefusedError):
             self._fatal = error
         self.session.drop(problem, reason)
         # An error that ends the run is logged once, at the end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
-        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._failures.last)
 
     def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
         """Mark a collected group's problem as done, unless a trainer gets the group. None as a group is never sent."""

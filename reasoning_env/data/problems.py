@@ -21,9 +21,9 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from ..errors import GenerationError
-from ..problems.giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS
+from ..problems.giving_up import MAX_FAILURES
 from ..problems.references import hash_words
-from ..problems.stream import generate_with_retries
+from ..problems.stream import Tries, draw_problem, generate_with_retries
 from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
 from ..seeds import file_seed, hash_fraction, hash_int
@@ -75,23 +75,6 @@ class LevelProgress:
     repeats: int = 0
     """Those of `without_row` that were asked before, in this file or by the evaluation set."""
     ended: str = ""
-
-    def count_draw_without_row(self, rejection: Rejection | None) -> None:
-        """Count a draw that gave no row; None stands for a question that this file asked before.
-
-        The level ends once MAX_REPEATS repeats, or MAX_REJECTED draws of any cause, have come since its last row.
-        """
-        self.without_row += 1
-        if rejection is Rejection.TOO_LONG:
-            self.too_long += 1
-        elif rejection is Rejection.HELD_OUT:
-            self.held_out += 1
-            self.repeats += 1
-        else:
-            self.duplicates += 1
-            self.repeats += 1
-        if self.without_row == MAX_REJECTED or self.repeats == MAX_REPEATS:
-            self.ended = f"{self.without_row} draws in a row gave no other question that may be served"
 
 
 @dataclass
@@ -259,28 +242,40 @@ class _Draws:
         Its question is not among `questions`, and is then one of them.
         """
         progress = self.progress
-        failures = 0
-        while True:
-            try:
-                drawn = await self._draw(ahead)
-            except GenerationError as error:
-                progress.draws += 1
-                progress.failures += 1
-                failures += 1
-                if failures == MAX_FAILURES:
-                    progress.ended = f"{failures} failures in a row, the last: {error}"
-                    return None
-                continue
-            failures = 0
+        tries = Tries(max_failures=MAX_FAILURES, rejected=progress.without_row, repeats=progress.repeats)
+        try:
+            problem = await draw_problem(lambda _: self._attempt(questions, ahead), tries)
+        except GenerationError as error:
+            progress.ended = str(error)
+            return None
+        finally:
+            progress.without_row = tries.rejected
+            progress.repeats = tries.repeats
+        progress.rows += 1
+        return problem
+
+    async def _attempt(self, questions: set[str], ahead: int) -> Problem | Rejection:
+        """Take the next draw, and count it by cause if it gives no row. Raises GenerationError."""
+        progress = self.progress
+        try:
+            drawn = await self._draw(ahead)
+        except GenerationError:
             progress.draws += 1
-            if isinstance(drawn, Problem) and (question := hash_words(drawn.question)) not in questions:
-                questions.add(question)
-                progress.rows += 1
-                progress.without_row = progress.repeats = 0
-                return drawn
-            progress.count_draw_without_row(drawn if isinstance(drawn, Rejection) else None)
-            if progress.ended:
-                return None
+            progress.failures += 1
+            raise
+        progress.draws += 1
+        if drawn is Rejection.TOO_LONG:
+            progress.too_long += 1
+            return drawn
+        if isinstance(drawn, Rejection):
+            progress.held_out += 1
+            return Rejection.REPEATED
+        question = hash_words(drawn.question)
+        if question in questions:
+            progress.duplicates += 1
+            return Rejection.REPEATED
+        questions.add(question)
+        return drawn
 
     async def _draw(self, ahead: int) -> Problem | Rejection:
         """Return the outcome of the next draw. Raises GenerationError."""

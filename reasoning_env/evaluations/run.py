@@ -18,6 +18,7 @@ from ..problems.evaluation_set import set_fingerprint
 from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.concurrency import do_as_they_come
+from ..runtime.retries import FailureStreak
 from ..runtime.terminal import progress_bar
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
 from .plan import (
@@ -96,8 +97,7 @@ class Evaluation:
         """Problems under way at a time."""
         self._started = time.monotonic()
         self._finished = False
-        self._failures_in_a_row = 0
-        self._last_failure = ""
+        self._failures = FailureStreak()
         self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = len(self._plan.tasks) * self._plan.samples_per_task
@@ -164,9 +164,9 @@ class Evaluation:
             async def work(problem: Problem) -> None:
                 await self._keep(await self.evaluate(problem))
                 advance(self._score_so_far())
-                if self._failures_in_a_row >= self._session.settings.max_failed_groups_in_a_row:
+                if self._failures.count >= self._session.settings.max_failed_groups_in_a_row:
                     raise ServerError(
-                        f"{self._failures_in_a_row} evaluation problems in a row failed; the last: {self._last_failure}"
+                        f"{self._failures.count} evaluation problems in a row failed; the last: {self._failures.last}"
                     )
 
             await do_as_they_come(work, self._set.stream(done=done), at_once=self._workers)
@@ -214,8 +214,7 @@ class Evaluation:
     ) -> EvaluatedProblem:
         failure = describe_failure(error)
         if reason is not DropReason.PROMPT_TOO_LONG:
-            self._failures_in_a_row += 1
-            self._last_failure = failure
+            self._failures.add(failure)
         self._session.drop(problem, reason)
         logger.warning("a problem of %s is dropped, %s: %s", problem.task, reason, failure)
         return EvaluatedProblem(Group(problem, messages, ()), failed=self._plan.repeats, dropped=reason)
@@ -235,7 +234,7 @@ class Evaluation:
         if result.dropped is None:
             sample = await asyncio.to_thread(self._write, result)
             self._scores.add(*sample.scores)
-            self._failures_in_a_row = 0
+            self._failures.end()
         else:
             self._dropped.append(result)
 

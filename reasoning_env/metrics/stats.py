@@ -100,6 +100,8 @@ class StreamStats:
     clamped: int = 0
 
 
+_CAUSES = (*Cause, Rejection.HELD_OUT, Rejection.TOO_LONG)
+"""Why training rejects a problem."""
 STREAM: Sequence[Metric[StreamStats]] = (
     Metric("problems/ready", Kind.NOW, "problems that are ready ahead of demand", lambda stream: stream.ready),
     Metric("problems/in_flight", Kind.NOW, "problems under way", lambda stream: stream.in_flight),
@@ -108,7 +110,7 @@ STREAM: Sequence[Metric[StreamStats]] = (
         "problems/flawed/CAUSE",
         Kind.COUNT,
         "rejected problems, by cause",
-        lambda stream: {cause.value: stream.flawed.get(cause, 0) for cause in (*Cause, *Rejection)},
+        lambda stream: {cause.value: stream.flawed.get(cause, 0) for cause in _CAUSES},
     ),
     Metric("problems/repeated/TASK", Kind.COUNT, "questions that were served before", lambda stream: stream.repeated),
     Metric(

@@ -14,23 +14,24 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from ..errors import ConfigError, GenerationError
-from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Split
+from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all
+from ..runtime.retries import FailureStreak
 from ..seeds import eval_seed
 from ..settings import ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, TASKS, find_task
-from .giving_up import MAX_FAILURES, MAX_REPEATS
+from .giving_up import MAX_FAILURES
 from .plan import composite_params
 from .presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
 from .references import hash_words, without_release
 from .selection import ALL_TASKS, match_tasks
-from .stream import generate_with_retries
+from .stream import ExhaustedError, Tries, draw_problem, generate_with_retries
 
 logger = logging.getLogger(__name__)
 
@@ -267,28 +268,9 @@ class EvaluationSet:
 
     async def _generate(self, task: str, number: int) -> Problem | None:
         """Generate a problem whose question no lower-numbered problem asks; None if that fails."""
-        failures = 0
-        repeats = 0
-        while failures < MAX_FAILURES and repeats < MAX_REPEATS:
-            try:
-                spec = self._spec(task, number, failures + repeats)
-                problem = await generate_with_retries(self._generator, spec, self._deadline_s)
-            except GenerationError as error:
-                failures += 1
-                logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
-                continue
-            if not self._depends_on_lower(task):
-                return problem
-            await self._previous(task, number)
-            if task in self._exhausted:
-                return None
-            if self._numbers[task].setdefault(hash_words(problem.question), number) == number:
-                return problem
-            repeats += 1
-        if failures == MAX_FAILURES:
-            await self._previous(task, number)
-            logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)
-        else:
+        try:
+            return await draw_problem(partial(self._attempt, task, number), Tries(max_failures=MAX_FAILURES))
+        except ExhaustedError:
             self._exhausted.add(task)
             logger.warning(
                 "the evaluation set has %d problems of %s instead of %d: the task has hardly any other question here",
@@ -296,7 +278,25 @@ class EvaluationSet:
                 task,
                 self.samples_per_task,
             )
+        except GenerationError as error:
+            await self._previous(task, number)
+            logger.warning("evaluation problem %d of %s is left out: %s", number, task, error)
         return None
+
+    async def _attempt(self, task: str, number: int, attempt: int) -> Problem | Rejection | None:
+        """Generate a draw of a number; None if a lower number has found that the task is exhausted."""
+        try:
+            problem = await generate_with_retries(self._generator, self._spec(task, number, attempt), self._deadline_s)
+        except GenerationError as error:
+            logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
+            raise
+        if not self._depends_on_lower(task):
+            return problem
+        await self._previous(task, number)
+        if task in self._exhausted:
+            return None
+        first = self._numbers[task].setdefault(hash_words(problem.question), number)
+        return problem if first == number else Rejection.REPEATED
 
     def _depends_on_lower(self, task: str) -> bool:
         """Tell whether a problem of a task depends on those of lower numbers, whose questions it must not repeat."""
@@ -334,27 +334,27 @@ class PresetSet(EvaluationSet):
         return defaultdict(lambda: asyncio.Semaphore(2))
 
     @cached_property
-    def _failures_in_a_row(self) -> Counter[str]:
-        return Counter()
+    def _failures(self) -> defaultdict[str, FailureStreak]:
+        return defaultdict(FailureStreak)
 
     def _depends_on_lower(self, task: str) -> bool:
         return False
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        failures = self._failures_in_a_row
+        failures = self._failures[task]
         async with self._slots[task]:
-            if failures[task] >= MAX_FAILURES:
+            if failures.count >= MAX_FAILURES:
                 return None
             try:
-                problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
+                problem = await generate_with_retries(self._generator, self._spec(task, number, 0), self._deadline_s)
             except GenerationError as error:
-                failures[task] += 1
+                failures.add(error)
                 logger.warning("problem %d of %s is left out: %s", number, task, error)
-                if failures[task] == MAX_FAILURES:
+                if failures.count == MAX_FAILURES:
                     logger.warning("the other problems of %s are left out too", task)
                 return None
-            if failures[task] < MAX_FAILURES:
-                failures[task] = 0
+            if failures.count < MAX_FAILURES:  # else the other problem under way has just failed
+                failures.end()
             return problem
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:

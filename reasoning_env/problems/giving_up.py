@@ -4,7 +4,7 @@
   ask the question, or prompt and expected answer may not fit. MAX_REJECTED rejected problems in a row are one failure.
 - A *failure* is also an error of the task, a missed deadline, and a task that ended its worker twice. Training draws
   another task for the position, and quarantines a task after MAX_FAILURES failures in a row. An evaluation leaves
-  a problem out after as many, and the rest of a published set's task after as many in a row.
+  a problem out after as many in a row, and the rest of a published set's task. A file of problems ends the level.
 - An *infrastructure error*, such as a worker that is killed from outside, is no failure. The same problem is generated
   again, for as long as it takes.
 - A *level* is not drawn any more once most of its problems do not fit, but not before MIN_UNFIT did not. The lowest

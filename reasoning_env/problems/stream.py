@@ -28,14 +28,15 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 from ..errors import ClosedError, ConfigError, GenerationError, WorkerError
 from ..metrics.stats import StreamStats
 from ..records import Pool, Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
-from ..runtime.retries import pauses
-from .giving_up import MAX_FAILURES, MAX_REJECTED, MAX_UNFIT, MIN_UNFIT
+from ..runtime.retries import FailureStreak, pauses
+from .giving_up import MAX_FAILURES, MAX_REJECTED, MAX_REPEATS, MAX_UNFIT, MIN_UNFIT
 from .references import Reference, hash_question
 from .repeats import RepeatCounter
 from .sampling import TaskSampler, nearest_level
@@ -47,6 +48,73 @@ T = TypeVar("T")
 
 NOT_GENERATED = "0" * 16
 """Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
+
+
+class ExhaustedError(GenerationError):
+    """So many draws in a row were rejected that there is probably no other problem to serve."""
+
+
+class Tries:
+    """Counts the draws that gave no problem since the last problem, and gives up as `giving_up.py` says.
+
+    Args:
+        max_failures: How many failures in a row end the search. By default, the first failure is raised.
+        rejected: Rejected draws of an earlier search for the same problem.
+        repeats: Those of `rejected` that were asked before.
+    """
+
+    def __init__(self, *, max_failures: int = 1, rejected: int = 0, repeats: int = 0) -> None:
+        self.made = 0
+        self.rejected = rejected
+        self.repeats = repeats
+        self._failures = FailureStreak()
+        self._max_failures = max_failures
+
+    def reject(self, why: Rejection) -> None:
+        """Count a rejected draw. Raises ExhaustedError for the last one."""
+        self.made += 1
+        self.rejected += 1
+        self._failures.end()
+        if why is Rejection.REPEATED:
+            self.repeats += 1
+        if self.rejected >= MAX_REJECTED or self.repeats >= MAX_REPEATS:
+            raise ExhaustedError(
+                f"{self.rejected} draws in a row gave no other question that may be served, the last one: {why}"
+            )
+
+    def fail(self, error: GenerationError) -> None:
+        """Count a failure. Raises GenerationError for the last one in a row."""
+        self.made += 1
+        self._failures.add(error)
+        if self._max_failures == 1:
+            raise error
+        if self._failures.count == self._max_failures:
+            raise GenerationError(f"{self._failures.count} failures in a row, the last: {error}") from error
+
+    def succeed(self) -> None:
+        """Note a problem that is served."""
+        self.rejected = self.repeats = 0
+        self._failures.end()
+
+
+async def draw_problem(attempt: Callable[[int], Awaitable[T | Rejection]], tries: Tries) -> T:
+    """Draw until a problem may be served, and return what `attempt` made of the problem.
+
+    Args:
+        attempt: Makes the next draw; its argument is the number of draws before, from 0. Returns why a sound problem is
+            not served, or raises GenerationError if there is no problem.
+        tries: Counts the draws, and raises ExhaustedError or GenerationError to give up.
+    """
+    while True:
+        try:
+            drawn = await attempt(tries.made)
+        except GenerationError as error:
+            tries.fail(error)
+            continue
+        if not isinstance(drawn, Rejection):
+            tries.succeed()
+            return drawn
+        tries.reject(drawn)
 
 
 async def generate_with_retries(generator: Pool, spec: ProblemSpec, deadline_s: float) -> Problem:
@@ -89,6 +157,11 @@ class _Position(Generic[T]):
     question_hash: str | None = None
     ready: asyncio.Task[_Ready[T]] = field(init=False)
 
+    def redraw(self, spec: ProblemSpec) -> None:
+        """Replace the problem of the position by another."""
+        self.spec = spec
+        self.question_hash = None
+
 
 @dataclass(frozen=True)
 class _InFlight:
@@ -111,7 +184,9 @@ class Exclusions:
         self.quarantined: list[str] = list(state.get("quarantined", ()))
         for task in self.quarantined:
             sampler.quarantine(task)
-        self._failures_in_a_row: Counter[str] = Counter(state.get("failures_in_a_row", {}))
+        self._failures_in_a_row = {
+            task: FailureStreak(count) for task, count in state.get("failures_in_a_row", {}).items()
+        }
         self._ceilings: dict[str, float] = dict(state.get("ceilings", {}))
         for task, level in self._ceilings.items():
             sampler.exclude_levels(task, level)
@@ -126,7 +201,7 @@ class Exclusions:
     def state(self) -> dict[str, object]:
         """Return as JSON what a later run must not draw either."""
         return {
-            "failures_in_a_row": dict(self._failures_in_a_row),
+            "failures_in_a_row": {task: failures.count for task, failures in self._failures_in_a_row.items()},
             "quarantined": list(self.quarantined),
             "ceilings": dict(self._ceilings),
         }
@@ -138,8 +213,9 @@ class Exclusions:
     def record_failure(self, task: str, error: GenerationError) -> None:
         """Tell the first failure of a task, and quarantine the task after its last failure in a row."""
         self.failures += 1
-        self._failures_in_a_row[task] += 1
-        if self._failures_in_a_row[task] >= MAX_FAILURES and task not in self.quarantined:
+        in_a_row = self._failures_in_a_row.setdefault(task, FailureStreak())
+        in_a_row.add(error)
+        if in_a_row.count >= MAX_FAILURES and task not in self.quarantined:
             self.quarantined.append(task)
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, MAX_FAILURES, error)
@@ -330,34 +406,36 @@ class ProblemStream(Generic[T]):
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
         """Generate and prepare a position's problem; draw again until a problem may be served."""
-        rejected = 0
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
-            spec = position.spec
             try:
-                problem = await generate_with_retries(self._generator, spec, self._deadline_s)
-                self._check_restored(position, problem)
-                self._flawed.update(problem.flawed)
-                self._count_clamped(spec, problem)
-                prepared = await self._prepare(problem)
-                if prepared is not Rejection.HELD_OUT:  # which was not prepared
-                    self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
-                if not isinstance(prepared, Rejection):
-                    self._exclusions.record_success(spec.task)
-                    return _Ready(problem, prepared)
-                self._flawed[prepared] += 1
-                rejected += 1
-                if rejected == MAX_REJECTED:
-                    raise GenerationError(f"{rejected} problems in a row were rejected, the last one as {prepared}")
-                position.spec = self._sampler.redraw(spec)
-                position.question_hash = None
+                ready = await draw_problem(partial(self._attempt, position), Tries())
             except GenerationError as error:
-                logger.debug("position %d is drawn again: %s", spec.index, error)
-                self._exclusions.record_failure(spec.task, error)
-                rejected = 0
-                position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
-                position.question_hash = None
+                logger.debug("position %d is drawn again: %s", position.index, error)
+                self._exclusions.record_failure(position.spec.task, error)
+                position.redraw(self._sampler.draw(position.index, position.spec.attempt + 1))
+            else:
+                self._exclusions.record_success(ready.problem.task)
+                return ready
+
+    async def _attempt(self, position: _Position[T], number: int) -> _Ready[T] | Rejection:
+        """Generate and prepare the problem of a position's spec; after a rejection, of another spec of the task."""
+        assert position.spec is not None
+        if number > 0:
+            position.redraw(self._sampler.redraw(position.spec))
+        spec = position.spec
+        problem = await generate_with_retries(self._generator, spec, self._deadline_s)
+        self._check_restored(position, problem)
+        self._flawed.update(problem.flawed)
+        self._count_clamped(spec, problem)
+        prepared = await self._prepare(problem)
+        if prepared is not Rejection.HELD_OUT:  # which was not prepared
+            self._exclusions.record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
+        if isinstance(prepared, Rejection):
+            self._flawed[prepared] += 1
+            return prepared
+        return _Ready(problem, prepared)
 
     def _check_restored(self, position: _Position[T], problem: Problem) -> None:
         """Raise GenerationError if the problem was in flight in an earlier run and asks another question now."""

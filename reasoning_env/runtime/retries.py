@@ -1,4 +1,4 @@
-"""Try again: the one policy of pauses, which double up to a limit, and the log of an outage meanwhile."""
+"""Try again: the one policy of pauses, which double up to a limit, the log of an outage, and failures in a row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
@@ -65,3 +66,20 @@ class OutageLog:
         if self._since is not None and self._announced:
             self._logger.info("%s after %.1f s", message, self._clock() - self._since)
         self._since = None
+
+
+@dataclass
+class FailureStreak:
+    """Counts failures in a row. `last` is the latest failure in words."""
+
+    count: int = 0
+    last: str = ""
+
+    def add(self, failure: object) -> None:
+        """Count a failure."""
+        self.count += 1
+        self.last = str(failure)
+
+    def end(self) -> None:
+        """Note a success: the next failure is the first of its row."""
+        self.count = 0

@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import pytest_asyncio
 
+from reasoning_env.errors import WorkerError
 from reasoning_env.problems.evaluation_set import PresetSet
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE, load_preset
@@ -131,6 +133,13 @@ async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
     )
     assert len(await failing.problems()) == made
     assert len(workers.specs) == (PRESET_SIZE if made > 1 else made + MAX_FAILURES)
+
+
+async def test_killed_worker_changes_no_preset() -> None:
+    workers = FakeWorkers(Mock(side_effect=[WorkerError("killed from outside"), make_problem("gcd")]))
+    preset = PresetSet(workers, ["gcd"], {}, samples_per_task=1, eval_seed=FIRST_SEED, deadline_s=60.0)
+    assert len(await preset.problems()) == 1
+    assert len({spec.seed for spec in workers.specs}) == 1
 
 
 async def test_preset_question_of_vast_task_is_known() -> None:
