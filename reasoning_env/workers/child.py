@@ -46,20 +46,25 @@ from reasoning_env.sources.modules import TaskModuleError
 from reasoning_env.sources.score_function import FunctionSource
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
-from reasoning_env.workers.protocol import ORDER, OUT_OF_MEMORY_STATUS, Frame, Role, encode_frame, read_frame
-from reasoning_env.workers.sandbox import (
-    Sandbox,
-    WorkerLimits,
-    code_paths,
-    enter_worker,
-    no_sandbox,
-    prepare,
+from reasoning_env.workers.protocol import (
+    LEFT_STATUS,
+    ORDER,
+    OUT_OF_MEMORY_STATUS,
+    Frame,
+    Role,
+    encode_frame,
+    read_frame,
 )
+from reasoning_env.workers.sandbox import Restrictions, Sandbox, code_paths, enter_worker, prepare
 
 SLICE_S = 0.05
 """Seconds of a turn, after which other groups have theirs. On a busy machine (load 14) with two verifiers, a group of 8
 answers waited 1.1 s at most beside 4 requests of 4,000 slow answers each, and 61 s when each request kept its worker to
 the end. A turn costs one round trip more, 0.1 ms."""
+
+DYING_S = 1.0
+"""Seconds within which a worker that closed its socket ends, if it closed the socket by dying. A dying process has
+given its memory back by then, so that even a busy machine needs some milliseconds."""
 
 
 def freeze_imports() -> None:
@@ -167,14 +172,14 @@ class Forker:
         faster: FasterGenerators | None,
         sandbox: Sandbox,
         directory: str,
-        limits: WorkerLimits,
+        niceness: int,
     ) -> None:
         self._orders = orders
         self._source = source
         self._faster = faster
         self._sandbox = sandbox
         self._directory = directory
-        self._limits = limits
+        self._niceness = niceness
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
@@ -187,16 +192,16 @@ class Forker:
             # A worker closes its socket before it can be waited for: without the time limit, the last one would stay.
             readable, _, _ = select.select([self._orders], [], [], 1.0)
             for pid in list(self._folders):
-                if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                if _has_ended(pid):
                     self._clear_up(pid)
             if not readable:
                 continue
             order, descriptors, _, _ = socket.recv_fds(self._orders, ORDER.size, 1)
             if not order:
                 return
-            ended, role = ORDER.unpack(order)
+            ended, role, has_closed = ORDER.unpack(order)
             if ended in self._folders:
-                self._clear_up(ended)
+                self._clear_up(ended, has_closed=has_closed)
             if descriptors:
                 self._spawn(Role(role), descriptors[0], self._ends.pop(ended, None))
 
@@ -217,45 +222,63 @@ class Forker:
         os.close(descriptor)
         self._folders[pid] = folder
 
-    def _clear_up(self, pid: int) -> None:
+    def _clear_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Make sure that a worker and its process group have ended, keep the exit code, and remove its folder.
 
-        A worker that was ending already keeps the code of its own end.
+        A worker that was ending already keeps the code of its own end. A worker that closed its socket gets DYING_S to
+        end: its code then tells whether somebody killed the worker. LEFT_STATUS is the code of a worker that lives on.
         """
+        lives_on = has_closed and not _ends_soon(pid)
         # Until the worker is waited for, no other process can have its id. It leads a group from its first moments on.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
-        self._ends[pid] = os.waitstatus_to_exitcode(status)
+        self._ends[pid] = LEFT_STATUS if lives_on else os.waitstatus_to_exitcode(status)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
         """Run a worker to its end; never returns into the fork server's code.
 
-        The first frame tells the process id, and the exit code of the worker that this worker replaces.
+        The first frame tells the process id, and the exit code of the worker that this worker replaces; or why the
+        worker cannot be what the session's first workers were, with all their layers.
         """
         status = 1
         try:
-            enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
-            hello: dict[str, object] = {"pid": os.getpid(), "replaced_code": replaced_code}
+            try:
+                enter_worker(directory, self._niceness, {descriptor, *self._sandbox.descriptors})
+                self._sandbox.enter(is_verifier=role is Role.VERIFIER)
+            except OSError as error:
+                sock.sendall(encode_frame({"error": _describe(error)}))
+                return
+            if role is Role.GENERATOR and self._faster is not None:
+                self._faster.install()
+            sock.sendall(encode_frame({"pid": os.getpid(), "replaced_code": replaced_code}))
             if role is Role.GENERATOR:
-                if self._faster is not None:
-                    self._faster.install()
-                sock.sendall(encode_frame(hello))
                 serve_generator(self._source, sock)
             else:
-                restrictions = self._sandbox.enter()
-                hello["sandbox"] = restrictions.describe()[:1000]
-                hello["lacks_a_filter"] = restrictions.lacks_a_filter
-                sock.sendall(encode_frame(hello))
-                serve_verifier(self._source, sock, restrictions.explain)
+                serve_verifier(self._source, sock, self._sandbox.restrictions.explain)
             status = 0
         except ConnectionError:
             status = 0
         finally:
             os._exit(status)
+
+
+def _has_ended(pid: int) -> bool:
+    """Return True if a child of this process has ended and can be waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _ends_soon(pid: int) -> bool:
+    """Return True as soon as a child of this process has ended, and False after DYING_S."""
+    deadline = time.monotonic() + DYING_S
+    while not _has_ended(pid):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.002)
+    return True
 
 
 def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
@@ -296,20 +319,26 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     except TaskModuleError as error:
         orders.sendall(encode_frame({"user_code": str(error)}))
         return
-    if settings["sandbox_verifiers"]:
-        sandbox = prepare([*code_paths(), *loaded.read_paths], threads=loaded.threads)
-    else:
-        sandbox = no_sandbox()
-    orders.sendall(encode_frame(loaded.hello))
-    freeze_imports()  # all workers share the present objects
     # The user's modules come on top: importing torch alone takes 3,000 MB of addresses, most of which it never uses.
     grown_mb = address_space_mb() - before_mb if function is not None or settings["task_modules"] else 0
-    limits = WorkerLimits(settings["worker_memory_mb"] + grown_mb, settings["worker_niceness"])
+    try:
+        sandbox = prepare(
+            settings["worker_memory_mb"] + grown_mb,
+            [*code_paths(), *loaded.read_paths],
+            threads=loaded.threads,
+            filtered=settings["sandbox_verifiers"],
+            at_start=None if settings["at_start"] is None else Restrictions(**settings["at_start"]),
+        )
+    except OSError as error:
+        orders.sendall(encode_frame({"sandbox_error": _describe(error)}))
+        return
+    orders.sendall(encode_frame({**loaded.hello, "restrictions": vars(sandbox.restrictions)}))
+    freeze_imports()  # all workers share the present objects
     source = loaded.source
     if settings["source_wrapper"] is not None:
         module, _, function = settings["source_wrapper"].partition(":")
         source = getattr(importlib.import_module(module), function)(source)
-    forker = Forker(orders, source, loaded.faster, sandbox, start["directory"], limits)
+    forker = Forker(orders, source, loaded.faster, sandbox, start["directory"], settings["worker_niceness"])
     try:
         forker.run()
     finally:

@@ -29,6 +29,7 @@ from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction, read_signature
 from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
+from .sandbox import Restrictions
 from .worker import WORKER_STALL_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 logger = logging.getLogger(__name__)
@@ -136,6 +137,8 @@ class ForkServer:
         self._importing: str | None = None
         self._timeout_s = 0.0
         self._answers = True
+        self.restrictions = Restrictions([], [], {})
+        """What restricts its workers; nothing before `start` returns."""
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
         with contextlib.ExitStack() as after_an_error:
             after_an_error.callback(shutil.rmtree, self._directory, ignore_errors=True)
@@ -178,18 +181,20 @@ class ForkServer:
         with self._error_log.open("wb") as error_log:
             return run_child(theirs, json.dumps(start, default=str), environment, folder, error_log)
 
-    async def start(self, settings: PoolSettings) -> LibraryInfo:
+    async def start(self, settings: PoolSettings, at_start: Restrictions | None = None) -> LibraryInfo:
         """Send the settings and wait until the library is imported.
 
-        Raises KilledError if somebody kills the process meanwhile, WorkerError for other failures, and ConfigError for
-        a module of `task_modules` that cannot be used.
+        `at_start` is what restricted the workers of the first fork server; None for the first one.
+
+        Raises KilledError if somebody kills the process meanwhile, WorkerError for other failures, such as a lost layer
+        of the sandbox, and ConfigError for a module of `task_modules` that cannot be used.
         """
         self._timeout_s = settings.user.worker_start_timeout_s
         in_setting = "task_modules" if settings.score_function is None else "score"
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
             channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 20, blob=0))
-            channel.send(settings.for_child())
+            channel.send({**settings.for_child(), "at_start": None if at_start is None else vars(at_start)})
             hello = (await self._await_import(channel)).header
         except DeadlineExceeded:
             if self._importing is not None:
@@ -215,6 +220,13 @@ class ForkServer:
             raise ConfigError(hello["user_code"], setting=in_setting)
         if "error" in hello:
             raise WorkerError(f"reasoning-gym cannot be imported by a worker process: {hello['error']}")
+        if "sandbox_error" in hello:
+            raise WorkerError(f"the sandbox of the workers cannot be set up: {hello['sandbox_error']}")
+        restrictions = Restrictions(**hello["restrictions"])
+        lost = None if at_start is None else at_start.lost(restrictions)
+        if lost is not None:
+            raise WorkerError(f"new workers would lack a layer of the sandbox that the first ones had: {lost}")
+        self.restrictions = restrictions
         return LibraryInfo(
             version=hello["version"],
             path=hello["path"],
@@ -264,16 +276,11 @@ class ForkServer:
                 with theirs:
                     channel = await Channel.open(ours, WORKER_LIMITS[role])
                     after_an_error.callback(channel.close)
-                    self._order(ORDER.pack(replaced_pid, role), theirs)
+                    self._order(ORDER.pack(replaced_pid, role, False), theirs)
                 hello = (await self._first_frame(channel)).header
-                worker = Worker(
-                    hello["pid"],
-                    channel,
-                    forked_by=self,
-                    end=self.end_worker,
-                    sandbox=hello.get("sandbox", ""),
-                    lacks_a_filter=hello.get("lacks_a_filter", False),
-                )
+                if "error" in hello:
+                    raise WorkerError(f"a worker cannot be restricted as the first ones were: {hello['error']}")
+                worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker)
             except DeadlineExceeded:
                 self._answers = False
                 raise WorkerError(
@@ -302,7 +309,7 @@ class ForkServer:
                     raise WorkerError("somebody stopped the process that forks workers") from None
                 newest = self._newest_child()
                 if newest is not None and is_stopped(newest):
-                    self.end_worker(newest)
+                    self.end_worker(newest, has_closed=False)
                 if left_s <= 0:
                     raise
 
@@ -321,10 +328,13 @@ class ForkServer:
             self._answers = False
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
 
-    def end_worker(self, pid: int) -> None:
-        """Have a worker killed. A process that takes no orders is gone, and all its workers with it."""
+    def end_worker(self, pid: int, has_closed: bool) -> None:
+        """Have a worker killed. A process that takes no orders is gone, and all its workers with it.
+
+        A worker that closed its socket (`has_closed`) first gets time to end by itself.
+        """
         with contextlib.suppress(OSError):
-            self._orders.sendall(ORDER.pack(pid, 0))
+            self._orders.sendall(ORDER.pack(pid, 0, has_closed))
 
     async def stop(self) -> None:
         """Close the socket, so that the process and its workers end. Kill the process if it does not end in time."""

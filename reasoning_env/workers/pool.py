@@ -38,6 +38,7 @@ from ..runtime.retries import OutageLog, pauses
 from ..runtime.text import named
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
+from .sandbox import Restrictions
 from .scoring import BatchScorer
 from .worker import MAX_KILLS, WORKER_STALL_S, DeadlineExceeded, Slot, Starved, Worker, WorkerDied, receive_in_cpu_time
 
@@ -108,7 +109,9 @@ class WorkerPool:
         self._closed = False
         self._library: LibraryInfo | None = None
         self.sandbox = ""
-        """One line for the log: what restricts verifier workers. Empty before the first worker is ready."""
+        """One line for the log: what restricts verifier workers. Empty before the pool is started."""
+        self._restrictions: Restrictions | None = None
+        """What restricts the workers of the first fork server, and of all later ones."""
         self.stats = PoolStats()
         self._scorer = BatchScorer(settings.user, self.stats, self._replace)
 
@@ -434,7 +437,6 @@ class WorkerPool:
             slot.take(worker)
             self._failures.pop(slot.role, None)
         self._outages[slot.role].over(f"a {slot.role.name.lower()} was started")
-        self._log_sandbox(worker)
         return end
 
     def _note_failed_start(self, slot: Slot, failure: WorkerError) -> None:
@@ -460,14 +462,13 @@ class WorkerPool:
             slot.vacate()
             self.stats.workers_replaced += 1
 
-    def _log_sandbox(self, worker: Worker) -> None:
-        """Log what restricts verifier workers, once: a warning if the system refuses Landlock or seccomp."""
-        if worker.sandbox and worker.sandbox != self.sandbox:
-            self.sandbox = worker.sandbox
-            if worker.lacks_a_filter:
-                logger.warning("%s", self.sandbox)
-            else:
-                logger.info("%s", self.sandbox, extra={"detail": True})
+    def _log_sandbox(self, restrictions: Restrictions) -> None:
+        """Log what restricts verifier workers: a warning if the system refuses Landlock or seccomp."""
+        self.sandbox = restrictions.describe()
+        if restrictions.lacks_a_filter:
+            logger.warning("%s", self.sandbox)
+        else:
+            logger.info("%s", self.sandbox, extra={"detail": True})
 
     async def _start_first_fork_server(self) -> LibraryInfo:
         for pause_s in islice(pauses(), MAX_FAILED_STARTS - 1):
@@ -483,7 +484,10 @@ class WorkerPool:
         self._fork_server = launch(settings)
         self.stats.fork_servers_started += 1
         try:
-            self._library = await self._fork_server.start(self._settings)
+            self._library = await self._fork_server.start(self._settings, self._restrictions)
+            if self._restrictions is None:
+                self._restrictions = self._fork_server.restrictions
+                self._log_sandbox(self._restrictions)
             return self._library
         except BaseException:
             await self._stop_fork_server()

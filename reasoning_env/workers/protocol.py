@@ -16,16 +16,22 @@ from enum import IntEnum
 from typing import Any
 
 FRAME = struct.Struct("!II")
-ORDER = struct.Struct("!IB")
-"""An order to the fork server: the process id of a worker to end (0 for none), and the role of a worker to fork in its
-place. The new worker's socket comes with the order, and carries the worker's reply; without a socket none is forked."""
+ORDER = struct.Struct("!IB?")
+"""An order to the fork server: the process id of a worker to end (0 for none), the role of a worker to fork in its
+place, and whether the worker to end closed its socket. The new worker's socket comes with the order, and carries the
+worker's reply; without a socket none is forked."""
 OUT_OF_MEMORY_STATUS = 12
 """Exit status of a worker that ran out of memory: ENOMEM."""
+LEFT_STATUS = 256
+"""In place of the exit status of a worker that closed its socket and lived on. No process exits with this status."""
 FATAL_SIGNALS = frozenset({
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP),
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),  # timers of its own
+    *(signal.SIGPIPE, signal.SIGXFSZ),  # a closed socket, a file over its limit
 })  # fmt: skip
-"""Signals that a process raises by what it executes. Any other signal comes from outside: SIGKILL, SIGTERM, SIGHUP."""
+"""Signals that a process raises by what it executes. Any other signal comes from outside: SIGKILL, SIGTERM, SIGHUP.
+
+Code in a worker could send these to its own process only where seccomp is missing."""
 
 
 class ProtocolFault(Exception):
@@ -64,9 +70,16 @@ class WorkerEnd:
         """Whether the worker reached its memory limit."""
         return self.status == OUT_OF_MEMORY_STATUS
 
+    @property
+    def left(self) -> bool:
+        """Whether the worker closed its connection and lived on, until it was killed."""
+        return self.status == LEFT_STATUS
+
     def __str__(self) -> str:
         if self.out_of_memory:
             return "reached its memory limit"
+        if self.left:
+            return "closed its connection to the pool"
         if self.status is not None:
             return f"exited with status {self.status}"
         if self.signal is None:

@@ -5,13 +5,18 @@ model text away from `eval` and similar functions. The sandbox is the second. Co
 the same cannot write a file, read a file outside the interpreter and its packages, open a socket, start a process,
 signal another process, move another process to another core, or lock a file. No layer needs privileges.
 
-- Limits, for every worker: memory, size of files, open files, processor priority. A worker ends with the fork server.
+- Limits, for every worker: memory, size of files, open files, core dumps, end with the fork server. Also processor
+  priority, which is no defence.
 - Process limit: no child processes; root is exempt.
 - no_new_privs: started programs get no privileges.
 - Landlock (Linux 5.13 or newer): only files that imports read.
 - seccomp: no system calls but those that verifiers need, which neither write, connect, fork nor signal.
 
-Where the system refuses a layer, the others are applied all the same, and `Restrictions` says why the layer is missing.
+The fork server tries all layers once, in a process of its own. A layer that the system refuses there is missing for the
+whole session, and `Restrictions` says why. Each worker then applies every other layer, or does not start: an error of a
+layer never leaves a worker with fewer layers. Files that verifiers may read are opened at the start of the session, so
+that what becomes of their paths later changes nothing. A fork server that replaces another one must have the same
+layers, and lets verifiers read none but the same files and folders.
 
 The sandbox does not protect against:
 
@@ -23,9 +28,9 @@ The sandbox does not protect against:
   using memory and time up to the limits.
 - Faults of the kernel.
 
-Order: the fork server calls `prepare` once. A worker calls `enter_worker` straight after the fork. A verifier worker
-then makes its socket, calls `Sandbox.enter` and tells the main process what holds, before it reads any request. No
-layer can be removed again.
+Order: the fork server calls `prepare` once. Straight after the fork, a worker calls `enter_worker`, then
+`Sandbox.enter`. Only then does it tell the main process that it is ready, and read requests. No layer can be removed
+again.
 """
 
 from __future__ import annotations
@@ -33,14 +38,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
+import json
 import os
 import resource
 import signal
+import stat
 import struct
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -61,32 +69,19 @@ class Landlock(IntEnum):
     RESTRICT_SELF = 446
 
 
-@dataclass(frozen=True)
-class WorkerLimits:
-    """Limits of a worker: address space, in megabytes; niceness, from 0 to 19."""
-
-    memory_mb: int
-    niceness: int
-
-
 MAX_FILE_MB = 16
 """Size of the largest file that a worker can write, in megabytes."""
 
 
-def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
-    """Give a freshly forked process its own session, folder and limits; close all files except `keep_fd`."""
+def enter_worker(directory: str, niceness: int, keep_fds: Collection[int]) -> None:
+    """Give a freshly forked process its own session, folder and priority; close all files except `keep_fds`."""
     os.setsid()
-    _die_with_parent()
     os.makedirs(directory, exist_ok=True)
     os.chdir(directory)
-    _close_files(keep_fd)
+    _close_files(keep_fds)
     with contextlib.suppress(OSError):
-        os.nice(limits.niceness)
-    set_group_priority(limits.niceness)
-    _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_NOFILE, 64)
-    _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20)
-    _lower(resource.RLIMIT_AS, limits.memory_mb * 2**20)
+        os.nice(niceness)
+    set_group_priority(niceness)
     # A write over the file limit then raises OSError in the verifier instead of killing the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
@@ -138,49 +133,72 @@ def set_group_priority(niceness: int) -> None:
             return
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """Have Linux kill this process when the fork server ends, even a busy process that reads no socket."""
-    if sys.platform.startswith("linux"):
-        with contextlib.suppress(OSError):
-            _prctl(Prctl.SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == 1:
-            os._exit(1)
+    _prctl(Prctl.SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # the fork server has ended already
+        os._exit(1)
 
 
-def _close_files(keep_fd: int) -> None:
+def _close_files(keep_fds: Collection[int]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     # More descriptors than the fork server ever has, and few enough to close one by one.
     highest = 4096 if highest == resource.RLIM_INFINITY else min(highest, 4096)
-    os.closerange(3, keep_fd)
-    os.closerange(keep_fd + 1, highest)
+    first = 3
+    for kept in sorted(keep_fds):
+        os.closerange(first, kept)
+        first = kept + 1
+    os.closerange(first, highest)
 
 
 def _lower(limit: int, value: int) -> None:
-    """Set a limit for good. A lower limit stays; a system without this limit is left alone."""
+    """Set a limit for good: a lower limit stays. Raises OSError if the system refuses the limit."""
     _, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
-    with contextlib.suppress(OSError, ValueError):
+    try:
         resource.setrlimit(limit, (value, value))
+    except ValueError as error:  # how Python reports some errors of the system
+        raise OSError(str(error)) from error
 
 
 # ------------------------------------------------------------------ which layers hold
 
 
+Layers = Mapping[str, Callable[[], object]]
+"""Layers by name, in order of application, each with a function that restricts this process for good, or raises
+OSError."""
+
+
 @dataclass(frozen=True)
 class Restrictions:
-    """The layers that restrict a process, in order of application, and why others do not, by name."""
+    """What restricts the workers of a session, as JSON values.
 
+    - `limits`: names of the layers of every worker.
+    - `layers`: names of the further layers of verifier workers, in order of application.
+    - `missing`: why other layers do not hold, by name.
+    - `readable`: device and inode number of each file and folder that verifier workers may read.
+    """
+
+    limits: Sequence[str]
     layers: Sequence[str]
     missing: Mapping[str, str]
+    readable: Sequence[Sequence[int]] = ()
 
     @property
     def lacks_a_filter(self) -> bool:
         """True if the system refuses Landlock or seccomp. Other layers are missing by choice, or add little."""
         return "Landlock" in self.missing or "seccomp" in self.missing
+
+    def lost(self, now: Restrictions) -> str | None:
+        """Return which of these layers is missing `now`, and why; None if none is."""
+        for name in (*self.limits, *self.layers):
+            if name not in now.limits and name not in now.layers:
+                return f"{name} ({now.missing.get(name, 'unknown')})"
+        return None
 
     def explain(self, error: BaseException) -> str:
         """Return what to add to the text of a verifier's error: why it was refused something, or nothing."""
@@ -203,58 +221,122 @@ class Restrictions:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The layers to apply to a verifier worker, in order of application, and why others cannot be made."""
+    """The layers of a session's workers, and the descriptors that the layers need until they are applied."""
 
-    layers: Mapping[str, Callable[[], object]]
-    missing: Mapping[str, str]
+    limits: Layers
+    layers: Layers
+    restrictions: Restrictions
+    descriptors: Collection[int] = ()
 
-    def enter(self) -> Restrictions:
-        """Apply each layer to this process for good. A layer that the system refuses does not keep the others away."""
-        applied: list[str] = []
-        missing = dict(self.missing)
-        for name, apply in self.layers.items():
+    def enter(self, *, is_verifier: bool) -> None:
+        """Apply the limits to this process for good; to a verifier worker also the other layers.
+
+        Raises OSError with the name of the first layer that cannot be applied: the process must not go on then.
+        """
+        layers = {**self.limits, **self.layers} if is_verifier else self.limits
+        for name, apply in layers.items():
             try:
                 apply()
             except OSError as error:
-                missing[name] = _reason(error)
-            else:
-                applied.append(name)
-        return Restrictions(applied, missing)
+                raise OSError(f"{name}: {_reason(error)}") from error
+        for descriptor in self.descriptors if is_verifier else ():
+            os.close(descriptor)
 
 
-def prepare(read_paths: Sequence[str], *, threads: bool = False) -> Sandbox:
-    """Prepare the layers, so that slow work is done once; this process itself is not restricted.
+def prepare(
+    memory_mb: int,
+    read_paths: Sequence[str],
+    *,
+    threads: bool = False,
+    filtered: bool = True,
+    at_start: Restrictions | None = None,
+) -> Sandbox:
+    """Prepare and try the layers; this process itself is not restricted.
 
-    A verifier worker may read below `read_paths` (folders or single files). Paths that do not exist are left out. With
-    `threads`, it may start threads; the process limit, which counts threads too, is then missing.
+    Args:
+        memory_mb: Address space of every worker, in megabytes.
+        read_paths: Files and folders below which a verifier worker may read. Those that cannot be opened are left out.
+        threads: A verifier worker may start threads. The process limit, which counts threads too, is then missing.
+        filtered: False leaves out all layers but the limits, for a library whose verifiers need what the layers deny.
+        at_start: What restricted the session's first workers. Files and folders that those could not read are left out.
+
+    Raises OSError if the layers cannot be tried.
     """
-    present = sorted({os.path.realpath(path) for path in read_paths if os.path.exists(path)})
-    of_linux: dict[str, Callable[[], Callable[[], object]]] = {
-        "no_new_privs": lambda: lambda: _prctl(Prctl.SET_NO_NEW_PRIVS, 1),
-        "Landlock": lambda: _landlock(present),
-        "seccomp": lambda: _seccomp(threads=threads),
-    }
-    layers: dict[str, Callable[[], object]] = {}
     missing: dict[str, str] = {}
-    if os.geteuid() == 0:
+    layers: dict[str, Callable[[], object]] = {}
+    opened: dict[tuple[int, int], int] = {}
+    descriptors: list[int] = []
+    if not filtered:
+        missing["any layer"] = "sandbox_verifiers is off"
+    elif os.geteuid() == 0:
         missing["process limit"] = "root is exempt from it"
     elif threads:
         missing["process limit"] = "it would count threads"
     else:
         # First, since seccomp denies setting limits.
         layers["process limit"] = lambda: _lower(resource.RLIMIT_NPROC, 0)
-    for name, make in of_linux.items():
+    if filtered:
+        opened = _open(
+            read_paths, None if at_start is None else {(device, inode) for device, inode in at_start.readable}
+        )
+        of_linux: dict[str, Callable[[], Callable[[], object]]] = {
+            "no_new_privs": lambda: lambda: _prctl(Prctl.SET_NO_NEW_PRIVS, 1),
+            "Landlock": lambda: _landlock(opened.values(), descriptors),
+            "seccomp": lambda: _seccomp(threads=threads),
+        }
+        for name, make in of_linux.items():
+            try:
+                _require_linux()
+                layers[name] = make()
+            except OSError as error:
+                missing[name] = _reason(error)
+    for descriptor in opened.values():
+        os.close(descriptor)
+    of_all = _limits(memory_mb)
+    missing |= _try({**of_all, **layers})
+    of_all = {name: apply for name, apply in of_all.items() if name not in missing}
+    layers = {name: apply for name, apply in layers.items() if name not in missing}
+    restrictions = Restrictions(list(of_all), list(layers), missing, list(opened))
+    return Sandbox(of_all, layers, restrictions, descriptors)
+
+
+def _limits(memory_mb: int) -> Layers:
+    """Return the layers of every worker."""
+    found: dict[str, Callable[[], object]] = {
+        # Linux ignores a limit of 0 where another program receives core dumps, and makes none at a limit of 1.
+        "no core dumps": lambda: _lower(resource.RLIMIT_CORE, 1),
+        "limit of open files": lambda: _lower(resource.RLIMIT_NOFILE, 64),
+        "limit of file size": lambda: _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * 2**20),
+        "memory limit": lambda: _lower(resource.RLIMIT_AS, memory_mb * 2**20),
+    }
+    if sys.platform.startswith("linux"):
+        parent = os.getpid()
+        found["end with the fork server"] = lambda: _die_with_parent(parent)
+    return found
+
+
+def _try(layers: Layers) -> dict[str, str]:
+    """Apply layers in a process of its own, which then ends; return why layers failed, by name. Raises OSError."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
         try:
-            _require_linux()
-            layers[name] = make()
-        except OSError as error:
-            missing[name] = _reason(error)
-    return Sandbox(layers, missing)
-
-
-def no_sandbox() -> Sandbox:
-    """Return a sandbox of no layers, for a library whose verifiers need what the layers deny."""
-    return Sandbox({}, {"any layer": "sandbox_verifiers is off"})
+            failed = {}
+            for name, apply in layers.items():
+                try:
+                    apply()
+                except OSError as error:
+                    failed[name] = _reason(error)
+            os.write(writing, json.dumps(failed).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as report:
+        text = report.read()
+    _, status = os.waitpid(pid, 0)
+    if not text:
+        raise OSError(f"a process that tried the sandbox ended with status {os.waitstatus_to_exitcode(status)}")
+    return dict(json.loads(text))
 
 
 def code_paths() -> list[str]:
@@ -297,24 +379,43 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
-def _landlock(read_paths: Sequence[str]) -> Callable[[], object]:
-    """Return a function that denies this process all actions on files but reading below some paths."""
-    denied = landlock_access(_landlock_version())
-    readable = {path: READ_FILE | READ_FOLDER if os.path.isdir(path) else READ_FILE for path in read_paths}
-    no_flags = ctypes.c_uint32(0)
+def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
+    """Return a descriptor of each file and folder, by its device and inode number.
 
-    def apply() -> None:
-        attributes = _RulesetAttributes(denied)
-        size = ctypes.c_size_t(ctypes.sizeof(attributes))
-        ruleset = _landlock_call(Landlock.CREATE_RULESET, ctypes.byref(attributes), size, no_flags)
+    Leaves out what cannot be opened, and what is not among `only`, if that is given.
+    """
+    opened: dict[tuple[int, int], int] = {}
+    for path in paths:
         try:
-            for path, access in readable.items():
-                _allow(ruleset, path, access)
-            _landlock_call(Landlock.RESTRICT_SELF, ctypes.c_int(ruleset), no_flags)
-        finally:
-            os.close(ruleset)
+            descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
+        except OSError:
+            continue
+        status = os.fstat(descriptor)
+        identity = (status.st_dev, status.st_ino)
+        if identity in opened or (only is not None and identity not in only):
+            os.close(descriptor)
+        else:
+            opened[identity] = descriptor
+    return opened
 
-    return apply
+
+def _landlock(opened: Collection[int], descriptors: list[int]) -> Callable[[], object]:
+    """Return a function that denies this process all actions on files but reading `opened` files and folders.
+
+    All workers use one set of rules, whose descriptor is added to `descriptors`.
+    """
+    attributes = _RulesetAttributes(landlock_access(_landlock_version()))
+    no_flags = ctypes.c_uint32(0)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    made = _landlock_call(Landlock.CREATE_RULESET, ctypes.byref(attributes), size, no_flags)
+    # Not the first free number, which a worker's socket gets.
+    ruleset = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, 16)
+    os.close(made)
+    descriptors.append(ruleset)
+    for descriptor in opened:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        _allow(ruleset, descriptor, READ_FILE | READ_FOLDER if is_folder else READ_FILE)
+    return lambda: _landlock_call(Landlock.RESTRICT_SELF, ctypes.c_int(ruleset), no_flags)
 
 
 def _landlock_version() -> int:
@@ -335,15 +436,11 @@ def landlock_access(version: int) -> int:
     return sum(bits for since, bits in LANDLOCK_ACCESS.items() if since <= version)
 
 
-def _allow(ruleset: int, path: str, access: int) -> None:
-    """Add to a ruleset that a file, or all files below a folder, may be accessed."""
+def _allow(ruleset: int, descriptor: int, access: int) -> None:
+    """Add to a ruleset that an open file, or all files below an open folder, may be accessed."""
     path_beneath = ctypes.c_int(1)  # the type of the rule
-    descriptor = os.open(path, os.O_PATH)
-    try:
-        rule = _PathBeneath(access, descriptor)
-        _landlock_call(Landlock.ADD_RULE, ctypes.c_int(ruleset), path_beneath, ctypes.byref(rule), ctypes.c_uint32(0))
-    finally:
-        os.close(descriptor)
+    rule = _PathBeneath(access, descriptor)
+    _landlock_call(Landlock.ADD_RULE, ctypes.c_int(ruleset), path_beneath, ctypes.byref(rule), ctypes.c_uint32(0))
 
 
 # ------------------------------------------------------------------ seccomp: which system calls a verifier worker makes

@@ -297,7 +297,7 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
     """
     try:
         said = msgspec.convert(reply.header, _VerdictReply)
-    except msgspec.ValidationError as error:
+    except ValueError as error:  # msgspec's own error, and a text with half a surrogate pair
         raise ProtocolFault(f"a verdict that cannot be one ({error}): {str(reply.header)[:500]}") from error
     is_paid_error = said.reason == "verifier_error" and said.score != 0.0
     if said.position != position or is_paid_error or not FRAME_NAMES.issuperset(said.frames):

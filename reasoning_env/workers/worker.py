@@ -120,9 +120,8 @@ class Channel:
 class Worker:
     """One generator or verifier worker: its process and the channel to it.
 
-    `forked_by` is the fork server that alone knows how the process ends; `end` has it kill the process. `sandbox` is
-    one line for the log: what restricts a verifier worker, and what the system refused. `lacks_a_filter` is true if
-    that line is worth a warning.
+    `forked_by` is the fork server that alone knows how the process ends; `end` has it kill the process,
+    and gets the process id, and whether the process closed its socket.
     """
 
     def __init__(
@@ -131,14 +130,10 @@ class Worker:
         channel: Channel,
         *,
         forked_by: object,
-        end: Callable[[int], None],
-        sandbox: str = "",
-        lacks_a_filter: bool = False,
+        end: Callable[[int, bool], None],
     ) -> None:
         self.pid = pid
         self.forked_by = forked_by
-        self.sandbox = sandbox
-        self.lacks_a_filter = lacks_a_filter
         self._channel = channel
         self._end = end
         self._killed = False
@@ -185,8 +180,9 @@ class Worker:
         """Have the process killed. Safe to call twice."""
         if not self._killed:
             self._killed = True
+            has_closed = self.ended.done()
             self._channel.close()
-            self._end(self.pid)
+            self._end(self.pid, has_closed)
 
 
 def is_stopped(pid: int) -> bool:

@@ -109,7 +109,7 @@ THREADED: Mapping[str, str] = {
 """Actions of score functions that may start threads."""
 
 DRIVER = """
-import _thread, ctypes, dataclasses, fcntl, json, os, resource, socket, subprocess, sys
+import _thread, ctypes, fcntl, json, os, resource, socket, subprocess, sys
 from reasoning_env.workers.sandbox import code_paths, prepare
 
 plan = json.load(sys.stdin)
@@ -119,12 +119,12 @@ left, right = socket.socketpair()
 receiver, sender = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
 receiver.bind("address")
 kept, null = os.open("kept", os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
-prepared = prepare([*code_paths(), OPEN], threads=plan["threads"])
-chosen = {name: apply for name, apply in prepared.layers.items() if name in plan["layers"]}
-sandbox = dataclasses.replace(prepared, layers=chosen)
+prepared = prepare(1 << 40, [*code_paths(), OPEN], threads=plan["threads"])
+sandbox = {name: apply for name, apply in prepared.layers.items() if name in plan["layers"]}
 
 def run(source):
-    sandbox.enter()
+    for apply in sandbox.values():
+        apply()
     try:
         exec(source, globals())
     except BaseException as error:
@@ -145,15 +145,8 @@ for name, source in plan["sources"].items():
         outcome = report.read()
     became_another_program = os.waitpid(pid, 0)[1] == 0
     outcomes[name] = outcome or ("ran" if became_another_program else "died")
-read_end, write_end = os.pipe()
-if os.fork() == 0:
-    restrictions = prepared.enter()
-    os.write(write_end, json.dumps([list(restrictions.layers), restrictions.missing]).encode())
-    os._exit(0)
-os.close(write_end)
-with open(read_end) as report:
-    layers, missing = json.load(report)
-print(json.dumps({"layers": layers, "missing": missing, "outcomes": outcomes}))
+made = prepared.restrictions
+print(json.dumps({"layers": made.layers, "missing": made.missing, "outcomes": outcomes}))
 """
 
 

@@ -74,6 +74,27 @@ async def test_worker_ends_twice(pool: WorkerPool) -> None:
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (3, 6)
 
 
+CLOSING = {
+    "sleep": "os.close(3)\nos.system('sleep 60')",
+    "work": "os.closerange(3, 256)\nwhile True: pass",
+    "another": "os.dup2(os.open('/', os.O_RDONLY), 3)\nwhile True: pass",
+}
+"""Answers that close their worker's connection to the pool, and live on."""
+
+
+@pytest.mark.parametrize("source", CLOSING.values(), ids=CLOSING)
+async def test_answer_closes_the_connection(pool: WorkerPool, source: str) -> None:
+    verdicts = await pool.score(await make(pool, seed=3), ["3", f"python {source}", "4"])
+    assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG]
+
+
+async def test_worker_killed_after_it_closed(pool: WorkerPool) -> None:
+    """The kill comes within the time that a dying process may take to end."""
+    kill_late = "import time\nos.close(3)\ntime.sleep(0.1)\nos.kill(os.getpid(), 9)"
+    with pytest.raises(ScoringError, match=r"killed from outside \(SIGKILL\)$"):
+        await pool.score(await make(pool, seed=3), [f"python {kill_late}"])
+
+
 async def test_killed_worker_is_no_score(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
     with pytest.raises(ScoringError, match=r"^ok: each of 3 verifiers was killed from outside \(SIGKILL\)$"):
@@ -310,6 +331,10 @@ FORGED_REPLIES = {
     "no request": encode_frame({key: value for key, value in GENUINE.items() if key != "id"}),
     "a forged field": encode_frame({**GENUINE, "score": 1.5}),
     "empty": encode_frame({}),
+    **{
+        f"half a surrogate pair as {name}": encode_frame({**GENUINE, **fields})
+        for name, fields in {"key": {"\ud800": 1}, "score": {"score": "\ud800"}, "reason": {"reason": "\ud800"}}.items()
+    },
 }
 
 

@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
-from reasoning_env.workers.sandbox import FIRST_COMMON_NUMBER, TABLES, Sandbox, allowed_numbers, landlock_access
+from reasoning_env.workers.sandbox import FIRST_COMMON_NUMBER, TABLES, Restrictions, allowed_numbers, landlock_access
 from tests.preloaded_library import fresh_children
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, THREADED, Run, run_probes, run_python
@@ -138,7 +138,7 @@ async def test_sandbox_is_logged_once(
     ],
 )
 def test_refused_filter_is_worth_a_warning(missing: dict[str, str], told: bool) -> None:
-    assert Sandbox({}, missing).enter().lacks_a_filter == told
+    assert Restrictions([], [], missing).lacks_a_filter == told
 
 
 # ------------------------------------------------------------------ each system call, in namespaces of its own
@@ -266,7 +266,9 @@ def _entered(changes: str) -> dict[str, Any]:
     script = (
         "import json, os, sys\nfrom reasoning_env.workers import sandbox\n"
         f"{changes}\n"
-        "made = sandbox.prepare(sandbox.code_paths()).enter()\n"
+        "prepared = sandbox.prepare(2000, sandbox.code_paths())\n"
+        "for apply in prepared.layers.values():\n    apply()\n"
+        "made = prepared.restrictions\n"
         "print(json.dumps({'layers': made.layers, 'missing': made.missing, 'line': made.describe()}))"
     )
     entered: dict[str, Any] = json.loads(run_python(script))
@@ -290,10 +292,10 @@ def test_layers_of_an_ordinary_user() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_process_limit() -> None:
     script = (
-        "import dataclasses, os\nfrom reasoning_env.workers.sandbox import prepare\n"
+        "import os\nfrom reasoning_env.workers.sandbox import prepare\n"
         f"os.setuid({NOBODY})\n"
-        "made = prepare([])\n"
-        "dataclasses.replace(made, layers={'process limit': made.layers['process limit']}).enter()\n"
+        "made = prepare(2000, [])\n"
+        "made.layers['process limit']()\n"
         "try:\n    os.fork() or os._exit(0)\nexcept BlockingIOError:\n    print('refused')"
     )
     assert run_python(script) == "refused\n"
@@ -301,7 +303,7 @@ def test_process_limit() -> None:
 
 @on_linux
 def test_preparing_restricts_nothing() -> None:
-    after = "prepare = sandbox.prepare\ndef checked(paths):\n    made = prepare(paths)\n    os.listdir('/etc')\n"
+    after = "prepare = sandbox.prepare\ndef checked(*given):\n    made = prepare(*given)\n    os.listdir('/etc')\n"
     after += "    os.fork() or os._exit(0)\n    return made\nsandbox.prepare = checked"
     assert _entered(after)["layers"] == _entered("")["layers"]
 
@@ -337,7 +339,7 @@ def _landlock_fails(code: int, reason: str) -> str:
         (SECCOMP, "sandbox.TABLES = {}", f"there is no table of system calls for {os.uname().machine}"),
         (SECCOMP, "sys.maxsize = 2**31 - 1", "there is no table of system calls for a Python of 32 bits"),
         (SECCOMP, "sandbox.compile_filter = lambda machine, **_: b''", "Invalid argument"),
-        (LANDLOCK, "sandbox._landlock = lambda paths: lambda: open('/no/such/file')", "No such file or directory"),
+        (LANDLOCK, "sandbox._landlock = lambda *_: lambda: open('/no/such/file')", "No such file or directory"),
     ],
 )
 def test_refused_layer(layer: str, changes: str, reason: str) -> None:

@@ -1,0 +1,274 @@
+"""Later workers of a session have the layers of its first workers, and read no more than these, or do not start."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.errors import WorkerError
+from reasoning_env.records import Reason
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.sources.score_function import ScoreFunction, problem_of_row
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.sandbox import Restrictions, Sandbox
+from tests.preloaded_library import fresh_children
+from tests.waiting import PATIENCE_S, until
+
+from .fake_library import write_fake_library
+from .sandbox_probes import LANDLOCK, SECCOMP, run_python
+from .support import kill, make, running_pool
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Landlock and seccomp are Linux's")
+
+
+# ------------------------------------------------------------------ paths that change during a session
+
+FUNCTION = """
+def score(completion, path):
+    with open(path) as file:
+        return float(file.read() == "content")
+"""
+READ, REFUSED = (1.0, Reason.SCORED), (0.0, Reason.VERIFIER_ERROR)
+
+
+@dataclasses.dataclass(frozen=True)
+class Folders:
+    """The module of a score function, a folder that it may read, and a folder that it may not read."""
+
+    root: Path
+
+    @property
+    def module(self) -> Path:
+        return self.root / "module" / "my_rewards.py"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def secret(self) -> Path:
+        return self.root / "secret"
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    folders = Folders(tmp_path)
+    for folder in (folders.module.parent, folders.data, folders.secret):
+        folder.mkdir()
+        (folder / "text").write_text("content")
+    folders.module.write_text(FUNCTION)
+    return folders
+
+
+@asynccontextmanager
+async def _scoring(folders: Folders) -> AsyncIterator[WorkerPool]:
+    """A pool with one verifier. Skips where Landlock is missing."""
+    user = ReasoningSettings(num_verifiers=1, worker_niceness=0, scoring_deadline_s=PATIENCE_S)
+    function = ScoreFunction(f"{folders.module}:score", read=[folders.data])
+    with fresh_children():
+        pool = WorkerPool(PoolSettings.of_function(function, user))
+        await pool.start()
+        try:
+            if LANDLOCK in pool.sandbox.partition("; not by ")[2]:
+                pytest.skip(pool.sandbox)
+            await until(lambda: len(pool.worker_pids) == 1)
+            yield pool
+        finally:
+            await pool.close()
+
+
+async def _reads(pool: WorkerPool, path: Path) -> tuple[float, Reason]:
+    (verdict,) = await pool.score(problem_of_row({"path": str(path)}), ["completion"])
+    return verdict.score, verdict.reason
+
+
+async def _replace_worker(pool: WorkerPool) -> None:
+    before = pool.worker_pids
+    kill(before)
+    await until(lambda: bool(pool.worker_pids) and pool.worker_pids != before)
+
+
+async def _replace_fork_server(pool: WorkerPool) -> None:
+    assert pool._fork_server is not None
+    before = pool.worker_pids
+    kill([pool._fork_server.process.pid])
+    await until(lambda: bool(pool.worker_pids) and pool.worker_pids != before)
+
+
+def _replace_by_link(path: Path, target: Path) -> None:
+    path.rename(path.with_suffix(".old"))
+    path.symlink_to(target)
+
+
+def _replace_by_copy(folder: Path) -> None:
+    folder.rename(folder.with_suffix(".old"))
+    shutil.copytree(folder.with_suffix(".old"), folder)
+
+
+CHANGES: dict[str, Callable[[Folders], object]] = {
+    "module removed": lambda folders: folders.module.unlink(),
+    "module renamed": lambda folders: folders.module.rename(folders.root / "renamed.py"),
+    "module unreadable": lambda folders: folders.module.parent.chmod(0),
+    "module replaced by a link": lambda folders: _replace_by_link(folders.module, folders.secret / "text"),
+    "folder removed": lambda folders: shutil.rmtree(folders.data),
+    "folder renamed": lambda folders: folders.data.rename(folders.root / "renamed"),
+    "folder unreadable": lambda folders: folders.data.chmod(0),
+    "folder replaced by a link": lambda folders: _replace_by_link(folders.data, folders.secret),
+    "folder replaced by a link to all files": lambda folders: _replace_by_link(folders.data, Path("/")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_changed_path_grants_nothing(folders: Folders, change: Callable[[Folders], object]) -> None:
+    async with _scoring(folders) as pool:
+        assert await _reads(pool, folders.secret / "text") == REFUSED
+        change(folders)
+        await _replace_worker(pool)
+        assert await _reads(pool, folders.secret / "text") == REFUSED
+        assert await _reads(pool, Path("/etc/passwd")) == REFUSED
+        assert await _reads(pool, folders.module) == REFUSED or folders.module.read_text() == FUNCTION
+
+
+async def test_link_is_not_followed(folders: Folders) -> None:
+    async with _scoring(folders) as pool:
+        assert await _reads(pool, folders.data / "text") == READ
+        _replace_by_link(folders.data, folders.secret)
+        await _replace_worker(pool)
+        assert await _reads(pool, folders.data / "text") == REFUSED
+
+
+async def test_renamed_folder_stays_readable(folders: Folders) -> None:
+    async with _scoring(folders) as pool:
+        folders.data.rename(folders.root / "renamed")
+        await _replace_worker(pool)
+        assert await _reads(pool, folders.root / "renamed" / "text") == READ
+
+
+@pytest.mark.parametrize("linked", [False, True])
+async def test_later_fork_server_grants_nothing(folders: Folders, linked: bool) -> None:
+    async with _scoring(folders) as pool:
+        if linked:
+            _replace_by_link(folders.data, folders.secret)
+        else:
+            _replace_by_copy(folders.data)
+        await _replace_fork_server(pool)
+        assert await _reads(pool, folders.data / "text") == REFUSED
+
+
+async def test_later_fork_server_grants_what_the_first_did(folders: Folders) -> None:
+    async with _scoring(folders) as pool:
+        await _replace_fork_server(pool)
+        assert await _reads(pool, folders.data / "text") == READ
+
+
+# ------------------------------------------------------------------ layers that fail later
+
+FAILING = """
+from pathlib import Path
+from reasoning_env.workers import sandbox
+
+def fail_on_demand(owner, name, is_layer):
+    call = getattr(owner, name)
+
+    def patched(*arguments):
+        if is_layer(*arguments) and Path(__file__).with_name("fail").exists():
+            raise OSError({code}, {text!r})
+        return call(*arguments)
+
+    setattr(owner, name, patched)
+
+fail_on_demand(sandbox{place}, {name!r}, lambda *arguments: arguments[0] == {first})
+"""
+"""Source of a library in which a layer fails while there is a file `fail` beside it."""
+SYSTEM_CALLS = {
+    "process limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NPROC"),
+    SECCOMP: ("", "_prctl", "sandbox.Prctl.SET_SECCOMP"),
+    "no_new_privs": ("", "_prctl", "sandbox.Prctl.SET_NO_NEW_PRIVS"),
+    "end with the fork server": ("", "_prctl", "sandbox.Prctl.SET_PDEATHSIG"),
+    LANDLOCK: ("", "_landlock_call", "sandbox.Landlock.RESTRICT_SELF"),
+    "memory limit": (".resource", "setrlimit", "sandbox.resource.RLIMIT_AS"),
+    "limit of open files": (".resource", "setrlimit", "sandbox.resource.RLIMIT_NOFILE"),
+    "limit of file size": (".resource", "setrlimit", "sandbox.resource.RLIMIT_FSIZE"),
+    "no core dumps": (".resource", "setrlimit", "sandbox.resource.RLIMIT_CORE"),
+}
+"""The call that applies each layer: where it is, its name and its first argument."""
+
+
+def _library_with_failing(layer: str, folder: Path) -> Path:
+    place, name, first = SYSTEM_CALLS[layer]
+    package = write_fake_library(folder) / "reasoning_gym"
+    text = FAILING.format(code=errno.ENOMEM, text="No memory", place=place, name=name, first=first)
+    (package / "__init__.py").write_text(text + (package / "__init__.py").read_text())
+    return package
+
+
+@pytest.mark.parametrize("layer", SYSTEM_CALLS)
+async def test_worker_without_a_layer_does_not_start(tmp_path: Path, layer: str) -> None:
+    package = _library_with_failing(layer, tmp_path)
+    with fresh_children():
+        async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
+            if f"{layer} (" in pool.sandbox:
+                pytest.skip(pool.sandbox)
+            problem = await make(pool, seed=3)
+            (package / "fail").touch()
+            verifier = pool.worker_pids[1]
+            kill([verifier])
+            with pytest.raises(WorkerError, match=f"a worker cannot be restricted .*: {layer}: No memory"):
+                await pool.score(problem, ["3"])
+            (package / "fail").unlink()
+            await until(lambda: len(pool.worker_pids) == 2)
+            assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
+
+
+async def test_fork_server_without_a_layer_is_not_used(tmp_path: Path) -> None:
+    package = _library_with_failing(SECCOMP, tmp_path)
+    with fresh_children():
+        async with running_pool(tmp_path, sandbox_verifiers=True) as pool:
+            if f"{SECCOMP} (" in pool.sandbox:
+                pytest.skip(pool.sandbox)
+            problem = await make(pool, seed=3)
+            (package / "fail").touch()
+            assert pool._fork_server is not None
+            kill([pool._fork_server.process.pid])
+            await until(lambda: not pool.worker_pids)
+            with pytest.raises(WorkerError, match=r"a layer of the sandbox .*: seccomp \(No memory\)"):
+                await pool.score(problem, ["3"])
+
+
+def test_failing_layer_is_named() -> None:
+    applied: list[str] = []
+
+    def fail() -> None:
+        raise OSError(errno.ENOMEM, "No memory")
+
+    limits = {"memory limit": lambda: applied.append("memory limit")}
+    layers = {"seccomp": fail, "Landlock": lambda: applied.append("Landlock")}
+    with pytest.raises(OSError, match=r"^seccomp: No memory$"):
+        Sandbox(limits, layers, Restrictions([], [], {})).enter(is_verifier=True)
+    assert applied == ["memory limit"]
+
+
+def test_lost_layer() -> None:
+    first = Restrictions(["memory limit"], ["seccomp"], {})
+    assert first.lost(first) is None
+    assert first.lost(Restrictions(["memory limit"], [], {"seccomp": "no memory"})) == "seccomp (no memory)"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_unreadable_path_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "file").touch()
+    (tmp_path / "closed").chmod(0)
+    script = (
+        "import os\nfrom reasoning_env.workers.sandbox import prepare\n"
+        f"os.setuid(65534)\nprint(prepare(2000, [{str(tmp_path / 'closed' / 'file')!r}]).restrictions.readable)"
+    )
+    assert run_python(script) == "[]\n"
