@@ -15,7 +15,7 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo learn integrations integrations-nemo-gym integrations-vllm test test-slow lint bench dist docs clean
+.PHONY: help demo learn integrations integrations-nemo-gym integrations-vllm contrib test test-slow lint bench dist docs clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
@@ -24,8 +24,11 @@ help:
 	@echo "make test-slow   whole runs with real kills, attacks, every task, the page in a browser"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
-	@echo "make integrations        the tests with TRL, Ray, verl, verifiers, Inspect, OpenEnv, NeMo Gym, RLVE-Gym, reasoning-core, others' audits and the trainers of docs/trainers.md, each in an environment of its own (31 GB)"
-	@echo "make integrations-vllm   the tests against a real vLLM on the CPU and with Mistral's tokenizers, in an environment of its own (4 GB)"
+	@echo "make integrations   the tests with TRL (and Ray), verl, verifiers, Inspect, OpenEnv, NeMo Gym, other projects' audits and"
+	@echo "                    the trainers of docs/trainers.md, each in its own environment of 1.5 to 8 GB"
+	@echo "make integrations-NAME   one of them: $(ADAPTERS) nemo-gym"
+	@echo "make integrations-vllm   the tests against a real vLLM on the CPU and with Mistral's tokenizers (4 GB)"
+	@echo "make contrib   the tests of examples/contrib, with RLVE-Gym and reasoning-core, each in its own environment"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
 	@echo "make docs    the documentation as a site in build/site, its links checked"
 	@echo "make clean   delete .venv, build results and caches"
@@ -63,8 +66,6 @@ EXTRAS_verl      = atropos,verl
 EXTRAS_verifiers = atropos,verifiers,hub-wheel
 EXTRAS_inspect   = atropos,inspect
 EXTRAS_openenv   = openenv
-EXTRAS_rlve      = rlve
-EXTRAS_reasoning-core = reasoning-core
 EXTRAS_audit-tools = audit-tools
 EXTRAS_shown-trainers = shown-trainers
 TESTS_trl       = test_trl.py test_honest_rewards.py test_learning_trl.py test_ray.py test_ray_data.py test_chat_templates.py
@@ -72,18 +73,27 @@ TESTS_verl      = test_verl.py
 TESTS_verifiers = test_verifiers.py
 TESTS_inspect   = test_inspect.py
 TESTS_openenv   = test_openenv.py
-TESTS_rlve      = test_rlve.py
-TESTS_reasoning-core = test_reasoning_core.py
 TESTS_audit-tools = test_audit_tools.py
 TESTS_shown-trainers = test_snippets.py
-ADAPTERS        = trl verl verifiers inspect openenv rlve reasoning-core audit-tools shown-trainers
+ADAPTERS        = trl verl verifiers inspect openenv audit-tools shown-trainers
+# Collections of tasks in examples/contrib, which this project does not ship.
+EXTRAS_rlve     = rlve
+EXTRAS_reasoning-core = reasoning-core
+TESTS_rlve      = test_rlve.py
+TESTS_reasoning-core = test_reasoning_core.py
+CONTRIB         = rlve reasoning-core
 
 integrations: $(ADAPTERS:%=integrations-%) integrations-nemo-gym
 
 $(ADAPTERS:%=integrations-%): integrations-%: .venv-%/installed
 	.venv-$*/bin/python -m pytest -p no:xdist $(TESTS_$*:%=tests/integrations/%) $(ARGS)
 
-$(ADAPTERS:%=.venv-%/installed): .venv-%/installed: pyproject.toml requirements-dev.txt | .venv/created
+contrib: $(CONTRIB:%=contrib-%)
+
+$(CONTRIB:%=contrib-%): contrib-%: .venv-%/installed
+	.venv-$*/bin/python -m pytest -p no:xdist $(TESTS_$*:%=tests/contrib/%) $(ARGS)
+
+$(ADAPTERS:%=.venv-%/installed) $(CONTRIB:%=.venv-%/installed): .venv-%/installed: pyproject.toml requirements-dev.txt | .venv/created
 	@echo "Installing the extra $* into .venv-$* (some minutes)"
 	@.venv/bin/python -m venv .venv-$*
 	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 -r requirements-dev.txt \

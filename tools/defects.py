@@ -1,10 +1,10 @@
-"""Write docs/defects.md: what audits found in reasoning-gym and RLVE-Gym, and what happens here.
+"""Write docs/defects.md: what audits found in reasoning-gym, and what happens here.
 
-    python -m tools.defects                                         # from docs/defects.json, when tables changed
-    python -m tools.defects plain.json corrected.json rlve.json     # from saved audits: writes docs/defects.json too
+    python -m tools.defects                                 # from docs/defects.json, when tables changed
+    python -m tools.defects plain.json corrected.json       # from saved audits: writes docs/defects.json too
 
-The page is made from two sources: the findings of saved audits (the library as it is, the corrected library, RLVE-Gym),
-and the tables of the code that correct answers and scores, refuse problems, clarify questions and leave tasks out.
+The page is made from two sources: the findings of saved audits (the library as it is, the corrected library), and the
+tables of the code that correct answers and scores, refuse problems, clarify questions and leave tasks out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from reasoning_env.tasks.declaration import Cause
 from .running import run_tool
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "defects.json"
-RLVE = "rlve/"
 SHOWN = 60
 """Characters of an answer on the page; the command `audit` shows more of it."""
 REPORTED: Mapping[str, Sequence[int]] = {
@@ -67,12 +66,11 @@ class DefectExample:
 
 @dataclass
 class Runs:
-    """The findings of three audits, as `docs/defects.json` keeps them."""
+    """The findings of two audits, as `docs/defects.json` keeps them."""
 
     library: str
     plain: list[Finding] = field(default_factory=list)
     corrected: list[Finding] = field(default_factory=list)
-    rlve: list[Finding] = field(default_factory=list)
     examples: list[DefectExample] = field(default_factory=list)
     """Problems that show what the tables of the code know."""
 
@@ -141,8 +139,6 @@ HELD: Mapping[Defect, Treatment] = {
 """What happens to a defect that the audit of the corrected library does not find any more."""
 OPEN = "open"
 LEFT_OUT_HERE = "left out of training"
-LEAVES_OUT = "training leaves the task out"
-"""End of a finding about a task that training leaves out."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -173,16 +169,13 @@ def runs_of(reports: Sequence[Report]) -> Runs:
     by_run: dict[str, list[Finding]] = {}
     for report in reports:
         name = "corrected" if "training" in report.scores else "plain"
-        if all(audit.task.startswith(RLVE) for audit in report.audits):
-            name = "rlve"
-        else:
-            library = report.library.version
+        library = report.library.version
         by_run.setdefault(name, []).extend(report.findings)
-    missing = {"plain", "corrected", "rlve"} - by_run.keys()
+    missing = {"plain", "corrected"} - by_run.keys()
     if missing:
-        remedy = "name the files of `audit` with --rewards library, without, and over rlve/*"
+        remedy = "name the files of `audit` with --rewards library, and without"
         raise ConfigError(f"no audit of the run {', '.join(sorted(missing))} is among the files", remedy=remedy)
-    return Runs(library, by_run["plain"], by_run["corrected"], by_run["rlve"])
+    return Runs(library, by_run["plain"], by_run["corrected"])
 
 
 def defects_page(runs: Runs) -> str:
@@ -195,25 +188,20 @@ def defects_page(runs: Runs) -> str:
     rows = [_task_row(task, found.get(task, []), still, examples) for task in TASKS]
     rows = [row for row in rows if row]
     count = len({row.task for row in runs.plain})
-    left_out = {row.task for row in runs.rlve if row.detail.endswith(LEAVES_OUT)}
-    by_task = sorted(runs.rlve, key=lambda row: (row.task, row.defect))
-    rlve = [_rlve_row(row, is_left_out=row.task in left_out) for row in by_task]
     return f"""# Defects that were found
 
-What is wrong in reasoning-gym {runs.library} and in RLVE-Gym 0.0.1, with evidence, and what happens in this
-environment. The page is made by `tools/defects.py` from saved audits (`docs/defects.json`) and from the tables of the
-code, and a test compares it with both. The names of defects are those of
-[the audit](../reasoning_audit/README.md#findings). An answer is shown as JSON, cut to {SHOWN} characters. A seed and
-parameters make the problem:
+What is wrong in reasoning-gym {runs.library}, with evidence, and what happens in this environment. The page is made by
+`tools/defects.py` from saved audits (`docs/defects.json`) and from the tables of the code, and a test compares it with
+both. The names of defects are those of [the audit](../reasoning_audit/README.md#findings). An answer is shown as JSON,
+cut to {SHOWN} characters. A seed and parameters make the problem:
 `reasoning_gym.create_dataset(task, seed=SEED, size=1, **PARAMETERS)[0]`.
 
-The audits were these, at the library's defaults and at RLVE's easiest level, with a deadline of one second for an
-answer (`scoring_deadline_s: 1` in a file of `--config`):
+The audits were these, at the library's defaults, with a deadline of one second for an answer (`scoring_deadline_s: 1`
+in a file of `--config`):
 
 - `audit --rewards library --levels defaults --items 3 --output plain.json`
 - `audit --levels defaults --output corrected.json`
-- `audit --task-modules examples/rlve_tasks.py --tasks "rlve/*" --levels 0 --output rlve.json`
-- `python -m tools.defects plain.json corrected.json rlve.json`
+- `python -m tools.defects plain.json corrected.json`
 
 When the tables of the code change, `python -m tools.defects` makes the page again from the same findings.
 
@@ -227,17 +215,6 @@ issues and pull requests of reasoning-gym. "Open" is what the audit of the corre
 | task | what | reported | here | held by |
 | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
-
-## RLVE-Gym
-
-{len(rlve)} findings. Environments run in the same sandbox as all tasks: text that is executed can write no file, open
-no socket and start no process. The rewards are RLVE's own. Environments that fail the audit are
-[left out of training](tasks.md) unless they are named. This shows a problem and the score of an answer:
-`score rlve/NAME '<answer>ANSWER</answer>' --seed SEED --level 0 --task-modules examples/rlve_tasks.py`.
-
-| environment | what | here |
-| --- | --- | --- |
-{chr(10).join(rlve)}
 """
 
 
@@ -294,12 +271,6 @@ def _task_row(
     reported = ", ".join(f"#{number}" for number in REPORTED.get(task, ()))
     columns = [f"`{task}`"], what, [reported], here, [*dict.fromkeys(tests)]
     return f"| {' | '.join('<br>'.join(map(_cell, texts)) for texts in columns)} |"
-
-
-def _rlve_row(row: Finding, *, is_left_out: bool) -> str:
-    name = row.task.removeprefix(RLVE)
-    here = LEFT_OUT_HERE if is_left_out else "served; in the sandbox"
-    return f"| `{name}` | {_cell(_evidence(row))} | {here} |"
 
 
 def _evidence(row: Finding) -> str:

@@ -47,9 +47,6 @@ def shown_commands(text: str) -> list[str]:
     return commands
 
 
-REASONING_CORE = "tasks arithmetics --task-modules examples/reasoning_core_tasks.py"
-"""`tests/integrations/test_reasoning_core.py` runs this command with the package."""
-
 PROCESS = (
     "process --config configs/vllm.yaml --env.total_steps 1000 --env.data_path_to_save_groups data/first.jsonl "
     "--keep correct"
@@ -207,7 +204,6 @@ def test_every_shown_command_is_tested() -> None:
     run = {
         RAY,
         SLURM,
-        REASONING_CORE,
         PROBLEMS,
         *VERL,
         *WARM,

@@ -19,7 +19,8 @@ from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, Reasonin
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 TRAINERS = (ROOT / "docs" / "trainers.md").read_text()
-READMES = [ROOT / name / "README.md" for name in ("", "learn", "reasoning_audit", "hub/nemo_gym", "hub/openenv")]
+FOLDERS = ("", "learn", "reasoning_audit", "hub/nemo_gym", "hub/openenv", "examples/contrib")
+READMES = [ROOT / name / "README.md" for name in FOLDERS]
 PAGES = [*READMES, *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 

@@ -72,13 +72,6 @@ def test_row_from_tables_alone() -> None:
     assert "| `lcm` |" not in defects_page(Runs("0.1.25"))
 
 
-def test_environments_of_rlve() -> None:
-    left_out = _finding("rlve/Maze", detail="1 earns 1; training leaves the task out")
-    page = defects_page(Runs("0.1.25", rlve=[_finding("rlve/Integral", Defect.TEXT_EXECUTED), left_out]))
-    assert "| `Integral` | `text_executed`" in page
-    assert page.splitlines()[-1].endswith("| left out of training |")
-
-
 def _report(scores: str, task: str) -> Report:
     audits = [TaskAudit(task, None, 0, {})]
     return make_report(audits, [_finding(task)], make_library({}, version="0.1.25", path="/"), scores=scores, seed=1)
@@ -86,7 +79,7 @@ def _report(scores: str, task: str) -> Report:
 
 def test_runs_are_told_apart() -> None:
     reports = [_report("the scores of training", "gcd"), _report("the library's own scores", "gcd")]
-    runs = runs_of([*reports, _report("the scores of training", "rlve/Maze")])
-    assert (len(runs.plain), len(runs.corrected), len(runs.rlve)) == (1, 1, 1)
-    with pytest.raises(ConfigError, match="rlve"):
-        runs_of(reports)
+    runs = runs_of(reports)
+    assert (len(runs.plain), len(runs.corrected)) == (1, 1)
+    with pytest.raises(ConfigError, match="plain"):
+        runs_of(reports[:1])

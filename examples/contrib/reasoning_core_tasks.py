@@ -1,7 +1,7 @@
 """The tasks of reasoning-core, which register themselves with reasoning-gym, for `task_modules`.
 
     pip install 'reasoning-core[gen]==0.5.0'
-    python reasoning_gym_environment.py tasks arithmetics --task-modules examples/reasoning_core_tasks.py
+    python reasoning_gym_environment.py tasks arithmetics --task-modules examples/contrib/reasoning_core_tasks.py
 
 Its tasks draw from Python's global generator, which a worker seeds before each problem. Parts of reasoning-core and of
 gramforge (its grammars) seed that generator anew from the system, or draw from a new one. `Reproducible` stands in for

@@ -16,7 +16,7 @@ from reasoning_env.records import ProblemRequest, ProblemSpec, Reason, Split
 from tests.waiting import PATIENCE_S
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
-MODULE = str(Path(__file__).parents[2] / "examples" / "rlve_tasks.py")
+MODULE = str(Path(__file__).parents[2] / "examples" / "contrib" / "rlve_tasks.py")
 
 GYM = {
     "environment.py": """

@@ -1,7 +1,7 @@
 """The environments of RLVE-Gym as tasks `rlve/NAME`, for `task_modules`: a source of problems of its own.
 
     pip install rlve-gym==0.0.1 networkx
-    python reasoning_gym_environment.py tasks rlve/Sorting --task-modules examples/rlve_tasks.py
+    python reasoning_gym_environment.py tasks rlve/Sorting --task-modules examples/contrib/rlve_tasks.py
 
 Difficulty: RLVE counts steps from the easiest parameters, without an upper limit; its controllers turn a number of
 steps into parameters. Level L in [0, 1] is `round(TOP * L)` steps, so level 0 and no level are the easiest, and levels
@@ -224,9 +224,9 @@ LEFT_OUT = {
 }
 """The environments of release 0.0.1 that training leaves out unless they are named, with the reasons.
 
-`audit --task-modules examples/rlve_tasks.py --tasks "rlve/*" --levels 0,1` probed all 400 with answers that take no
-reasoning, on 5 to 160 problems at each level. A row has the answer that earned most, its mean score and the bound of
-the audit; or it says that problems take long."""
+`audit --task-modules examples/contrib/rlve_tasks.py --tasks "rlve/*" --levels 0,1` probed all 400 with answers that
+take no reasoning, on 5 to 160 problems at each level. A row has the answer that earned most, its mean score and the
+bound of the audit; or it says that problems take long."""
 
 
 def make_source() -> RlveSource:

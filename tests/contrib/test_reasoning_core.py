@@ -14,11 +14,11 @@ import pytest_asyncio
 import reasoning_env
 from reasoning_env import Problem, Session
 
-pytest.importorskip("reasoning_core", reason="needs reasoning-core: make integrations-reasoning-core")
+pytest.importorskip("reasoning_core", reason="needs reasoning-core: make contrib-reasoning-core")
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 ROOT = Path(reasoning_env.__file__).parents[1]
-MODULE = str(ROOT / "examples" / "reasoning_core_tasks.py")
+MODULE = str(ROOT / "examples" / "contrib" / "reasoning_core_tasks.py")
 TASKS = (
     "arithmetics",
     "analogical_case_matching",
@@ -82,7 +82,7 @@ async def test_references_hold_in_another_process(session: Session[Problem]) -> 
 
 @on_module_loop
 async def test_shown_command() -> None:
-    command = "reasoning_gym_environment.py tasks arithmetics --task-modules examples/reasoning_core_tasks.py"
+    command = "reasoning_gym_environment.py tasks arithmetics --task-modules examples/contrib/reasoning_core_tasks.py"
     words = [sys.executable, *command.split()]
     ended = await asyncio.to_thread(subprocess.run, words, cwd=ROOT, capture_output=True, text=True)
     assert ended.stdout.startswith("=== arithmetics: parameters"), ended.stderr

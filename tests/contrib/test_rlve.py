@@ -19,10 +19,10 @@ from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Reason
 from reasoning_gym_testing.http_server import FaultyServer
 
-pytest.importorskip("Gym", reason="needs rlve-gym: make integrations-rlve")
+pytest.importorskip("Gym", reason="needs rlve-gym: make contrib-rlve")
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
-MODULE = str(Path(__file__).parents[2] / "examples" / "rlve_tasks.py")
+MODULE = str(Path(__file__).parents[2] / "examples" / "contrib" / "rlve_tasks.py")
 EVALUATING = ("rlve/CountdownClose", "rlve/CountdownEqual", "rlve/Differentiate", "rlve/Integral")
 """Environments that hand a model's text to `sympify` or `eval`."""
 
