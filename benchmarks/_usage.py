@@ -21,10 +21,14 @@ HEARTBEAT_S = 0.005
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_s(pid: int) -> float:
-    """Return the processor time of a process, system calls included, without its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+def descendants_cpu_s(pid: int) -> float:
+    """Return the processor time of all descendants of a process, those that have ended and were waited for included."""
+    total = 0.0
+    for child in descendants(pid):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15])) / _TICKS_PER_S
+    return total
 
 
 def resident_mb(pid: int) -> float:

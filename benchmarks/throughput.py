@@ -10,14 +10,18 @@ others, so different samples are different work. The garbage collector is set as
 calms it, Atropos keeps Python's defaults. Stalls are delays of wake-ups of the event loop, without set-up; `held` is
 the part of them in which the loop's own thread worked, which other programs hardly raise.
 
+Workers build a data set when they first need it, 3.5 s of processor time in all. So the first groups (`--first-groups`)
+have figures of their own, whose names begin with `first_`; the others are of the groups after these.
+
 `--variants` adds the share of throughput that remains with a setting, and its figures: `random` and `adaptive`
 difficulty (the latter with adaptive draws of tasks), and `dumps` of every group.
 
 Prints the rates of each seed on stderr, then one line of JSON: ratios as median, least and greatest over the seeds,
 figures as medians. Stalls are in milliseconds; memory is resident memory in megabytes; isolation is in milliseconds per
-rollout, beyond a direct call of the verifier of a cheap task; the cost of main process and workers is in milliseconds
-of processor time per group. Needs Linux, and about a minute per seed; more when the plain loop meets a problem that
-takes the library minutes.
+rollout, beyond a direct call of the verifier of a cheap task. `loop_ms`, `threads_ms`, `workers_ms` and their sum
+`total_ms` are milliseconds of processor time per group: of the event loop's thread, of the other threads of the main
+process, and of all worker processes. Needs Linux, and about two minutes per seed; more when the plain loop meets a
+problem that takes the library minutes.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing import TOKENIZER
 
 from ._policies import HalfRight
-from ._usage import Heartbeat, cpu_s, resident_mb
+from ._usage import Heartbeat, descendants_cpu_s, resident_mb
 
 GROUP_SIZE = 8
 MAX_TOKENS = 8192
@@ -79,7 +83,7 @@ class Load:
     """The load of a side; `settings` are further settings of the environment."""
 
     groups: int
-    warm_up_groups: int
+    first_groups: int
     in_flight: int
     tokens: int
     seed: int
@@ -225,6 +229,35 @@ def _instant_server_class(load: Load) -> Any:
 # ---------------------------------------------------------------------------- measuring
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Wall-clock time, and processor time of the event loop's thread, of the whole process and of its workers."""
+
+    wall_s: float
+    loop_s: float
+    process_s: float
+    workers_s: float
+
+    @classmethod
+    def so_far(cls) -> Spent:
+        """Return what this process has spent; called on the event loop's thread."""
+        return cls(time.perf_counter(), time.thread_time(), time.process_time(), descendants_cpu_s(os.getpid()))
+
+    def per_group(self, before: Spent, groups: int) -> dict[str, float]:
+        """Return the rate since an earlier moment, and the milliseconds of processor time of a group."""
+        loop_s = self.loop_s - before.loop_s
+        process_s = self.process_s - before.process_s
+        workers_s = self.workers_s - before.workers_s
+        parts = {
+            "loop_ms": loop_s,
+            "threads_ms": process_s - loop_s,
+            "workers_ms": workers_s,
+            "total_ms": process_s + workers_s,
+        }
+        rate = {"groups_per_s": round(groups / (self.wall_s - before.wall_s), 1)}
+        return rate | {name: round(1000 * spent_s / groups, 2) for name, spent_s in parts.items()}
+
+
 async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) -> dict[str, float]:
     """Return the figures of one side."""
     heartbeat = Heartbeat()
@@ -235,37 +268,40 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
     heartbeat.late_ms.clear()
     started = time.perf_counter()
     await side.set_up()
-    setup_s = time.perf_counter() - started
+    figures = {"setup_s": round(time.perf_counter() - started, 3)}
     await asyncio.sleep(SETTLE_S)
-    setup_stall_ms = max(heartbeat.late_ms)
-    await _keep_busy(side.group, load.in_flight, load.warm_up_groups)
+    figures["setup_stall_max_ms"] = round(max(heartbeat.late_ms), 2)
+    for prefix, groups in (("first_", load.first_groups), ("", load.groups)):
+        phase = await _measure_groups(side, heartbeat, load.in_flight, groups)
+        figures |= {prefix + name: value for name, value in phase.items()}
+    heartbeat.stop()
+    figures["main_process_mb"] = round(resident_mb(os.getpid()), 1)
+    figures["largest_worker_mb"] = round(max(map(resident_mb, side.worker_pids), default=0.0), 1)
+    await side.close()
+    return figures
+
+
+async def _measure_groups(
+    side: Environment | PlainLoop, heartbeat: Heartbeat, in_flight: int, groups: int
+) -> dict[str, float]:
+    """Run groups, and return their rate, their processor time and the delays of the event loop."""
     heartbeat.late_ms.clear()
     heartbeat.held_ms.clear()
-    main_s, workers_s = time.process_time(), sum(map(cpu_s, side.worker_pids))
-    took_s = await _keep_busy(side.group, load.in_flight, load.groups)
-    heartbeat.stop()
+    before = Spent.so_far()
+    await _keep_busy(side.group, in_flight, groups)
+    figures = Spent.so_far().per_group(before, groups)
     late_ms, held_ms = sorted(heartbeat.late_ms), sorted(heartbeat.held_ms)
-    figures = {
-        "setup_s": round(setup_s, 3),
-        "groups_per_s": round(load.groups / took_s, 1),
-        "main_process_ms": round(1000 * (time.process_time() - main_s) / load.groups, 2),
-        "workers_ms": round(1000 * (sum(map(cpu_s, side.worker_pids)) - workers_s) / load.groups, 2),
+    return figures | {
         "stall_p50_ms": round(late_ms[len(late_ms) // 2], 2),
         "stall_p99_ms": round(late_ms[int(0.99 * len(late_ms))], 2),
         "stall_max_ms": round(late_ms[-1], 2),
         "held_p99_ms": round(held_ms[int(0.99 * len(held_ms))], 2),
         "held_max_ms": round(held_ms[-1], 2),
-        "setup_stall_max_ms": round(setup_stall_ms, 2),
-        "main_process_mb": round(resident_mb(os.getpid()), 1),
-        "largest_worker_mb": round(max(map(resident_mb, side.worker_pids), default=0.0), 1),
     }
-    await side.close()
-    return figures
 
 
-async def _keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, groups: int) -> float:
-    """Run groups, `in_flight` at a time; return the seconds."""
-    started = time.perf_counter()
+async def _keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, groups: int) -> None:
+    """Run groups, `in_flight` at a time."""
     remaining = iter(range(groups))
 
     async def lane() -> None:
@@ -273,7 +309,6 @@ async def _keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, gr
             await do_group()
 
     await asyncio.gather(*(lane() for _ in range(in_flight)))
-    return time.perf_counter() - started
 
 
 async def measure_isolation() -> float:
@@ -316,8 +351,9 @@ def _run(function: Callable[..., Any], *arguments: Any) -> Any:
         return asyncio.run(function(*arguments))
 
 
-def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    quotients = sorted(our / their for our, their in zip(ours, theirs, strict=True))
+def ratios(ours: Sequence[Mapping[str, float]], theirs: Sequence[Mapping[str, float]], name: str) -> dict[str, float]:
+    """Return the ratios of a figure over the runs of two sides."""
+    quotients = sorted(our[name] / their[name] for our, their in zip(ours, theirs, strict=True))
     return {
         "median": round(statistics.median(quotients), 2),
         "least": round(quotients[0], 2),
@@ -331,8 +367,8 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=600, help="groups to measure each side over, for each seed")
-    parser.add_argument("--warm-up-groups", type=int, default=400, help="groups before these")
+    parser.add_argument("--first-groups", type=int, default=2000, help="groups with figures of their own")
+    parser.add_argument("--groups", type=int, default=600, help="groups after these, for each seed and side")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--tokens", type=int, default=200, help="tokens of a completion")
     parser.add_argument("--seeds", nargs="+", type=int, default=[random.randrange(2**31) for _ in range(5)])
@@ -341,7 +377,7 @@ def main() -> None:
     sides: dict[Any, list[dict[str, float]]] = {PlainLoop: [], Environment: []}
     variants: dict[str, list[dict[str, float]]] = {name: [] for name in options.variants}
     for number, seed in enumerate(options.seeds):
-        load = Load(options.groups, options.warm_up_groups, options.in_flight, options.tokens, seed)
+        load = Load(options.groups, options.first_groups, options.in_flight, options.tokens, seed)
         for side in sorted(sides, key=str, reverse=number % 2 == 1):
             sides[side].append(in_fresh_process(measure, side, load))
             print(
@@ -350,20 +386,17 @@ def main() -> None:
         for name, runs in variants.items():
             runs.append(in_fresh_process(measure, Environment, replace(load, settings=VARIANTS[name])))
     theirs, ours = sides.values()
-    groups_per_s = [run["groups_per_s"] for run in ours]
     result = {
         "benchmark": "throughput",
         "cores": os.cpu_count(),
         **vars(options),
-        "throughput_ratio": ratios(groups_per_s, [run["groups_per_s"] for run in theirs]),
-        "setup_ratio": ratios([run["setup_s"] for run in ours], [run["setup_s"] for run in theirs]),
+        "throughput_ratio": ratios(ours, theirs, "groups_per_s"),
+        "first_throughput_ratio": ratios(ours, theirs, "first_groups_per_s"),
+        "setup_ratio": ratios(ours, theirs, "setup_s"),
         "isolation_ms_per_rollout": round(in_fresh_process(measure_isolation), 3),
         "environment": medians(ours),
         "reference": medians(theirs),
-        "variants": {
-            name: {**ratios([run["groups_per_s"] for run in runs], groups_per_s), **medians(runs)}
-            for name, runs in variants.items()
-        },
+        "variants": {name: {**ratios(runs, ours, "groups_per_s"), **medians(runs)} for name, runs in variants.items()},
     }
     print(json.dumps(result))
 
