@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
+from reasoning_env import PoolSettings, WorkerPool
 from reasoning_env.errors import GenerationError, ScoringError
-from reasoning_env.problems.plan import BUSY_MACHINE_S
 from reasoning_env.records import Problem, Verdict
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .findings import DEFECTS_OF_REASONS, Defect, Finding, Reporter
 from .probes import perturb
-from .scores import GENERATION_CPU_S, GOLD_SCORE, ProbedAnswer, Workers
+from .scores import GENERATION_CPU_S, GENERATION_DEADLINE_S, GOLD_SCORE, ProbedAnswer, Workers
 from .watch import CANARY, EXECUTED, WATCHED, Watched
 
 CHECKED = 2
@@ -205,7 +204,7 @@ class ContractCheck:
             if other is not None and abs(other - raw) > SCORE_ROUNDING:
                 detail = f"two processes score {raw:g} and {other:g}"
                 return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem, answer, raw, other)]
-        made = await self.pools.second.generate(problem.spec, BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S)
+        made = await self.pools.second.generate(problem.spec, GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S)
         if (made.question, made.answer) != (problem.question, problem.answer):
             detail = "two processes make different problems of one seed"
             return [self.reporter.finding(Defect.PROCESSES_DIFFER, detail, problem)]

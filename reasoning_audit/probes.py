@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 
-from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, fragments, layouts
+from reasoning_env.answers.shortcuts import SHOWN_NUMBER, copies, filled_boards, layouts
 from reasoning_env.records import Problem
+
+from .fragments import fragments
 
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""

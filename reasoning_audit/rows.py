@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reasoning_env import PoolSettings, ReasoningSettings, WorkerPool
 from reasoning_env.data.tables import JSON_LINES, read_rows
 from reasoning_env.errors import ConfigError, GenerationError, WorkerError
 from reasoning_env.program.parser import program
@@ -23,11 +24,8 @@ from reasoning_env.program.shared_options import score_function, score_words
 from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemSpec, Split, Verdict
 from reasoning_env.runtime.terminal import progress_bar
 from reasoning_env.runtime.text import visible
-from reasoning_env.settings import ReasoningSettings
-from reasoning_env.settings.given import make_settings
 from reasoning_env.sources.score_function import check_row
 from reasoning_env.storage.reading import Malformed, describe
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, watched_pools
 from .findings import Finding, Reporter, findings_of, merge
@@ -85,7 +83,7 @@ def audit_rows(options: argparse.Namespace) -> Report:
         print(f"no column holds questions ({', '.join(QUESTION_COLUMNS)}), so none is checked", file=sys.stderr)
     limits = {"scoring_deadline_s": options.scoring_deadline_s, "worker_memory_mb": options.worker_memory_mb}
     given = {name: value for name, value in limits.items() if value is not None}
-    settings = PoolSettings.of_function(score_function(options), make_settings(ReasoningSettings, given))
+    settings = PoolSettings.of_function(score_function(options), ReasoningSettings(**given))
     audit, findings, form = run_to_end(lambda: _audit(settings, problems, options))
     if not audit.items:
         cause = audit.failures[0] if audit.failures else "no row has an answer"

@@ -16,7 +16,6 @@ from typing import ClassVar, Protocol
 from reasoning_env.answers.shortcuts import FORM_SCORE
 from reasoning_env.errors import GenerationError, ScoringError
 from reasoning_env.problems.evaluation_set import evaluation_spec
-from reasoning_env.problems.plan import BUSY_MACHINE_S
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
 from reasoning_env.tasks import TASKS, find_task
 
@@ -29,6 +28,8 @@ from .probes import (
     make_probes,
 )
 
+GENERATION_DEADLINE_S = 600.0
+"""Time for a problem: long, because a busy machine gives a process little of it."""
 GENERATION_CPU_S = 20.0
 """Processor time for a problem: a busy machine, on which a problem takes a minute, is no defect of a task."""
 MANY = 3
@@ -243,7 +244,7 @@ async def _probe(workers: Workers, target: AuditTarget, numbers: range, suspects
     failures: list[str] = []
     for number in numbers:
         try:
-            problems.append(await workers.generate(target.spec(number), BUSY_MACHINE_S, cpu_s=GENERATION_CPU_S))
+            problems.append(await workers.generate(target.spec(number), GENERATION_DEADLINE_S, cpu_s=GENERATION_CPU_S))
         except GenerationError as error:
             failures.append(str(error))
             if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far

@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from reasoning_env import PoolSettings, Session, WorkerPool
 from reasoning_env.errors import WorkerError
 from reasoning_env.problems.selection import select_tasks
 from reasoning_env.program.parser import program
 from reasoning_env.program.running import map_with_progress, run_to_end
 from reasoning_env.program.shared_options import file_settings
 from reasoning_env.records import Problem
-from reasoning_env.session import Session
 from reasoning_env.storage.folders import find_checkout
 from reasoning_env.tasks import COMPOSITE, find_task
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .contract import ContractCheck, WatchedPools, watched_pools
 from .findings import Finding, Reporter, findings_of, merge

@@ -1,5 +1,19 @@
 """Problems and verdicts over reasoning-gym, for a trainer of any framework. Begin with `session.py`.
 
+Import names from this package (`from reasoning_env import Bridge, Session`), or names without a leading underscore from
+these modules. Everything else is internal and may change in any release.
+
+- `bridge`, `session`, `errors`, `records`, `rewards`, `seeds`, `settings`, `tasks`: the names of this package, and the
+  errors, records, rules and declarations that they use
+- `sources.contract`, `sources.score_function`: tasks and score functions of your own
+- `judging.client`: verdicts from a `judge` server
+- `data.problems`, `data.verdicts`, `data.tables`: files of problems, with scores, and rows of any kind
+- `commands.evaluate`, `evaluations.results`, `evaluations.comparison`: evaluate a model, read results, compare them
+- `integrations`: a module for each trainer
+- `problems.selection`, `problems.evaluation_set`, `answers.shortcuts`: for tools that examine tasks, such as
+  `reasoning_audit`: tasks by pattern, fixed problems of a task, and answers that take no reasoning
+- `program`, `runtime`, `storage`: for programs beside this package that have commands and files like its own
+
 Names are imported at their first use, so that commands that need few of them start at once.
 """
 

@@ -201,6 +201,44 @@ def test_hosts_import_public_names(host: str) -> None:
     assert ours - of_the_front_door <= {(), *((name,) for name in reasoning_env.__all__)}
 
 
+@cache
+def public_modules() -> tuple[tuple[str, ...], ...]:
+    """Return the modules that users may import, as the docstring of the package lists them, split at the dots."""
+    listed = re.findall(r"^- (.*?):", reasoning_env.__doc__ or "", re.MULTILINE)
+    return tuple(tuple(name.split(".")) for line in listed for name in re.findall(r"`([\w.]+)`", line))
+
+
+def is_public(name: tuple[str, ...]) -> bool:
+    """Tell whether a user may import a name that lies below the package, split at the dots."""
+    is_listed = any(name[: len(module)] == module for module in public_modules())
+    return not any(part.startswith("_") for part in name) and (is_listed or ".".join(name) in reasoning_env.__all__)
+
+
+def test_public_modules_exist() -> None:
+    assert len(public_modules()) > 10
+    places = [ROOT.joinpath("reasoning_env", *module) for module in public_modules()]
+    assert [place for place in places if not place.is_dir() and not place.with_suffix(".py").is_file()] == []
+
+
+@pytest.mark.parametrize("folder", ["reasoning_audit", "examples", "hub", "learn"])
+def test_users_import_public_names(folder: str) -> None:
+    ours = {
+        (path.name, ".".join(name[1:]))
+        for path in (ROOT / folder).rglob("*.py")
+        for name in imports(path)
+        if name[0] == "reasoning_env" and name[1:]
+    }
+    assert {use for use in ours if not is_public(tuple(use[1].split(".")))} == set()
+
+
+def test_pages_import_public_names() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.ipynb")]
+    lines = re.findall(r"from reasoning_env([\w.]*) import ([\w, ]+)", "\n".join(page.read_text() for page in pages))
+    names = {f"{module}.{name.strip()}".removeprefix(".") for module, names in lines for name in names.split(",")}
+    assert len(names) > 10
+    assert {name for name in names if not is_public(tuple(name.split(".")))} == set()
+
+
 def pages_paths(text: str) -> set[Path]:
     """Return the paths that a text names; a path may begin below an earlier folder of its line."""
     found = set()

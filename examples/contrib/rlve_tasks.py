@@ -31,12 +31,13 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from reasoning_env.problems.giving_up import MAX_REJECTED
 from reasoning_env.records import ProblemRequest
 from reasoning_env.seeds import follow_seed
 from reasoning_env.sources.contract import Generated, Source, SourceTask
 
 PREFIX = "rlve/"
+MAX_DRAWS = 300
+"""Draws of a problem with an answer."""
 TOP = 8
 """Steps of RLVE's difficulty at level 1. Measured at 0, 4 and 8 steps, 12 problems each: 381 of the 400 environments
 made each problem within a second, and 9 took over 4 seconds for some."""
@@ -252,12 +253,12 @@ class RlveSource(Source):
         return self._tasks
 
     def generate(self, request: ProblemRequest) -> Generated:
-        for number in range(MAX_REJECTED):
+        for number in range(MAX_DRAWS):
             generated = self._make(replace(request, seed=follow_seed(request.seed, number)))
             # The answer rule takes no empty answer, so that nobody could be right.
             if request.as_is or generated.answer is None or generated.answer.strip():
                 return replace(generated, flawed={"wrong": number} if number else {})
-        raise ValueError(f"none of {MAX_REJECTED} problems may be served: their right answers are empty")
+        raise ValueError(f"none of {MAX_DRAWS} problems may be served: their right answers are empty")
 
     def _make(self, request: ProblemRequest) -> Generated:
         """Make the problem of the request's own seed."""

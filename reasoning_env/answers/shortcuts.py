@@ -16,13 +16,11 @@ from typing import Any
 from .rules import Entry
 
 SHOWN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-QUESTION_WORD = re.compile(r"[^\W\d_]+")
 COLON = re.compile(r":(?=\s|$)")
 """A colon before a blank or the end, so not the colon of a time of day."""
 BRACKETED = re.compile(r"\[[^\[\]]*\]")
 NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
 QUOTATION = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
-LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANK_MARKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 
@@ -65,34 +63,6 @@ def _cells(text: str) -> Iterator[object]:
 def quotations(question: str) -> list[str]:
     """Return the texts in quotes."""
     return [double or single for double, single in QUOTATION.findall(question)]
-
-
-def fragments(question: str) -> dict[str, str]:
-    """Return single words, numbers and counts of a question, by name."""
-    numbers = SHOWN_NUMBER.findall(question)
-    words = QUESTION_WORD.findall(question)
-    lines = question.strip().splitlines()
-    parts = {
-        "the first number": _first(numbers),
-        "the last number": _last(numbers),
-        "the largest number": max(numbers, key=float, default=""),
-        "the most frequent number": _most_frequent(numbers),
-        "the count of numbers": str(len(numbers)),
-        "the first word": _first(words),
-        "the last word": _last(words),
-        "the most frequent word": _most_frequent([word for word in words if len(word) > 2]),
-        "the count of words": str(len(question.split())),
-        "the count of lines": str(len(lines)),
-        "the count of characters": str(len(question)),
-        "the first option": _first(_options(question)),
-        "the last option": _last(_options(question)),
-    }
-    for mark in "#1X":
-        parts[f"the count of {mark}"] = str(question.count(mark))
-    listed = next(filter(None, map(LISTED_LINE.fullmatch, lines)), None)
-    if listed is not None:
-        parts["the first listed line"] = listed[1].strip()
-    return {name: part for name, part in parts.items() if part}
 
 
 def filled_boards(question: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
@@ -213,18 +183,8 @@ LEGAL_FILLS: Mapping[str, Fill] = {
 """Rules that a puzzle's own rules give: a beginner's method, from which partial credit starts."""
 
 
-def _options(question: str) -> list[str]:
-    """Return the options of a question: words joined by `or` or a slash, else the texts in quotes."""
-    pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
-    return [word for pair in pairs for word in pair] or quotations(question)
-
-
 def _most_frequent(items: Sequence[str]) -> str:
     return Counter(items).most_common(1)[0][0] if items else ""
-
-
-def _first(items: Sequence[str]) -> str:
-    return items[0] if items else ""
 
 
 def _last(items: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ from reasoning_env.answers.shortcuts import (
     choice,
     copies,
     filled_boards,
-    fragments,
     last_grid,
     layouts,
     same_content,
@@ -33,36 +32,6 @@ def test_copies() -> None:
     assert found["the line after the last colon"] == "1 2"
     assert found["the last list"] == "[7, 9]"
     assert found["the last quotation"] == "no"
-
-
-def test_fragments() -> None:
-    found = fragments(QUESTION)
-    assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
-    assert (found["the first option"], found["the last option"]) == ("yes", "no")
-    assert found["the first listed line"] == "Begin here"
-    assert found["the count of lines"] == "6"
-
-
-def test_names_of_fragments() -> None:
-    assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
-        "the first number": "12",
-        "the last number": "1",
-        "the largest number": "12",
-        "the most frequent number": "3",
-        "the count of numbers": "5",
-        "the first word": "Is",
-        "the last word": "X",
-        "the most frequent word": "more",
-        "the count of words": "11",
-        "the count of lines": "2",
-        "the count of characters": "33",
-        "the first option": "3",
-        "the last option": "X",
-        "the count of #": "1",
-        "the count of 1": "3",
-        "the count of X": "2",
-        "the first listed line": "1X",
-    }
 
 
 def test_names_of_fills() -> None:
@@ -114,7 +83,7 @@ def test_layout_of_numbers(answer: str, zeros: str | None) -> None:
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
 def test_any_question(question: str) -> None:
-    for found in (copies(question), fragments(question), filled_boards(question)):
+    for found in (copies(question), filled_boards(question)):
         assert all(found.values())
 
 
@@ -122,7 +91,7 @@ def test_any_question(question: str) -> None:
 def test_long_question(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     question = piece * (60_000 // len(piece))
-    assert len(copies(question)) + len(fragments(question)) + len(filled_boards(question)) + len(last_grid(question))
+    assert len(copies(question)) + len(filled_boards(question)) + len(last_grid(question))
 
 
 def test_same_content() -> None:

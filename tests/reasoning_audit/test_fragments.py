@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_audit.fragments import fragments
+
+QUESTION = """Add one to each cell. (Answer "yes" or "no", as in [1, 2].)
+1. Begin here
+Numbers: [7, 9]
+The board at 10:15:
+1 2
+3 4"""
+
+
+def test_fragments() -> None:
+    found = fragments(QUESTION)
+    assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
+    assert (found["the first option"], found["the last option"]) == ("yes", "no")
+    assert found["the first listed line"] == "Begin here"
+    assert found["the count of lines"] == "6"
+
+
+def test_names_of_fragments() -> None:
+    assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
+        "the first number": "12",
+        "the last number": "1",
+        "the largest number": "12",
+        "the most frequent number": "3",
+        "the count of numbers": "5",
+        "the first word": "Is",
+        "the last word": "X",
+        "the most frequent word": "more",
+        "the count of words": "11",
+        "the count of lines": "2",
+        "the count of characters": "33",
+        "the first option": "3",
+        "the last option": "X",
+        "the count of #": "1",
+        "the count of 1": "3",
+        "the count of X": "2",
+        "the first listed line": "1X",
+    }
+
+
+@given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
+def test_any_question(question: str) -> None:
+    assert all(fragments(question).values())
+
+
+@pytest.mark.parametrize("piece", ["[", "'", "a ", ": ", "1 2\n", "a or "])
+def test_long_question(piece: str) -> None:
+    """Quadratic work would run into the time limit of the tests."""
+    assert fragments(piece * (60_000 // len(piece)))
