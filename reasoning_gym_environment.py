@@ -306,7 +306,7 @@ class ReasoningGymEnv(BaseEnv):
     async def close(self) -> None:
         """Finish or keep groups in flight, save the state, leave run-api and end all processes and tasks.
 
-        Groups in flight get `shutdown_grace_s` to finish. Scored groups get the rest of that time to be delivered, and
+        Groups in flight get 10 seconds to finish. Scored groups get the rest of that time to be delivered, and
         at least 3 seconds. Safe to call twice.
         """
         await atropos.close(self, self._run)

@@ -22,7 +22,7 @@ from reasoning_env.workers.pool import PoolSettings
 GROUP_SIZE = 8
 THREADS = 64
 TASKS = ["chain_sum", "gcd", "basic_arithmetic", "spell_backward"]
-SETTINGS = ReasoningSettings(tasks=TASKS, seed=1, num_generators=1, num_verifiers=1, worker_niceness=0)
+SETTINGS = ReasoningSettings(tasks=TASKS, seed=1, num_generators=1, num_verifiers=1)
 
 Groups = list[tuple[Problem, list[str]]]
 
@@ -51,7 +51,7 @@ def completions(problem: Problem) -> list[str]:
 async def judge_with_pool(pool: WorkerPool, groups: Groups) -> Clock:
     with Clock(groups) as clock:
         for problem, texts in groups:
-            await score_texts(pool, problem, texts, SETTINGS.max_answer_bytes)
+            await score_texts(pool, problem, texts)
     return clock
 
 

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.busy` runs the environment as `benchmarks.throughput` does (64 groups in flight, groups of 8, 200
 tokens a completion, all tasks, an inference server that answers at once) beside 0, 2 and 6 processes that are always
-busy, as a trainer's data loaders are, with each `worker_niceness` of `--niceness`. `--raise N` also raises the priority
+busy, as a trainer's data loaders are, with each `--niceness` of the workers. `--raise N` also raises the priority
 of the main process by N, which only root may do.
 
 Prints one line for each run on stderr, then one line of JSON: groups/s, and delays of the event loop in milliseconds
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reasoning_env.workers import fork_server
 from reasoning_env.workers.sandbox import set_group_priority
 
 from .throughput import Environment, Load, in_fresh_process, measure, medians
@@ -41,8 +42,9 @@ def busy_processes(number: int) -> Iterator[None]:
             process.wait()
 
 
-async def measure_raised(load: Load, steps: int) -> dict[str, float]:
-    """Measure the environment in a process of raised priority; its workers keep their own niceness."""
+async def measure_raised(load: Load, steps: int, niceness: int) -> dict[str, float]:
+    """Measure the environment in a process of raised priority; its workers have a niceness of their own."""
+    fork_server.WORKER_NICENESS = niceness
     os.nice(-steps)
     if steps:
         set_group_priority(-steps)
@@ -62,9 +64,9 @@ def main() -> None:
         for niceness in options.niceness:
             runs = []
             for seed in options.seeds:
-                load = Load(options.groups, 200, 64, 200, seed, {"worker_niceness": niceness})
+                load = Load(options.groups, 200, 64, 200, seed)
                 with busy_processes(number):
-                    runs.append(in_fresh_process(measure_raised, load, options.raised))
+                    runs.append(in_fresh_process(measure_raised, load, options.raised, niceness))
             row = {"busy": number, "niceness": niceness, **{name: medians(runs)[name] for name in TOLD}}
             print(row, file=sys.stderr, flush=True)
             rows.append(row)

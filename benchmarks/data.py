@@ -91,7 +91,7 @@ print(int(facts["VmHWM"].split()[0]) / 1024)
 
 
 def settings() -> ReasoningSettings:
-    return ReasoningSettings(tasks=list(TASKS), num_eval_samples_per_task=20, worker_niceness=0)
+    return ReasoningSettings(tasks=list(TASKS), num_eval_samples_per_task=20)
 
 
 def write_ours(folder: Path, count: int) -> float:

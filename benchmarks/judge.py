@@ -39,7 +39,7 @@ SLOW_TASK = "polynomial_multiplication"
 SLOW_ONE_IN = 100
 TIME_LIMIT_S = 5.0
 """Time limit of handlers per answer, equal to the default deadline of `judge`."""
-SETTINGS = ReasoningSettings(seed=1, num_generators=1, num_verifiers=2, worker_niceness=0)
+SETTINGS = ReasoningSettings(seed=1, num_generators=1, num_verifiers=2)
 
 Body = dict[str, Any]
 

@@ -34,7 +34,6 @@ LEARNS_IN = 80
 """Requests after which the policy has all its skill: a demo of ten batches makes about a hundred."""
 TRAINING_STEP_S = 1.0
 """In place of the time that a real trainer spends on a batch: batches arrive slowly enough to watch."""
-SHUTDOWN_GRACE_S = 1
 POLL_INTERVAL_S = 0.1
 VARIABLES = {"WANDB_MODE": "offline", "TOKENIZERS_PARALLELISM": "false", "NO_PROXY": rig.HOST, "no_proxy": rig.HOST}
 ROOT = Path(__file__).parents[1]
@@ -152,7 +151,6 @@ def _settings(options: Options, dumps_folder: Path, run_api_url: str) -> dict[st
         "dump_failed_rollouts": True,
         "rollout_save_score_threshold": 0.0,
         "data_dumps_dir": str(dumps_folder),
-        "shutdown_grace_s": SHUTDOWN_GRACE_S,
     }
 
 

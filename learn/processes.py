@@ -36,7 +36,6 @@ SETTINGS = {
     "dump_rollouts": True,
     "dump_failed_rollouts": True,
     "rollout_save_score_threshold": 0.0,
-    "shutdown_grace_s": 0,
 }
 
 

@@ -20,7 +20,7 @@ from .fragments import fragments
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
 LONG_BYTES = 20_000
-"""Length of the longest probes: the default of `max_answer_bytes`, the longest answer that reaches a verifier."""
+"""Length of the longest probes: the longest answer that reaches a verifier (`rewards.MAX_ANSWER_BYTES`)."""
 ANSWER_CELL = re.compile(r"[^\s,\[\]()\"'|]+")
 CONSTANT_ANSWERS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},

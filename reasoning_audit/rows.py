@@ -102,7 +102,7 @@ async def _audit(
         for problem in problems:
             check_row(json.loads(problem.entry), signature, setting="--score", name=problem.reference)
         # How often a row is scored depends on what was found before.
-        with progress_bar("scored rows", None, interval_s=settings.user.progress_interval_s) as advance:
+        with progress_bar("scored rows", None) as advance:
             form = await choose_form(pool, problems, advance)
             target = AuditTarget(options.score, seed=options.seed, between=f"{form.after}\n{form.before}".strip("\n"))
             reporter = Reporter(target.task, target.level, _commands(options, form))

@@ -73,8 +73,7 @@ async def _audit(
     other_hash_seed = session.settings.rewards != "strict"
     async with session, watched_pools(workers, other_hash_seed=other_hash_seed) as pools:
         # Six at once keep all workers busy, and bound what is kept in memory.
-        interval_s = session.settings.progress_interval_s
-        audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6, interval_s=interval_s)
+        audited = await map_with_progress("audit", _targets(session, options), audit, at_once=6)
     return [audit for audit, _ in audited], [finding for _, found in audited for finding in found]
 
 

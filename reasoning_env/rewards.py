@@ -23,6 +23,8 @@ OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 TAG_LENGTH = len("</answer>")
 WINDOW = 1 << 16
 """Characters that are searched at a time: `re` holds the interpreter meanwhile, for 0.3 s in 16 MB of `<`."""
+MAX_ANSWER_BYTES = 20_000
+"""Longer answers, in bytes of UTF-8, score 0 (`too_long`)."""
 LONG_TEXTS = 100_000
 """Characters of a group's completions above which a thread reads them; below, a thread costs more than it saves."""
 
@@ -119,16 +121,12 @@ def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.M
 
 
 async def score_texts(
-    verifier: Pool,
-    problem: Problem,
-    texts: Sequence[str],
-    max_answer_bytes: int,
-    thinking: Thinking = TAGS,
+    verifier: Pool, problem: Problem, texts: Sequence[str], thinking: Thinking = TAGS
 ) -> list[Verdict]:
     """Return a verdict for each completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
 
     def extract() -> list[Extraction]:
-        return [extract_answer(text, max_answer_bytes, thinking) for text in texts]
+        return [extract_answer(text, MAX_ANSWER_BYTES, thinking) for text in texts]
 
     extractions = await in_background(extract) if sum(map(len, texts)) > LONG_TEXTS else extract()
     answers = [extraction.answer for extraction in extractions if extraction.answer is not None]
@@ -139,11 +137,9 @@ async def score_texts(
     ]
 
 
-async def score_texts_as_library(
-    verifier: Pool, problem: Problem, texts: Sequence[str], max_answer_bytes: int
-) -> list[Verdict]:
+async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequence[str]) -> list[Verdict]:
     """Return the verdicts of the library's own evaluation: its verifier's score of the last answer in tags, else 0."""
-    answers = await in_background(lambda: [extract_last_answer(text, max_answer_bytes) for text in texts])
+    answers = await in_background(lambda: [extract_last_answer(text, MAX_ANSWER_BYTES) for text in texts])
     scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
     return [Verdict(0.0, Reason.NO_ANSWER) if said is None else next(scored) for said in answers]
 

@@ -64,7 +64,14 @@ from .records import (
     TaskInfo,
     Verdict,
 )
-from .rewards import check_subject, check_whole_problem, read_verdicts, score_texts, score_texts_as_library
+from .rewards import (
+    MAX_ANSWER_BYTES,
+    check_subject,
+    check_whole_problem,
+    read_verdicts,
+    score_texts,
+    score_texts_as_library,
+)
 from .runtime.text import short
 from .settings import ReasoningSettings, read_settings
 from .settings.given import check_whole_number
@@ -280,11 +287,10 @@ class Session(Generic[T]):
         if isinstance(subject, Mapping):
             return await self._judge_row(subject, texts)
         problem = await self.remake(subject) if isinstance(subject, str) else subject
-        limit = self.settings.max_answer_bytes
         if problem.as_library:
-            verdicts = await score_texts_as_library(self.pool, problem, texts, limit)
+            verdicts = await score_texts_as_library(self.pool, problem, texts)
         else:
-            verdicts = await score_texts(self.pool, problem, texts, limit, thinking or self.thinking)
+            verdicts = await score_texts(self.pool, problem, texts, thinking or self.thinking)
         if self._own_verdicts is not None and problem.task in self.library.to_try:
             self._own_verdicts.note(f"the verifier of {problem.task}", verdicts)
         return verdicts
@@ -507,7 +513,7 @@ class Session(Generic[T]):
         if await self.evaluation_set.asks(problem):
             return Rejection.HELD_OUT
         expected = (problem.answer or "").encode("utf-8", "replace")
-        if len(expected) > self.settings.max_answer_bytes:
+        if len(expected) > MAX_ANSWER_BYTES:
             return Rejection.TOO_LONG
         if self._prepare is None:
             return cast("T", problem)

@@ -33,7 +33,6 @@ SMALL = {
     "max_num_workers": 4,
     "use_wandb": False,
     "include_messages": True,
-    "worker_niceness": 0,  # so that a busy machine does not starve them
     "generation_deadline_s": 300,  # nor leave out a problem
 }
 

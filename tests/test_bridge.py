@@ -33,7 +33,6 @@ SMALL: dict[str, Any] = {
     "num_generators": 1,
     "num_verifiers": 1,
     "prefetch_problems": 2,
-    "worker_niceness": 0,
 }
 CLOSE_S = 5.0
 """Seconds within which a bridge closes, whatever is under way."""

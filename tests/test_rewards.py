@@ -201,11 +201,12 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["here", "in a thread"])
-async def test_verdicts_in_order(padding: int) -> None:
+async def test_verdicts_in_order(padding: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.rewards.MAX_ANSWER_BYTES", 50)
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
     texts = [f"{'.' * padding}</think>{text}" for text in texts]
     scorer = FakeWorkers(verify=named_score)
-    verdicts = await score_texts(scorer, PROBLEM, texts, max_answer_bytes=50)
+    verdicts = await score_texts(scorer, PROBLEM, texts)
     assert scorer.asked == [(PROBLEM, ["0.25", "1.0"])]
     assert [(verdict.score, verdict.reason, verdict.answer) for verdict in verdicts] == [
         (0.0, Reason.NO_ANSWER, None),
@@ -220,7 +221,7 @@ async def test_verdicts_in_order(padding: int) -> None:
 
 async def score(*rollouts: Rollout) -> tuple[Rollout, ...]:
     texts = [rollout.text for rollout in rollouts]
-    verdicts = await score_texts(FakeWorkers(verify=named_score), PROBLEM, texts, 100)
+    verdicts = await score_texts(FakeWorkers(verify=named_score), PROBLEM, texts)
     return reward(Group(PROBLEM, (), rollouts), verdicts, max_tokens=1000).rollouts
 
 

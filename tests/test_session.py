@@ -205,8 +205,9 @@ async def test_next_returns_what_was_prepared(workers: Any) -> None:
 
 
 @on_module_loop
-async def test_long_answer_does_not_fit(make_session: MakeSession) -> None:
-    session = await make_session(tasks=["spell_backward"], max_answer_bytes=4)
+async def test_long_answer_does_not_fit(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.session.MAX_ANSWER_BYTES", 4)
+    session = await make_session(tasks=["spell_backward"])
     assert all(len(problem.answer or "") <= 4 for problem in await take(session, 5))
 
 
@@ -448,8 +449,8 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_settings_that_workers_get() -> None:
     sent = {"rewards": "plain", "sandbox_verifiers": False, "fast_generators": False, "lenient_answers": False}
-    sent |= {"worker_memory_mb": 600, "worker_niceness": 7}
-    own = {"task_modules": [], "folder": None, "source_wrapper": None}
+    sent |= {"worker_memory_mb": 600}
+    own = {"task_modules": [], "folder": None, "source_wrapper": None, "niceness": 3}
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 

@@ -38,10 +38,9 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "system_prompt": ("Think, then answer.", "Think, then answer."),
     "task_modules": ("my_tasks, examples/own_task.py", ["my_tasks", "examples/own_task.py"]),
     "checkout": ("some/folder", "some/folder"),
-    "eval_top_p": ("0.5", 0.5),
+    "eval_temperature": ("0.5", 0.5),
     "sandbox_verifiers": ("0", False),
     "fast_generators": ("off", False),
-    "strict_rewards": ("none", None),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
 """Other settings that a setting needs."""
@@ -73,13 +72,6 @@ def test_invalid_value(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: ") as refusal:
         ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
     assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize(("old", "new"), [(True, "strict"), (False, "plain")])
-def test_old_form_of_rewards(caplog: pytest.LogCaptureFixture, old: bool, new: str) -> None:
-    settings = ReasoningSettings(strict_rewards=old)
-    assert (settings.rewards, settings.strict_rewards) == (new, None)
-    assert f"strict_rewards is the old form of rewards, and is read as rewards: {new}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -151,21 +143,17 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"xyz": 1}, "xyz: there is no such setting"),
         ({"eval_temperature": "3"}, "eval_temperature: must be at most 2; got '3'"),
         ({"eval_temperature": -1}, "eval_temperature: must be at least 0; got -1"),
-        ({"eval_top_p": 0}, "eval_top_p: must be above 0; got 0"),
+        ({"scoring_deadline_s": 0}, "scoring_deadline_s: must be above 0; got 0"),
         ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
-        ({"eval_top_p": "x"}, "eval_top_p: must be a number; got 'x'"),
+        ({"eval_level": "x"}, "eval_level: must be a number; got 'x'"),
         ({"rewards": "x"}, "rewards: must be one of 'strict', 'plain', 'library'; got 'x'"),
-        (
-            {"rewards": "library", "strict_rewards": True},
-            "strict_rewards: contradicts rewards (library); remove strict_rewards",
-        ),
         ({"system_prompt": 7}, "system_prompt: must be a text; got 7"),
         ({"tasks": 7}, "tasks: must be a list; got 7"),
         ({"task_weights": {"gcd": "x"}}, "task_weights: entry 'gcd' must be a number; got 'x'"),
         ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),
         ({"task_sampling": "x"}, "task_sampling: must be one of 'uniform', 'weighted', 'adaptive'; got 'x'"),
         ({"task_params": "[1]"}, "task_params: must be a mapping, as in {name: value}; got '[1]'"),
-        ({"seed": "x", "eval_top_p": 2}, "seed: must be a whole number; got 'x'; eval_top_p: must be at most 1; got 2"),
+        ({"seed": "x", "eval_level": 2}, "seed: must be a whole number; got 'x'; eval_level: must be at most 1; got 2"),
         (
             {"complexity_mode": "random", "complexity_level": 0.5},
             "complexity_mode: sets the level of each problem itself; remove complexity_mode or complexity_level",

@@ -97,7 +97,6 @@ async def _make(options: argparse.Namespace) -> Made:
         exclude_gameable=False,
         num_generators=options.workers,
         num_verifiers=options.workers,
-        max_answer_bytes=1_000_000,
         complexity_mode="random",
     )
     async with Session(settings, checkout=options.checkout) as session:
@@ -138,7 +137,9 @@ async def _judge(session: Session[Problem], other: Made, judged: int) -> dict[st
     async def judge(name: str) -> str:
         _, reference, answer = other.problems[name]
         try:
-            verdicts = await session.judge(reference, [] if answer is None else [f"<answer>{answer}</answer>"])
+            problem = await session.remake(reference)
+            # Not by `session.judge`, which refuses answers as long as the longest of the library.
+            verdicts = await session.pool.score(problem, [] if answer is None else [answer])
         except ReasoningEnvError as error:
             return str(error)
         return "" if all(verdict.correct for verdict in verdicts) else f"its answer earns {verdicts[0].score}"

@@ -45,7 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             num_eval_samples_per_task=options.count,
             eval_seed=options.seed,
             eval_level=None if level == "defaults" else float(level),
-            max_answer_bytes=1_000_000,
         )
         made, found = run_to_end(partial(_ask, settings, level, solve=not options.draws))
         problems += made

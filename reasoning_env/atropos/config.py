@@ -127,8 +127,6 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
     """Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no limit in `serve`, 30
     elsewhere."""
-    shutdown_grace_s: Annotated[float, Field(ge=0.0, le=3600.0)] = 10.0
-    """Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped."""
     instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
     """Number of this environment among those of one trainer. It names the folder of checkpoints and picks the stream of
     problems; without a `checkpoint_dir`, run-api's number picks the stream."""

@@ -31,6 +31,7 @@ from ..rewards import reward
 from ..runtime.concurrency import cancel_all
 from ..runtime.listening import ListenAddress
 from ..runtime.retries import FailureStreak
+from ..runtime.terminal import PROGRESS_INTERVAL_S
 from ..runtime.turns import each_in_turn
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
@@ -423,7 +424,7 @@ class Run:
         last: object = None
         moved_at = time.monotonic()
         while True:
-            await asyncio.sleep(self.config.progress_interval_s)
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
             progress = self.progress()
             moved = (progress["groups"], progress["failed"], progress.get("step"))
             if moved != last:

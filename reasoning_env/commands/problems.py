@@ -47,7 +47,7 @@ def _problems(options: argparse.Namespace, folder: Path) -> int:
     if options.evaluation and options.levels is not None:
         raise ConfigError("--evaluation does not go with --levels")
     check_output(options.out, "--out")
-    settings = file_settings(options, {"worker_niceness": 0}, given_settings(options))
+    settings = file_settings(options, {}, given_settings(options))
     levels = _levels_of(settings) if options.levels is None else tuple(options.levels)
     wanted = Wanted(options.count or 1, levels, settings.seed, *options.shard)
     session = Session(settings, checkout=find_checkout(folder))
@@ -215,8 +215,7 @@ async def _fill(
     """
     problems = ProblemRows(session, wanted, earlier)
     total = None if wanted.parts > 1 else wanted.count
-    interval_s = session.settings.progress_interval_s
-    with progress_bar("problems", total, done=len(rows.keys), interval_s=interval_s) as advance:
+    with progress_bar("problems", total, done=len(rows.keys)) as advance:
 
         def keep(row: ProblemRow) -> None:
             columns = None

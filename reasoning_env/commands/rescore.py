@@ -106,7 +106,7 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     for name in ("keep", "pass_rate"):
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} goes with --out")
-    settings = file_settings(options, {"worker_niceness": 0, "reference_deadline_s": 60.0}, {})
+    settings = file_settings(options, {"reference_deadline_s": 60.0}, {})
     session = Session(settings, checkout=find_checkout(folder))
     if options.out is None:
         return _show_changes(session, options)

@@ -194,8 +194,8 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
             for number in range(options.samples)
         ]
         parameters = await session.pool.describe(names) if options.names else {}
-        at_once, interval_s = 2 * session.settings.num_generators, session.settings.progress_interval_s
-        return await map_with_progress("samples", numbered, sample, at_once=at_once, interval_s=interval_s), parameters
+        at_once = 2 * session.settings.num_generators
+        return await map_with_progress("samples", numbered, sample, at_once=at_once), parameters
 
 
 def _print_parameters(parameters: Parameters) -> None:

@@ -34,6 +34,7 @@ from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError
 from ..runtime.text import visible
 from ..settings import changed_settings
+from ..settings.removed import current_settings
 from ..storage.files import InUseError, KeyedFile, output_errors, read_made_with, replace_file
 from ..storage.reading import Count, FreeJson, Name, Number, describe, read_json
 from .summary import SummaryRow
@@ -213,7 +214,8 @@ def _continue(root: Path, made_with: MadeWith, header: Mapping[str, object]) -> 
     """
     others: list[str] = []
     for path, found in _unfinished(root):
-        if changed_settings(found, made_with):
+        by_present_names = {**found, "settings": current_settings(found["settings"])}
+        if changed_settings(by_present_names, made_with):
             if found.get("model") == made_with["model"]:
                 changed = ", ".join(sorted(changed_settings(_flat(found), _flat(made_with))))
                 others.append(f"{path} is unfinished, but of other settings ({visible(changed)})")

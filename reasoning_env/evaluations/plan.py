@@ -21,6 +21,8 @@ from .folder import MadeWith
 
 logger = logging.getLogger(__name__)
 
+EVAL_TOP_P = 0.95
+"""Nucleus sampling threshold of evaluations, as in the published runs."""
 NO_LIMIT = 2**24
 """A limit of tokens above any server's: then a preset's budget is the only limit."""
 
@@ -106,7 +108,7 @@ def choose_sampling(
     """
     own = session.settings
     sampling = Sampling(
-        own.eval_temperature, own.eval_top_p, token_limit or settings.max_token_length, split=Split.EVAL.value
+        own.eval_temperature, EVAL_TOP_P, token_limit or settings.max_token_length, split=Split.EVAL.value
     )
     if not limits_completions(session):
         return sampling, []
@@ -162,7 +164,7 @@ def identify(
     settings = {
         **plan.describe(session.settings),
         "eval_temperature": sampling.temperature,
-        "eval_top_p": sampling.top_p,
+        "top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
         "system_prompt": session.system_prompt(Split.EVAL),

@@ -15,6 +15,7 @@ from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
 from ..problems.evaluation_set import set_fingerprint
+from ..problems.giving_up import MAX_FAILED_GROUPS
 from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.concurrency import do_as_they_come
@@ -150,7 +151,7 @@ class Evaluation:
         A dropped problem is written after all problems were tried, so that a start after an interruption tries it
         again. Raises:
 
-        - ServerError: `max_failed_groups_in_a_row` problems in a row failed; prompts that are too long do not count
+        - ServerError: MAX_FAILED_GROUPS problems in a row failed; prompts that are too long do not count
         - ServerError: every problem was dropped
         - RefusedError: the server refuses a request that every problem would make
         - ReasoningEnvError: the folder cannot be written
@@ -158,13 +159,12 @@ class Evaluation:
         done = dict(self._folder.samples)
         for sample in done.values():
             self._scores.add(*sample.scores)
-        interval_s = self._session.settings.progress_interval_s
-        with progress_bar("evaluation", self._problems, done=len(done), shown=bar, interval_s=interval_s) as advance:
+        with progress_bar("evaluation", self._problems, done=len(done), shown=bar) as advance:
 
             async def work(problem: Problem) -> None:
                 await self._keep(await self.evaluate(problem))
                 advance(self._score_so_far())
-                if self._failures.count >= self._session.settings.max_failed_groups_in_a_row:
+                if self._failures.count >= MAX_FAILED_GROUPS:
                     raise ServerError(
                         f"{self._failures.count} evaluation problems in a row failed; the last: {self._failures.last}"
                     )
@@ -225,8 +225,7 @@ class Evaluation:
         scored = with_verdicts(group.rollouts, verdicts)
         library_scores = None
         if self._plan.preset is not None:
-            limit = self._session.settings.max_answer_bytes
-            plain = await score_texts_as_library(self._session.pool, group.problem, texts, limit)
+            plain = await score_texts_as_library(self._session.pool, group.problem, texts)
             library_scores = [verdict.score for verdict in plain]
         return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
 

@@ -152,8 +152,6 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: Evaluation
         )
     if settings.eval_temperature != 0.6:
         yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
-    if settings.eval_top_p != 0.95:
-        yield f"top_p is {settings.eval_top_p:g}; the published runs have 0.95"
     if plan.samples_per_task != PRESET_SIZE:
         yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)

@@ -14,7 +14,7 @@
 - A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.
 
 Failures of scoring and of inference are counted elsewhere: MAX_TROUBLES for an answer (`workers/scoring.py`),
-MAX_REQUEST_FAILURES for a prompt (`inference/requests.py`), `max_failed_groups_in_a_row` for a run.
+MAX_REQUEST_FAILURES for a prompt (`inference/requests.py`), MAX_FAILED_GROUPS for a run.
 
 Imports nothing of the package.
 """
@@ -25,6 +25,8 @@ MAX_FAILURES = 3
 """Not fewer: some tasks fail now and then."""
 MIN_UNFIT = 8
 """If half of a level's problems fit, its first eight are all unfit with a chance of 0.4 % (0.5**8)."""
+MAX_FAILED_GROUPS = 8
+"""Failed groups in a row after which `process` and evaluations end with an error."""
 MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
 """As many as quarantine a task: a wrong limit of tokens is told within seconds."""
 MAX_REPEATS = 100

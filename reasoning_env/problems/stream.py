@@ -245,7 +245,7 @@ class Exclusions:
         if self._unfit[task] == 1:
             logger.warning(
                 "problems of %s are drawn again when prompt and expected answer do not fit; to train on these "
-                "problems, raise the limit of tokens (max_token_length) or max_answer_bytes (answer)",
+                "problems, raise the limit of tokens (max_token_length)",
                 task,
             )
         mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
@@ -254,7 +254,7 @@ class Exclusions:
             self._sampler.exclude_levels(task, level)
             logger.warning(
                 "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
-                "the limit of tokens (max_token_length) or into max_answer_bytes",
+                "the limit of tokens (max_token_length) or into the limit of answers",
                 level,
                 task,
             )

@@ -57,14 +57,14 @@ def run_on_thread(work: Coroutine[object, object, R]) -> R:
 
 
 async def map_with_progress(
-    title: str, items: Sequence[T], work: Callable[[T], Awaitable[R]], *, at_once: int, interval_s: float = 30.0
+    title: str, items: Sequence[T], work: Callable[[T], Awaitable[R]], *, at_once: int
 ) -> list[R]:
     """Return the results of `work` in the items' order, at most `at_once` at a time, beside a bar named `title`.
 
-    Where there is no terminal, a line tells the progress every `interval_s` seconds. Raises the first error of `work`,
-    after the other items were cancelled.
+    Where there is no terminal, the log gets lines of progress. Raises the first error of `work`, after the other items
+    were cancelled.
     """
-    with progress_bar(title, len(items), interval_s=interval_s) as advance:
+    with progress_bar(title, len(items)) as advance:
         return await map_concurrently(work, items, at_once=at_once, on_done=advance)
 
 

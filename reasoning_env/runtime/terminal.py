@@ -31,6 +31,8 @@ from .text import visible
 
 logger = logging.getLogger(__name__)
 
+PROGRESS_INTERVAL_S = 30.0
+"""Seconds between lines of progress, where no terminal shows a bar or a panel."""
 UNLIMITED = 1_000_000
 """Columns of an output that is no terminal: each row is one line, so that grep finds a whole row."""
 
@@ -104,7 +106,7 @@ def width() -> int:
 
 @contextlib.contextmanager
 def progress_bar(
-    title: str, total: int | None, *, done: int = 0, shown: bool = True, interval_s: float = 30.0
+    title: str, total: int | None, *, done: int = 0, shown: bool = True, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
     """Show a bar with rate and time left on stderr, or a line every `interval_s` seconds where stderr is no terminal.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -30,10 +29,9 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from ..errors import ConfigError, did_you_mean
+from ..errors import ConfigError
 from .given import make_settings, parse_mapping, parse_options, read_none, settings_error
-
-logger = logging.getLogger(__name__)
+from .removed import REMOVED, current_settings, unknown_setting
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
@@ -167,15 +165,11 @@ class ReasoningSettings(BaseModel):
     the tokenizer or its chat template knows."""
     min_completion_tokens: Annotated[int, Field(ge=1), Decides("answers", "evaluation")] = 64
     """Fewest tokens for a completion. Problems whose prompt leaves fewer are skipped and counted."""
-    max_answer_bytes: Annotated[int, Field(ge=1, le=10_000_000), Decides("answers", "evaluation")] = 20_000
-    """Answers above this many bytes of UTF-8 score 0 (`too_long`)."""
 
     rewards: Annotated[Rewards, Decides("problems", "answers", "evaluation")] = "strict"
     """strict: corrected verifiers; wrong answers are corrected, ambiguous questions clarified, flawed problems not
     served. plain: the same problems, scored by the library's verifiers. library: the library's problems and scores as
     they are, for comparisons."""
-    strict_rewards: bool | None = None
-    """Old form of `rewards`: true is strict, false is plain."""
     lenient_answers: Annotated[bool, Decides("answers", "evaluation")] = True
     r"""Also score an answer without its wrapping (a code fence, `\boxed{}`, bold), and in the form of the right answer
     if both say the same (`161.0` for 161, a board in another layout)."""
@@ -199,8 +193,6 @@ class ReasoningSettings(BaseModel):
     """Seed of the evaluation set."""
     eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("evaluation")] = 0.6
     """Sampling temperature in evaluation."""
-    eval_top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("evaluation")] = 0.95
-    """Nucleus sampling threshold in evaluation."""
     eval_max_completion_tokens: Annotated[int | None, Field(ge=1), Decides("evaluation")] = None
     """Most tokens of a completion in evaluation, however long the prompt is. None: the tokens that `max_token_length`
     leaves, or the preset's 32,768."""
@@ -228,15 +220,6 @@ class ReasoningSettings(BaseModel):
     """Deny verifier workers files, network and processes, as far as the operating system can."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
     """Address space of a worker process, in megabytes; what `task_modules` take at import is added."""
-    worker_niceness: Annotated[int, Field(ge=0, le=19)] = 3
-    """Niceness of workers: a higher value leaves more CPU time to the main process."""
-    worker_start_timeout_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 300.0
-    """Seconds for the worker processes to import the library."""
-
-    max_failed_groups_in_a_row: Annotated[int, Field(ge=1, le=100_000)] = 8
-    """`process` and evaluations end with an error after this many failed groups in a row."""
-    progress_interval_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 30.0
-    """Seconds between lines of progress, where no terminal shows a bar or a panel."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -244,21 +227,6 @@ class ReasoningSettings(BaseModel):
         """Read `none`, `null` and an empty text as None, for settings that may be None."""
         name = str(about.field_name)
         return value if name in cls.with_word_none else read_none(value, cls.model_fields[name], ("none", "null", ""))
-
-    @model_validator(mode="after")
-    def _read_old_form_of_rewards(self) -> ReasoningSettings:
-        """Turn `strict_rewards` into `rewards`, and say so."""
-        if self.strict_rewards is not None:
-            meant: Rewards = "strict" if self.strict_rewards else "plain"
-            if "rewards" in self.model_fields_set and self.rewards != meant:
-                raise ConfigError(
-                    f"contradicts rewards ({self.rewards})",
-                    setting="strict_rewards",
-                    remedy="remove {strict_rewards}",
-                )
-            self.rewards, self.strict_rewards = meant, None
-            logger.warning("strict_rewards is the old form of rewards, and is read as rewards: %s", meant)
-        return self
 
     @model_validator(mode="after")
     def _check_difficulty_and_sampling(self) -> ReasoningSettings:
@@ -300,8 +268,7 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
     parameters = inspect.signature(owner).parameters
     for name in fields:
         if name not in ReasoningSettings.model_fields:
-            nearest = did_you_mean(name, [*ReasoningSettings.model_fields, *parameters])
-            raise ConfigError("there is no such setting", setting=name, remedy=nearest)
+            raise unknown_setting(name, [*ReasoningSettings.model_fields, *parameters])
     if settings is not None and fields:
         raise ConfigError(
             f"{', '.join(fields)} cannot be combined with `settings`",
@@ -321,7 +288,9 @@ def changed_settings(before: Mapping[str, object], now: Mapping[str, object]) ->
     """Return the names of the settings that were others when something was made.
 
     A setting that was not there counts as None, and one that is no setting now decides nothing. Values are compared as
-    JSON reads them back.
+    JSON reads them back. Settings that were removed are read by their present names.
     """
     as_read: dict[str, object] = json.loads(json.dumps(now))
-    return [name for name, value in as_read.items() if before.get(name) != value]
+    stored = current_settings(before)
+    changed = [name for name, value in as_read.items() if stored.get(name) != value]
+    return [*changed, *sorted(stored.keys() & REMOVED.keys())]

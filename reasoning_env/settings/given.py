@@ -12,7 +12,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from ..errors import NOTHING, ConfigError, SeveralConfigErrors, did_you_mean
+from ..errors import NOTHING, ConfigError, SeveralConfigErrors
+from .removed import unknown_setting
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -37,8 +38,7 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
     fields = settings_cls.model_fields
     for name in values:
         if name not in fields:
-            remedy = did_you_mean(name, fields)
-            raise ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
+            raise unknown_setting(name, fields, section)
         types = _alternatives(fields[name])
         if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):
             # pydantic would read 0 or 1.
@@ -84,8 +84,7 @@ def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], sectio
         return cause
     name, *entry = mistake["loc"]
     if mistake["type"] == "extra_forbidden":
-        remedy = did_you_mean(str(name), fields)
-        return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
+        return unknown_setting(str(name), fields, section)
     problem = str(cause) if cause is not None else _expected(mistake, fields[str(name)])
     if entry and entry[-1] == "[key]":
         return ConfigError(f"every name {problem}", setting=f"{section}{name}", got=mistake["input"])

@@ -338,7 +338,7 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
     if settings["source_wrapper"] is not None:
         module, _, function = settings["source_wrapper"].partition(":")
         source = getattr(importlib.import_module(module), function)(source)
-    forker = Forker(orders, source, loaded.faster, sandbox, start["directory"], settings["worker_niceness"])
+    forker = Forker(orders, source, loaded.faster, sandbox, start["directory"], settings["niceness"])
     try:
         forker.run()
     finally:

@@ -30,7 +30,7 @@ from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction, read_signature
 from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
 from .sandbox import Restrictions
-from .worker import WORKER_STALL_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
+from .worker import WORKER_STALL_S, WORKER_START_TIMEOUT_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 logger = logging.getLogger(__name__)
 
@@ -87,8 +87,12 @@ class PoolSettings:
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
             "folder": os.getcwd() if self.user.task_modules or self.score_function else None,
             "source_wrapper": self.source_wrapper,
+            "niceness": WORKER_NICENESS,
         }
 
+
+WORKER_NICENESS = 3
+"""Leaves more processor time to the event loop where a trainer keeps all processors busy."""
 
 SENT = {
     "rewards",
@@ -96,7 +100,6 @@ SENT = {
     "fast_generators",
     "sandbox_verifiers",
     "worker_memory_mb",
-    "worker_niceness",
 }
 
 
@@ -135,7 +138,6 @@ class ForkServer:
     def __init__(self, settings: PoolSettings) -> None:
         self._channel: Channel | None = None
         self._importing: str | None = None
-        self._timeout_s = 0.0
         self._answers = True
         self.restrictions = Restrictions([], [], {})
         """What restricts its workers; nothing before `start` returns."""
@@ -189,7 +191,6 @@ class ForkServer:
         Raises KilledError if somebody kills the process meanwhile, WorkerError for other failures, such as a lost layer
         of the sandbox, and ConfigError for a module of `task_modules` that cannot be used.
         """
-        self._timeout_s = settings.user.worker_start_timeout_s
         in_setting = "task_modules" if settings.score_function is None else "score"
         try:
             # The channel owns a duplicate: `spawn` needs a socket that sends file descriptors.
@@ -199,11 +200,9 @@ class ForkServer:
         except DeadlineExceeded:
             if self._importing is not None:
                 raise ConfigError(
-                    f"{self._importing} was still being imported after {self._timeout_s:g} s", setting=in_setting
+                    f"{self._importing} was still being imported after {WORKER_START_TIMEOUT_S:g} s", setting=in_setting
                 ) from None
-            raise WorkerError(
-                f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
-            ) from None
+            raise WorkerError(f"no worker process was ready after {WORKER_START_TIMEOUT_S:g} s") from None
         except WorkerDied as error:
             await self._wait_or_kill()
             end = _read_end(self.process.returncode)
@@ -283,9 +282,7 @@ class ForkServer:
                 worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker)
             except DeadlineExceeded:
                 self._answers = False
-                raise WorkerError(
-                    f"no worker was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
-                ) from None
+                raise WorkerError(f"no worker was ready after {WORKER_START_TIMEOUT_S:g} s") from None
             except (WorkerDied, ProtocolFault) as error:
                 raise WorkerError(f"a worker ended at its start: {error}") from error
             except OSError as error:  # no descriptor is left
@@ -298,7 +295,7 @@ class ForkServer:
 
         A new worker that is seen stopped is killed. Raises the errors of `Channel.receive` too.
         """
-        left_s = self._timeout_s
+        left_s = WORKER_START_TIMEOUT_S
         while True:
             try:
                 return await channel.receive(min(left_s, WORKER_STALL_S))

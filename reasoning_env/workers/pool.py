@@ -40,7 +40,17 @@ from .fork_server import ForkServer, KilledError, PoolSettings, launch
 from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
 from .sandbox import Restrictions
 from .scoring import BatchScorer
-from .worker import MAX_KILLS, WORKER_STALL_S, DeadlineExceeded, Slot, Starved, Worker, WorkerDied, receive_in_cpu_time
+from .worker import (
+    MAX_KILLS,
+    WORKER_STALL_S,
+    WORKER_START_TIMEOUT_S,
+    DeadlineExceeded,
+    Slot,
+    Starved,
+    Worker,
+    WorkerDied,
+    receive_in_cpu_time,
+)
 
 __all__ = ["PoolSettings", "WorkerPool"]
 
@@ -231,17 +241,14 @@ class WorkerPool:
     async def _ask_about_parameters(self, request: Mapping[str, object], reply_key: str, tasks: Sequence[str]) -> Any:
         """Send a request to a fresh worker and return a value of its reply. Raises WorkerError."""
         slot = Slot(Role.GENERATOR)
-        limit_s = self._settings.user.worker_start_timeout_s
+        limit_s = WORKER_START_TIMEOUT_S
         try:
             await self._replace(slot)
             slot.current.send(request)
             reply = await slot.current.receive(limit_s)
             return reply.header[reply_key]
         except DeadlineExceeded:
-            raise WorkerError(
-                f"the parameters of {_some(tasks)} were not checked in {limit_s:g} s",
-                remedy="raise {worker_start_timeout_s}",
-            ) from None
+            raise WorkerError(f"the parameters of {_some(tasks)} were not checked in {limit_s:g} s") from None
         except (WorkerDied, ProtocolFault, KeyError, TypeError, ValueError, RecursionError) as error:
             raise WorkerError(f"the parameters of {_some(tasks)} cannot be checked ({named(error)})") from error
         finally:

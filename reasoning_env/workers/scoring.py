@@ -25,6 +25,7 @@ from ..settings import ReasoningSettings
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import (
     MAX_KILLS,
+    WORKER_START_TIMEOUT_S,
     Asleep,
     DeadlineExceeded,
     Slot,
@@ -184,7 +185,7 @@ class BatchScorer:
 
         Raises ScoringError and _DiedBuilding.
         """
-        limit_s = self._settings.worker_start_timeout_s
+        limit_s = WORKER_START_TIMEOUT_S
         try:
             header = (await receive_in_cpu_time(worker, limit_s, limit_s)).header
             if "fault" not in header and header.get("ready") is not True:
@@ -215,7 +216,7 @@ class BatchScorer:
         limit_s = min(deadline_s, batch.budget_s)
         used = Stopwatch(worker)
         try:
-            return await receive_in_cpu_time(worker, limit_s, self._settings.worker_start_timeout_s)
+            return await receive_in_cpu_time(worker, limit_s, WORKER_START_TIMEOUT_S)
         except Asleep:
             raise
         except Starved as error:

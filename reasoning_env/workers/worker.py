@@ -228,6 +228,8 @@ class Slot:
             self.last, self.worker = self.worker, None
 
 
+WORKER_START_TIMEOUT_S = 300.0
+"""Seconds for a worker to import the library, or to build its task."""
 WORKER_STALL_S = 5.0
 """Seconds without any processor time after which a worker counts as stopped. The kernel gives every process that can
 run some milliseconds a second, on a machine with fifty times as many processes as cores too."""

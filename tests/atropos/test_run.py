@@ -131,9 +131,12 @@ def test_no_save_without_folder(saving_run: Any) -> None:
     assert not saving_run.checkpoints.save.called
 
 
-async def test_standstill_is_told(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_standstill_is_told(
+    tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasoning_env.atropos.run.PROGRESS_INTERVAL_S", 0.01)
     caplog.set_level("INFO", "reasoning_env")
-    run = make_run(tokenizer, progress_interval_s=0.01)
+    run = make_run(tokenizer)
     logging_progress = asyncio.create_task(run._log_progress())
     await until(lambda: len(caplog.messages) >= 3)
     await cancel_all([logging_progress])

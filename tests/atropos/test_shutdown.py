@@ -17,7 +17,7 @@ STEPS = ["stop_background", "client.close", "stop_sending", "save_last", "run_ap
 ORDER = [*STEPS, "dumper.close", "mode_file.close", "jsonl_writer.close"]
 
 
-def make_world(mode: Mode, grace_s: float = 600.0) -> tuple[Any, Any]:
+def make_world(mode: Mode) -> tuple[Any, Any]:
     """Return an environment with one worker that never ends, and its collaborators."""
     files = {name: Mock() for name in ("dumper", "mode_file", "jsonl_writer")}
     run = AsyncMock(mode=mode, inference=SimpleNamespace(outage_s=0.0), **files)
@@ -25,7 +25,6 @@ def make_world(mode: Mode, grace_s: float = 600.0) -> tuple[Any, Any]:
     client = SimpleNamespace(check_task=asyncio.create_task(asyncio.sleep(600)), openai=run.client)
     run.inference.clients = [client]
     env = SimpleNamespace(
-        config=SimpleNamespace(shutdown_grace_s=grace_s),
         workers={asyncio.create_task(asyncio.Event().wait())},
         eval_workers=set(),
         eval_runner=None,
@@ -40,9 +39,10 @@ def told(run: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("why", ["no grace", "inference is out", "not served"])
-async def test_no_wait_for_groups_in_flight(why: str) -> None:
+async def test_no_wait_for_groups_in_flight(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.atropos.modes.shutdown.SHUTDOWN_GRACE_S", 0.0 if why == "no grace" else 600.0)
     mode = Process() if why == "not served" else Serve()
-    env, run = make_world(mode, 0.0 if why == "no grace" else 600.0)
+    env, run = make_world(mode)
     run.inference.outage_s = 5.0 if why == "inference is out" else 0.0
     await close(env, run)
     assert all(task.cancelled() for task in (*env.workers, run.inference.clients[0].check_task))

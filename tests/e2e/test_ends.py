@@ -27,9 +27,6 @@ from .training_runs import all_at_once, handed_out, make_training, scored, wait_
 pytestmark = [pytest.mark.slow, needs_proc]
 
 IN_FLIGHT = 4
-GRACE_S = 2.0
-LONG_GRACE_S = 600.0
-"""Longer than any test runs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def under_way(environment: Process) -> frozenset[int]:
     )
 
 
-def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, finish: bool) -> Ended:
+def end(folder: Path, signals: tuple[signal.Signals, ...], *, finish: bool) -> Ended:
     """End an environment with all rollouts in flight; with `finish`, the rollouts finish after the signal."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
     gate, held, scripted = threading.Event(), [], ScriptedPolicy(skill=0.6, seed=1)
@@ -74,7 +71,6 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             "environment",
             variables={FRESH_VARIABLE: "1"},
             max_num_workers=IN_FLIGHT,
-            shutdown_grace_s=grace_s,
             dump_rollouts=True,
             dump_failed_rollouts=True,
             rollout_save_score_threshold=0.0,
@@ -102,9 +98,9 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
 
 
 SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
-    "SIGTERM, time to finish": partial(end, signals=(signal.SIGTERM,), grace_s=LONG_GRACE_S, finish=True),
-    "SIGTERM, too slow": partial(end, signals=(signal.SIGTERM,), grace_s=GRACE_S, finish=False),
-    "twice SIGINT": partial(end, signals=(signal.SIGINT, signal.SIGINT), grace_s=LONG_GRACE_S, finish=False),
+    "SIGTERM, time to finish": partial(end, signals=(signal.SIGTERM,), finish=True),
+    "SIGTERM, too slow": partial(end, signals=(signal.SIGTERM,), finish=False),
+    "twice SIGINT": partial(end, signals=(signal.SIGINT, signal.SIGINT), finish=False),
 }
 ORDERLY = {"SIGTERM, time to finish": True, "SIGTERM, too slow": False}
 """Whether the rollouts in flight finish."""

@@ -32,7 +32,6 @@ def start(processes: Processes, name: str, url: str, path: Path, total: int) -> 
         "max_num_workers": "4",
         "total_steps": str(total),
         "data_path_to_save_groups": str(path),
-        "shutdown_grace_s": "0",
     }
     options = [word for setting, value in settings.items() for word in (f"--env.{setting}", value)]
     return start_script(processes, name, "process", *server_flags(url, "vllm"), *options, has_children=True)

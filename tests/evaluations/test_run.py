@@ -70,7 +70,7 @@ class AskedSession:
         return build_messages("", problem.question)
 
     async def judge(self, problem: Problem, completions: Sequence[str], /) -> list[Verdict]:
-        return await score_texts(self.pool, problem, completions, self.settings.max_answer_bytes)
+        return await score_texts(self.pool, problem, completions)
 
     def drop(self, problem: Problem, reason: DropReason) -> None:
         self.dropped.append((problem.question, reason))
@@ -178,10 +178,11 @@ async def test_dropped_problem_has_no_score(evaluate: Any, question: str, droppe
     assert session.dropped == [(question, dropped)]
 
 
-async def test_failures_in_a_row_end_the_run(run: Any) -> None:
+async def test_failures_in_a_row_end_the_run(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
     failures = r"3 evaluation .* in a row failed; the last: (ServerError: no reply|ScoringError: .* cannot score)$"
     with pytest.raises(ServerError, match=failures):
-        await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50, max_failed_groups_in_a_row=3)
+        await run("1.0", *["gone", "fault"] * 3, *["1.0"] * 50)
 
 
 async def test_hopeless_failure_ends_the_run(run: Any) -> None:
@@ -190,13 +191,14 @@ async def test_hopeless_failure_ends_the_run(run: Any) -> None:
 
 
 @pytest.mark.parametrize("dropped", ["gone", "long"])
-async def test_harmless_failures(run: Any, dropped: str) -> None:
-    _, results = await run(*[dropped, dropped, "1.0", "1.0"] * 5, max_failed_groups_in_a_row=3)
+async def test_harmless_failures(run: Any, dropped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.run.MAX_FAILED_GROUPS", 3)
+    _, results = await run(*[dropped, dropped, "1.0", "1.0"] * 5)
     assert (results["finished"], results["overall"]["failed"]) == (True, 10)
 
 
 async def test_long_prompts_are_no_failures(run: Any) -> None:
-    _, results = await run("1.0", *["long"] * 19, max_failed_groups_in_a_row=3)
+    _, results = await run("1.0", *["long"] * 19)
     assert results["overall"]["failed"] == 19
 
 

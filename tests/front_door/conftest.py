@@ -71,7 +71,6 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "num_generators": 1,
         "num_verifiers": 1,
         "prefetch_problems": 2,
-        "worker_niceness": 0,  # so that a busy machine does not starve them
         "generation_deadline_s": PATIENCE_S,
         "use_wandb": False,
         "calm_garbage_collector": False,  # it would keep the garbage of each test

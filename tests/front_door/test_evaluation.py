@@ -44,7 +44,7 @@ class HalfRight:
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def half_right(workers: Any, tmp_path_factory: pytest.TempPathFactory) -> HalfRight:
     root = tmp_path_factory.mktemp("evals")
-    sampling = {"eval_temperature": 0.25, "eval_top_p": 0.75, "eval_repeats": 2, "temperature": 1.5}
+    sampling = {"eval_temperature": 0.25, "eval_repeats": 2, "temperature": 1.5}
     async with InferenceServer(spells_only) as server:
         env = make_env_object(
             [server.config()], pool=workers, tasks="chain_sum,spell_backward", num_eval_samples_per_task=2, **sampling
@@ -59,7 +59,7 @@ async def half_right(workers: Any, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 async def test_sampling_of_evaluation(half_right: HalfRight) -> None:
-    assert half_right.asked == {(2, 0.25, 0.75)}
+    assert half_right.asked == {(2, 0.25, 0.95)}
 
 
 async def test_metrics_of_evaluation(half_right: HalfRight) -> None:
@@ -95,7 +95,7 @@ async def test_results_of_evaluation(half_right: HalfRight) -> None:
     results = half_right.results
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]
-    assert (settings["eval_temperature"], settings["eval_top_p"], settings["eval_seed"]) == (0.25, 0.75, 123)
+    assert (settings["eval_temperature"], settings["top_p"], settings["eval_seed"]) == (0.25, 0.95, 123)
     assert settings["rewards"] == "strict"
     assert settings["lenient_answers"]
 

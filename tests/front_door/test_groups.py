@@ -84,8 +84,11 @@ async def test_group_of_one_is_written(
     assert json.loads(line)["scores"] == [score]
 
 
-async def test_failures_in_a_row_end_process(make_env: MakeEnv, collect: Collect) -> None:
-    env = await make_env(max_failed_groups_in_a_row=2, startup_timeout_s=60)
+async def test_failures_in_a_row_end_process(
+    make_env: MakeEnv, collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)
+    env = await make_env(startup_timeout_s=60)
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
     for _ in range(2):
         assert (await collect(env))[0] is None

@@ -32,7 +32,7 @@ async def process(workers: Any, server: InferenceServer, path: Path) -> AsyncIte
     """Processes with a new environment, and returns the groups in its file."""
 
     async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
-        settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}
+        settings = {"total_steps": total, "max_num_workers": 4, **settings}
         env = make_env_object(
             [server.config()],
             pool=workers,

@@ -36,7 +36,7 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     """Makes environments that are registered at run-api; run-api outlives them."""
 
     async def make_registered(**fields: Any) -> Env:
-        fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False, "shutdown_grace_s": 0.0}
+        fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False}
         env = await make_env(**{**fixed, "rollout_server_url": api.url, **fields})
         env._run.mode = Serve()
         await env.register_env()

@@ -67,7 +67,7 @@ NOT_HERE = {
 """Why a block is not run here, by a text in the block, or in the line of a shell."""
 PRINTED = {"print([verdict.score for verdict in verdicts])": "[1.0, 0.0]\n"}
 """What blocks with a text print."""
-REPLACED = {"Qwen/Qwen2.5-1.5B-Instruct": TOKENIZER, "group_size=8,": "group_size=8, worker_niceness=0,"}
+REPLACED = {"Qwen/Qwen2.5-1.5B-Instruct": TOKENIZER, "group_size=8,": "group_size=8,"}
 """What a block names that is not here. A busy machine starves nice workers."""
 ON_ONE_FILE = "testing.md"
 """`test_testing_page.py` runs the blocks of this page as one file."""

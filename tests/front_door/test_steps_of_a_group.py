@@ -90,8 +90,9 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
     assert env._run.session.metrics.total.groups.total() == 0
 
 
-async def test_scored_group_resets_failures(make_env: MakeEnv) -> None:
-    env: Any = await make_env(max_failed_groups_in_a_row=2, group_size=2)
+async def test_scored_group_resets_failures(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.atropos.modes.process.MAX_FAILED_GROUPS", 2)
+    env: Any = await make_env(group_size=2)
     env._run.mode = Process()
     for error in (ServerError("gone"), None, ServerError("gone")):
         item = await env.get_next_item()

@@ -84,7 +84,7 @@ async def api() -> AsyncIterator[ServedRunApi]:
 @pytest_asyncio.fixture(loop_scope="package")
 async def env(workers: Any, server: InferenceServer, api: ServedRunApi) -> AsyncIterator[Own]:
     """The subclass, registered at run-api."""
-    fields = make_config(tasks="chain_sum,gcd", group_size=2, rollout_server_url=api.url, shutdown_grace_s=0.0)
+    fields = make_config(tasks="chain_sum,gcd", group_size=2, rollout_server_url=api.url)
     env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.setup()
     env._run.mode = Serve()

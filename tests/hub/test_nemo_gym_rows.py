@@ -15,7 +15,7 @@ SERVER = Path(__file__).parents[2] / "hub" / "nemo_gym" / "resources_servers" / 
 def test_example_rows_ask_the_problems_of_their_references() -> None:
     rows = [json.loads(line) for line in (SERVER / "data" / "example.jsonl").read_text().splitlines()]
     assert len(rows) == 5
-    with Bridge(num_generators=1, num_verifiers=1, worker_niceness=0) as bridge:
+    with Bridge(num_generators=1, num_verifiers=1) as bridge:
         for row in rows:
             problem = bridge.remake(row["reference"])
             assert row["responses_create_params"] == {"input": bridge.messages(problem)}

@@ -35,9 +35,7 @@ on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 Judge = Callable[[str, list[str]], Awaitable[list[float]]]
-SETTINGS = ReasoningSettings(
-    tasks=["gcd", "chain_sum", "maze"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0
-)
+SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum", "maze"], seed=1, num_generators=1, num_verifiers=1)
 GROUPS = 48
 
 

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 ROOT = Path(reasoning_env.__file__).parent.parent
 # Ray's processes cannot import the tests.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1, worker_niceness=0)
+SETTINGS = ReasoningSettings(tasks=["gcd", "chain_sum"], num_generators=1, num_verifiers=1)
 WANTED = Wanted(count=200, levels=(0.25, 0.5))
 
 

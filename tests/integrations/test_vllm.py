@@ -294,9 +294,7 @@ class Serving:
             "rollout_server_url": run_api.url,
             "max_token_length": CONTEXT,
             "max_num_workers": 4,
-            "worker_niceness": 0,
             # What is under way at the end is given up, not waited for.
-            "shutdown_grace_s": 0,
             # A random model is never right.
             "ensure_scores_are_not_same": False,
             "dump_rollouts": False,

@@ -107,7 +107,6 @@ async def served() -> AsyncIterator[Served]:
         tasks=["chain_sum"],
         num_generators=1,
         num_verifiers=1,
-        worker_niceness=0,
         worker_memory_mb=512,
         reference_deadline_s=0.5,
     )

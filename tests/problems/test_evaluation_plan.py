@@ -117,7 +117,6 @@ def test_preset_tasks_of_a_pattern() -> None:
     ("settings", "word"),
     [
         ({"eval_temperature": 0.0}, "temperature"),
-        ({"eval_top_p": 1.0}, "top_p"),
         ({"num_eval_samples_per_task": 3}, "3"),
     ],
 )

@@ -74,7 +74,8 @@ async def opinions_of(session: Session[Problem], problem: Problem) -> list[Opini
 
 async def _judged(session: Session[Problem], problem: Problem, solution: Solution) -> list[Opinion]:
     texts = [solution.answer, *solution.others, *solution.wrong]
-    verdicts = await session.judge(problem, [f"<answer>{text}</answer>" for text in texts])
+    # Not by `session.judge`, which refuses answers as long as the longest of the library.
+    verdicts = await session.pool.score(problem, texts)
     scores = [verdict.score for verdict in verdicts]
     right = 1 + len(solution.others)
     opinions = []

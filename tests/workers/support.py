@@ -44,7 +44,7 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
 
     Verifiers of a fake library are not sandboxed, since they misbehave on purpose.
     """
-    defaults = {"num_generators": 1, "num_verifiers": 1, "worker_niceness": 0, "scoring_deadline_s": PATIENCE_S}
+    defaults = {"num_generators": 1, "num_verifiers": 1, "scoring_deadline_s": PATIENCE_S}
     defaults["sandbox_verifiers"] = checkout is None
     user = ReasoningSettings(**{**defaults, **settings})
     pool = WorkerPool(PoolSettings(user, checkout))

@@ -71,7 +71,7 @@ def folders(tmp_path: Path) -> Folders:
 @asynccontextmanager
 async def _scoring(folders: Folders) -> AsyncIterator[WorkerPool]:
     """A pool with one verifier. Skips where Landlock is missing."""
-    user = ReasoningSettings(num_verifiers=1, worker_niceness=0, scoring_deadline_s=PATIENCE_S)
+    user = ReasoningSettings(num_verifiers=1, scoring_deadline_s=PATIENCE_S)
     function = ScoreFunction(f"{folders.module}:score", read=[folders.data])
     with fresh_children():
         pool = WorkerPool(PoolSettings.of_function(function, user))

@@ -255,10 +255,10 @@ async def test_worker_starved_for_a_while(fake_library: Path, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
-async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path) -> None:
+async def test_starved_worker_is_replaced(fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
         problem, verifier, marker = await make(pool, seed=3), pool.worker_pids[1], tmp_path / "marker"
-        pool._scorer._settings = pool._settings.user.model_copy(update={"worker_start_timeout_s": 0.5})
+        monkeypatch.setattr("reasoning_env.workers.scoring.WORKER_START_TIMEOUT_S", 0.5)
         scoring = asyncio.create_task(pool.score(problem, [f"once {marker} hang", "3"]))
         await until(marker.exists)
         os.kill(verifier, signal.SIGSTOP)
@@ -361,9 +361,9 @@ def test_verdict_of_an_earlier_answer() -> None:
         read_verdict(Frame(GENUINE, b""), 1, "answer")
 
 
-async def test_slow_build_is_no_verdict(fake_library: Path) -> None:
+async def test_slow_build_is_no_verdict(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_pool(fake_library) as pool:
         problem = await make(pool, "slow_build", seed=3)
-        pool._scorer._settings = pool._settings.user.model_copy(update={"worker_start_timeout_s": 0.2})
+        monkeypatch.setattr("reasoning_env.workers.scoring.WORKER_START_TIMEOUT_S", 0.2)
         with pytest.raises(ScoringError, match="to build the task"):
             await pool.score(problem, ["3"])

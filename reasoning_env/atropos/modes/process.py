@@ -1,7 +1,7 @@
 """The command `process`: many groups under way at a time, each written as soon as it is scored.
 
 BaseEnv's own loop collects one group at a time. Here another problem replaces a group that fails, and the file gets the
-number of groups that was asked for. At Ctrl-C and SIGTERM the groups under way get `shutdown_grace_s`. The same command
+number of groups that was asked for. At Ctrl-C and SIGTERM the groups under way get SHUTDOWN_GRACE_S. The same command
 resumes with the problems that the file lacks.
 """
 
@@ -23,6 +23,7 @@ from ...dumps.format import read_group
 from ...errors import ConfigError
 from ...metrics.outcomes import Tally
 from ...metrics.recorder import MetricsRecorder
+from ...problems.giving_up import MAX_FAILED_GROUPS
 from ...problems.plan import made_with
 from ...records import Group
 from ...runtime.concurrency import cancel_all
@@ -67,7 +68,7 @@ class Process(Mode):
         check_path(config.data_path_to_save_groups)
 
     def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
-        return config.max_failed_groups_in_a_row
+        return MAX_FAILED_GROUPS
 
     def drops_equal_scores(self, config: ReasoningGymEnvConfig) -> bool:
         """Return False: every scored group is written."""
@@ -162,7 +163,7 @@ class Process(Mode):
                     logged_at = time.monotonic()
                     await env.wandb_log()
         except asyncio.CancelledError:
-            await finish_in_flight(under_way, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
+            await finish_in_flight(under_way, outage_s=lambda: run.inference.outage_s)
             raise
         finally:
             await cancel_all(under_way)

@@ -47,10 +47,10 @@ class Serve(Mode):
         return await run_api.wandb_group_and_project()
 
     async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
-        """Cancel evaluations, and give groups in flight `shutdown_grace_s` to be scored."""
+        """Cancel evaluations, and give groups in flight SHUTDOWN_GRACE_S to be scored."""
         for task in filter(None, [env.eval_runner, *env.eval_workers]):
             task.cancel()
-        await finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: inference.outage_s)
+        await finish_in_flight(env.workers, outage_s=lambda: inference.outage_s)
 
     async def run(self, env: Environment, run: Run) -> None:
         """Serve groups until the trainer has had its batches; raises ConfigError for chat servers."""

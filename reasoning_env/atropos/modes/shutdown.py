@@ -15,10 +15,13 @@ from ..run import Run
 
 logger = logging.getLogger(__name__)
 
+SHUTDOWN_GRACE_S = 10.0
+"""Time that groups in flight get to end and be delivered when `serve` or `process` is stopped."""
+
 
 async def close(env: Environment, run: Run) -> None:
     """End groups in flight, delivery, state, registration, workers and files. Safe to call twice."""
-    deadline = time.monotonic() + env.config.shutdown_grace_s
+    deadline = time.monotonic() + SHUTDOWN_GRACE_S
 
     async def stop_working() -> None:
         checks = [getattr(client, "check_task", None) for client in run.inference.clients]
@@ -54,10 +57,8 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
             logger.exception("a step of the shutdown failed; the other steps run")
 
 
-async def finish_in_flight(
-    groups: Collection[asyncio.Task[object]], grace_s: float, *, outage_s: Callable[[], float]
-) -> None:
-    """Wait for groups in flight up to `grace_s` seconds, unless inference has failed for a second.
+async def finish_in_flight(groups: Collection[asyncio.Task[object]], *, outage_s: Callable[[], float]) -> None:
+    """Wait for groups in flight up to SHUTDOWN_GRACE_S, unless inference has failed for a second.
 
     `groups` may contain groups that have ended; `outage_s` returns the seconds for which inference has failed.
     """
@@ -66,8 +67,8 @@ async def finish_in_flight(
     left = [group for group in groups if not group.done()]
     if not left:
         return
-    logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(left), grace_s)
-    deadline = time.monotonic() + grace_s
+    logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(left), SHUTDOWN_GRACE_S)
+    deadline = time.monotonic() + SHUTDOWN_GRACE_S
     while left and time.monotonic() < deadline and outage_s() < 1.0:
         _, waiting = await asyncio.wait(left, timeout=min(1.0, deadline - time.monotonic()))
         left = list(waiting)

@@ -235,7 +235,7 @@ def _facts(results: Results | None) -> list[list[str]]:
         ("started", results["started"]),
         ("fingerprint", results["fingerprint"]),
     ]
-    for name in ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level"):
+    for name in ("eval_temperature", "top_p", "max_completion_tokens", "eval_seed", "eval_level"):
         facts.append((name, results["settings"].get(name)))
     facts += results["versions"].items()
     overall = results["overall"]
