@@ -50,7 +50,7 @@ Body = dict[str, Any]
 async def serve_judge(port: int) -> None:
     session = Session(SETTINGS)
     await session.start()
-    await _serve(JudgeServer(session).app(), port)
+    await _serve(JudgeServer(session).runner(), port)
 
 
 async def serve_library(port: int, *, in_thread: bool) -> None:
@@ -77,11 +77,10 @@ async def serve_library(port: int, *, in_thread: bool) -> None:
 
     app = web.Application()
     app.add_routes([web.post("/score", score), web.get("/health", health)])
-    await _serve(app, port)
+    await _serve(web.AppRunner(app, access_log=None), port)
 
 
-async def _serve(app: web.Application, port: int) -> None:
-    runner = web.AppRunner(app, access_log=None)
+async def _serve(runner: web.BaseRunner, port: int) -> None:
     await runner.setup()
     await web.TCPSite(runner, HOST, port).start()
     await asyncio.Event().wait()

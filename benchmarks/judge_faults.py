@@ -2,7 +2,7 @@
 
 The server, honest clients and attackers are three processes. Honest clients ask without a pause, by turns alone
 (a sixth of the time) and beside the attackers, so that a busy machine slows down both alike. Attackers send slow,
-half-sent, half-closed, huge, nested, forged, cancelled and pipelined requests, and wrong tokens, and read no replies.
+half-sent, huge, nested, forged, cancelled and pipelined requests, and wrong tokens, and read no replies.
 The server serves all requests in turns. Meanwhile workers and the process that forks them are killed, and generators
 are stopped.
 Everything stays on the loopback device, is bounded in time, number and size, and ends by itself. Linux only.
@@ -256,14 +256,6 @@ class Attackers:
                 whole = (await reader.read()).endswith(b"]}")
                 self.answers[f"unread: {'sent' if whole else 'cut off'}"] += 1
 
-    async def half_closed(self) -> None:
-        """Send a request and close the sending half of the connection."""
-        async with self.connection() as (reader, writer):
-            writer.write(request_of(score_body(self._some().reference, ["x"])))
-            writer.write_eof()
-            reply = await reader.read()
-            self.answers[f"half closed: {reply.rpartition(b'HTTP/1.1 ')[2][:3].decode() or 'closed'}"] += 1
-
     async def wrong_key(self) -> None:
         for key in ("wrong", "", SECRET[:-1], SECRET.upper()):
             await self.ask("wrong key", request_of(score_body(self._some().reference, ["x"]), key=key))
@@ -293,7 +285,6 @@ PAUSES_S: Mapping[Callable[[Attackers], Awaitable[None]], float] = {
     Attackers.cancelled: 1.0,
     Attackers.pipelined: 2.0,
     Attackers.unread: 5.0,
-    Attackers.half_closed: 1.0,
     Attackers.wrong_key: 1.0,
     Attackers.garbage: 1.0,
 }

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import RawTestServer
 
 import reasoning_env
 from reasoning_env import bridge as bridge_module
@@ -359,7 +359,7 @@ async def test_server_judges(bridge: Bridge) -> None:
         async def judge(self, reference: str, completions: Any) -> Any:
             return await bridge.ajudge(reference, completions)
 
-    async with TestServer(JudgeServer(Elsewhere()).app()) as server:
+    async with RawTestServer(JudgeServer(Elsewhere()).handle) as server:
         attached = Bridge(judge=JudgeClient(str(server.make_url("")).rstrip("/")))
         verdicts = await attached.ajudge(problem.reference, three_completions(problem))
         await asyncio.to_thread(attached.close)

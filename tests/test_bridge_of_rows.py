@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import RawTestServer
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, RaisingFunctionError, ReasoningEnvError
@@ -39,7 +39,7 @@ async def test_server_whose_function_always_raises() -> None:
         async def judge(self, row: Any, completions: Any) -> list[Verdict]:
             raise RaisingFunctionError(100, "ValueError: none")
 
-    async with TestServer(JudgeServer(AlwaysRaises()).app()) as server:
+    async with RawTestServer(JudgeServer(AlwaysRaises()).handle) as server:
         bridge = Bridge(judge=JudgeClient(str(server.make_url(""))), start=False)
         try:
             with pytest.raises(ReasoningEnvError, match="the first error: ValueError: none"):
@@ -56,7 +56,7 @@ async def test_server_in_place_of_processes() -> None:
             parts = {"row": float(row["answer"])}
             return [Verdict(0.5, Reason.SCORED, text, own_parts=parts, error="said") for text in completions]
 
-    async with TestServer(JudgeServer(OfRows()).app()) as server:
+    async with RawTestServer(JudgeServer(OfRows()).handle) as server:
         bridge = Bridge(judge=JudgeClient(str(server.make_url("/"))))
         [verdict] = await bridge.ajudge({"answer": "42"}, ["x"])
         await asyncio.to_thread(bridge.close)

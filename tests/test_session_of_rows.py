@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 import pytest
 import pytest_asyncio
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import RawTestServer, TestClient
 
 from reasoning_env.errors import ConfigError, InvalidReferenceError, RaisingFunctionError
 from reasoning_env.judging.server import JudgeServer
@@ -39,7 +39,7 @@ async def session() -> AsyncIterator[Session[Problem]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(session: Session[Problem]) -> AsyncIterator[TestClient[Any, Any]]:
-    async with TestClient(TestServer(JudgeServer(session).app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         yield client
 
 
@@ -317,7 +317,7 @@ async def test_reasons_are_reported() -> None:
 
 
 async def test_function_that_always_raises_is_503() -> None:
-    async with session_of(RAISING) as session, TestClient(TestServer(JudgeServer(session).app())) as client:
+    async with session_of(RAISING) as session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         reply = await client.post("/score", json={"row": ROW, "texts": ["wrong"] * 100})
         assert (reply.status, (await reply.json())["kind"]) == (503, "raises")
         assert "ValueError: no right in the completion" in (await reply.json())["error"]

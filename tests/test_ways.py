@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import RawTestServer, TestClient
 
 import reasoning_env
 from reasoning_env import Problem, Session
@@ -151,7 +151,7 @@ def test_answer() -> None:
 async def test_judge_request(session: Session[Problem]) -> None:
     problem = await next_problem(session)
     body = {"ref": problem.reference, "texts": [f"<answer>{problem.answer}</answer>"]}
-    async with TestClient(TestServer(JudgeServer(session).app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         with Trace() as trace:
             reply = await client.post("/score", json=body)
             [verdict] = (await reply.json())["verdicts"]

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 import msgspec
 from aiohttp import web
 
 from ..runtime.turns import in_background
-from .limits import Account, Holding, JudgeLimits
+from .limits import BODIES_AT_ONCE, BODY_TIMEOUT_S, TEXTS_AT_ONCE, JudgeLimits, Room
 from .replies import Refused
 
 T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 
 SHORT_BODY = 1 << 16
-"""Bytes of text up to which the event loop reads or writes; a thread costs more than it saves."""
+"""Bytes of text up to which the event loop reads or writes, because a thread costs more than it saves, and up to which
+a request needs no room."""
 MAX_DEPTH = 32
 """Most lists and objects around a value. Workers, which read rows too, take some hundreds."""
 PIECE_BYTES = 1 << 16
 """Bytes of a body that are searched at a time."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
-HOLDING = web.RequestKey("HOLDING", Holding)
-"""Key of a request for its holding of the account."""
+TEXT_GROWTH = 4
+"""How much larger than its UTF-8 a text can be in memory: one emoji makes every character take four bytes."""
 
 
 class TooManyValuesError(ValueError):
@@ -33,27 +35,47 @@ class TooManyValuesError(ValueError):
 
 
 class BodyReader:
-    """Reads bodies, and counts them in an account."""
+    """Reads the bodies of requests.
 
-    def __init__(self, limits: JudgeLimits, account: Account) -> None:
+    Two rooms bound the memory of all requests together: `room_of_body` for the bytes, until the reply is sent, and the
+    room of texts while they are judged. Bodies up to SHORT_BODY need neither, so that clients that send or read slowly
+    do not delay small requests.
+    """
+
+    def __init__(self, limits: JudgeLimits) -> None:
         self._limits = limits
-        self._account = account
+        self._bodies = Room(BODIES_AT_ONCE * limits.max_body_bytes)
+        self._texts = Room(TEXTS_AT_ONCE * TEXT_GROWTH * limits.max_body_bytes)
 
-    async def read(self, request: web.Request, kind: type[R]) -> R:
-        """Return the body as a record. Raises the reply 400, 408, 413, 415 or 503 for another body."""
+    def check_head(self, request: web.BaseRequest) -> None:
+        """Raise the reply 413 or 415 for a body that the server will not read."""
         if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise Refused(415, "a packed body is not read; send it without Content-Encoding")
+        if (request.content_length or 0) > self._limits.max_body_bytes:
+            raise self._too_large()
+
+    def room_of_body(self, request: web.BaseRequest) -> AbstractAsyncContextManager[None]:
+        """Wait until there is room for the body, and hold it."""
+        size = request.content_length
+        if size is None:  # no body, or one in chunks
+            size = self._limits.max_body_bytes if request.body_exists else 0
+        return self._bodies.take(size if size > SHORT_BODY else 0)
+
+    @asynccontextmanager
+    async def read(self, request: web.BaseRequest, kind: type[R]) -> AsyncIterator[R]:
+        """Return the body as a record, and hold the room of its texts while the caller is inside.
+
+        Raises the reply 400, 408 or 413 for another body.
+        """
         body = await self._read_bytes(request)
-        record = await self.parse(body, kind)
-        size = 0
-        for name, value in msgspec.structs.asdict(record).items():
-            texts = value if isinstance(value, list) else [value]
-            if len(texts) > self._limits.max_texts:
-                raise Refused(413, f"{name!r} has {len(texts)} texts, more than max_texts, {self._limits.max_texts}")
-            size += sum(map(sys.getsizeof, texts))
-        # One emoji makes a text of 12 MB take 48. The values of a row are not counted by themselves.
-        self._account.hold(request[HOLDING], max(size, len(body)))
-        return record
+        async with self._texts.take(TEXT_GROWTH * len(body) if len(body) > SHORT_BODY else 0):
+            record = await self.parse(body, kind)
+            del body  # its bytes would stay in memory while the texts are judged
+            for name, value in msgspec.structs.asdict(record).items():
+                if isinstance(value, list) and len(value) > self._limits.max_texts:
+                    most = self._limits.max_texts
+                    raise Refused(413, f"{name!r} has {len(value)} texts, more than max_texts, {most}")
+            yield record
 
     async def parse(self, body: bytes | bytearray, kind: type[T]) -> T:
         """Return the record that JSON stands for. Raises the reply 400 or 413 for other JSON."""
@@ -69,25 +91,17 @@ class BodyReader:
         except ValueError as error:
             raise Refused(400, f"the body is not the JSON of a request: {error}") from None
 
-    async def _read_bytes(self, request: web.Request) -> bytes | bytearray:
-        """Return the bytes of the body. Raises the reply 400, 408, 413 or 503."""
-        max_bytes = self._limits.max_body_mb * 2**20
-        timeout_s = self._limits.transfer_timeout_s
-        holding = request[HOLDING]
-        if (request.content_length or 0) > max_bytes:
-            raise self._too_large()
+    async def _read_bytes(self, request: web.BaseRequest) -> bytearray:
+        """Return the bytes of the body. Raises the reply 400, 408 or 413."""
         body = bytearray()
         try:
-            async with self._account.transfer(holding):
+            async with asyncio.timeout(BODY_TIMEOUT_S):
                 async for chunk in request.content.iter_any():
                     body += chunk
-                    if len(body) > max_bytes:
+                    if len(body) > self._limits.max_body_bytes:
                         raise self._too_large()
-                    self._account.hold(holding, len(body))
         except TimeoutError:
-            if holding.is_cut:
-                raise self._account.no_room() from None
-            raise Refused(408, f"the body took more than transfer_timeout_s, {timeout_s:g} s") from None
+            raise Refused(408, f"the body took more than {BODY_TIMEOUT_S:g} s") from None
         except (web.RequestPayloadError, ConnectionError):
             raise Refused(400, "the body is not whole") from None
         return body

@@ -12,7 +12,6 @@ from ..metrics.prometheus import histograms, new_registry
 from ..metrics.recorder import ANSWERS, RecentAnswers
 from ..metrics.stats import POOL, ObservedPool
 from ..records import Reason
-from .limits import Account
 
 STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 500, 503)
 """The statuses of replies: their counts begin at 0, so that a rate is known from the first one."""
@@ -24,12 +23,13 @@ REQUEST_DURATIONS = Metric[object](
 class JudgeMetrics:
     """The counts of one server. Every label has a value of a closed set, or is the name of a task that was judged."""
 
-    def __init__(self, routes: Iterable[str], account: Account) -> None:
+    def __init__(self, routes: Iterable[str]) -> None:
         self.registry = new_registry()
         self.durations = histograms(REQUEST_DURATIONS, routes, self.registry)
-        self.account = account
         self.verdicts: Counter[str] = Counter()
         self.replies: Counter[int] = Counter()
+        self.requests = 0
+        """Requests under way."""
         self.faults = 0
         self.unread_replies = 0
         self.pool: ObservedPool | None = None
@@ -61,11 +61,5 @@ JUDGE: Sequence[Metric[JudgeMetrics]] = (
         lambda judge: {str(status): judge.replies[status] for status in sorted({*STATUSES, *judge.replies})},
     ),
     Metric("judge/unread_replies", Kind.COUNT, "replies not read in time", lambda judge: judge.unread_replies),
-    Metric("judge/requests_in_progress", Kind.NOW, "requests under way", lambda judge: judge.account.requests),
-    Metric(
-        "judge/held_bytes",
-        Kind.NOW,
-        "memory of requests and replies under way; `--max-held-mb` is its limit",
-        lambda judge: judge.account.held_bytes,
-    ),
+    Metric("judge/requests_in_progress", Kind.NOW, "requests under way", lambda judge: judge.requests),
 )

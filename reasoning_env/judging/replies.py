@@ -1,14 +1,18 @@
-"""Error replies of a judge server: each is one line of JSON, also where aiohttp refuses a request before any route."""
+"""Error replies of a judge server: each is one line of JSON, also where a request is not HTTP."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
-from aiohttp import HttpVersion11, web
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp import web
 
-EOF_PAUSE_S = 0.5
-"""Seconds between two looks for a client that sends no more."""
+from .limits import HEAD_TIMEOUT_S
+
+logger = logging.getLogger(__name__)
+
+INTERNAL_ERROR = "an internal error; the server's log has it"
 
 
 class Refused(Exception):
@@ -28,32 +32,13 @@ class Refused(Exception):
 
 
 class _Connection(web.RequestHandler):
-    """A connection whose errors outside of all routes are one line of JSON."""
+    """A connection that answers heads that are not HTTP with JSON.
+
+    aiohttp answers with a line of text, and logs each such head as an error with a traceback and a part of the request.
+    A stranger could fill the log, and the log would hold the tokens of clients whose head has a mistake.
+    """
 
     __slots__ = ()
-
-    def eof_received(self) -> bool:  # type: ignore[override] # a protocol may keep its connection, by asyncio's page
-        """Keep the connection of a client that sends no more and waits for its reply.
-
-        The end of a client that is gone looks the same. Its system refuses an interim reply, which ends the request.
-        """
-        self._loop.call_later(EOF_PAUSE_S, self._look_for_client)
-        return not self._is_idle()
-
-    def _look_for_client(self) -> None:
-        request = self._current_request
-        if self.transport is None:
-            return
-        if self._is_idle() or (request is not None and not request.content.is_eof()):
-            self.force_close()
-            return
-        if request is not None and request.version >= HttpVersion11 and request.writer.output_size == 0:
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        self._loop.call_later(EOF_PAUSE_S, self._look_for_client)
-
-    def _is_idle(self) -> bool:
-        """Tell whether the connection waits for a request."""
-        return self._waiter is not None and not self._waiter.done()
 
     def handle_error(
         self,
@@ -62,56 +47,27 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        super().handle_error(request, status, exc, message)  # logs the error; raises where a reply has begun
-        if isinstance(exc, LineTooLong):
-            status = 431
-            line = "the head of the request is too large"
-        elif isinstance(exc, HttpProcessingError):
-            line = "the request is not HTTP"
-        else:
-            line = "an internal error; the server's log has it"
+        line = "the head of the request is not HTTP, or is too large"
+        if status >= 500:
+            logger.error("a request failed", exc_info=exc)
+            line = INTERNAL_ERROR
         reply = web.json_response({"error": line}, status=status)
         reply.force_close()
         return reply
 
 
-class _Connections(web.Server):
-    """A server that makes `_Connection`s."""
+class JsonServer(web.Server):
+    """aiohttp's low-level server, all of whose replies are JSON. Cancels the handler when the client is gone."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+        super().__init__(handler, handler_cancellation=True)
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
-
-
-class JsonErrorsRunner(web.AppRunner):
-    """A runner of an application, all of whose errors are one line of JSON."""
-
-    async def _make_server(self) -> web.Server:
-        server = await super()._make_server()
-
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            try:
-                return await server.request_handler(request)
-            except web.HTTPException as error:  # an unknown `Expect` is refused before the middleware
-                return web.json_response({"error": error.reason}, status=error.status)
-
-        return _Connections(
-            handle,
-            request_factory=server.request_factory,
-            handler_cancellation=server.handler_cancellation,
-            **server._kwargs,
+        return _Connection(
+            self,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type] # aiohttp's runners pass None to turn the log off
+            auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is refused
+            # aiohttp counts this time for a head from the connection's start, or from the end of its last request.
+            keepalive_timeout=HEAD_TIMEOUT_S,
         )
-
-
-def http_logger() -> logging.Logger:
-    """Return the logger for aiohttp, without broken heads.
-
-    aiohttp logs each of them as an error, with a traceback and a part of the request: a stranger could fill the log,
-    and the log would hold the tokens of clients whose head has a mistake.
-    """
-    http_logger = logging.getLogger(f"{__name__}.http")
-    http_logger.addFilter(_is_no_broken_head)  # a logger takes a filter once
-    return http_logger
-
-
-def _is_no_broken_head(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))

@@ -24,7 +24,7 @@ import io
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -43,13 +43,13 @@ from ..metrics.prometheus import reply_to_scrape
 from ..records import Row, Subject, Verdict
 from ..runtime.concurrency import map_concurrently
 from ..runtime.retries import pauses
-from .bodies import HOLDING, BodyReader, beside_the_loop_if_long
+from .bodies import BodyReader, beside_the_loop_if_long
 from .client import NOT_GENERATED_KIND, RAISES_KIND
-from .limits import Account, Holding, JudgeLimits
+from .limits import REPLY_TIMEOUT_S, JudgeLimits
 from .messages import GetRewardRequest, RmRequest, ScoreRequest
 from .metrics import JudgeMetrics
 from .openrlhf import completions_behind
-from .replies import JsonErrorsRunner, Refused, http_logger
+from .replies import INTERNAL_ERROR, JsonServer, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,9 @@ class Judge(Protocol):
     @property
     def fault(self) -> str | None:
         """Why nothing can be judged at the moment, in one line; None otherwise."""
+
+
+Route = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 
 class JudgeServer:
@@ -82,61 +85,105 @@ class JudgeServer:
     ) -> None:
         self._judge = judge
         self._token = token
-        self._limits = limits or JudgeLimits()
-        self._account = Account(self._limits)
-        self._bodies = BodyReader(self._limits, self._account)
-        self._judging = {"/score": self._score, "/rm": self._rm, "/get_reward": self._get_reward}
-        self.metrics = JudgeMetrics(self._judging, self._account)
+        self._bodies = BodyReader(limits or JudgeLimits())
+        self._posts: Mapping[str, Route] = {"/score": self._score, "/rm": self._rm, "/get_reward": self._get_reward}
+        self._gets: Mapping[str, Route] = {"/health": self._health, "/metrics": self._metrics}
+        self.metrics = JudgeMetrics(self._posts)
         self._prompt_missed = False
         """Whether a query without its prompt was logged."""
 
-    def app(self) -> web.Application:
-        """Return the application for aiohttp's runners.
+    def runner(self) -> web.ServerRunner:
+        """Return a runner for aiohttp's sites. Call it on the event loop that will serve."""
+        return web.ServerRunner(JsonServer(self.handle), shutdown_timeout=self.SHUTDOWN_TIMEOUT_S)
 
-        `runner` has the limits on time too, and replies with JSON to heads that are not HTTP and to an unknown
-        `Expect`, which aiohttp's other runners answer with a line of text.
-        """
-        app = web.Application(middlewares=[self._guard])
-        for route, handler in self._judging.items():
-            app.router.add_post(route, handler)
-        app.router.add_get("/health", self._health)
-        app.router.add_get("/metrics", self._metrics)
-        return app
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Reply to a request, with one line of JSON to every error."""
+        started = time.monotonic()
+        self.metrics.requests += 1
+        try:
+            try:
+                route = self._route(request)
+                self._bodies.check_head(request)
+            except Refused as error:
+                return await self._send(request, error.reply())
+            async with self._bodies.room_of_body(request):
+                reply = await self._reply(request, route)
+                if request.path in self._posts:
+                    self.metrics.durations[request.path].observe(time.monotonic() - started)
+                return await self._send(request, reply)
+        finally:
+            self.metrics.requests -= 1
 
-    def runner(self) -> web.AppRunner:
-        """Return a runner that closes connections without a whole head, and cancels requests whose client is gone."""
-        return JsonErrorsRunner(
-            self.app(),
-            access_log=None,
-            logger=http_logger(),
-            auto_decompress=False,  # aiohttp unpacks on the event loop, also the rest of a body that is refused
-            handler_cancellation=True,
-            # aiohttp counts the time for a head from the connection's start, or from the end of its last request.
-            keepalive_timeout=self._limits.head_timeout_s,
-            shutdown_timeout=self.SHUTDOWN_TIMEOUT_S,
-        )
+    def _route(self, request: web.BaseRequest) -> Route:
+        """Return the function for a request. Raises the reply 401, 404 or 405."""
+        if request.path != "/health" and not self._is_known(request):
+            raise Refused(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
+        if request.path not in {*self._posts, *self._gets}:
+            raise Refused(404, f"there is no route {request.path[:100]!r}")
+        routes = {"POST": self._posts, "GET": self._gets, "HEAD": self._gets}.get(request.method, {})
+        if request.path not in routes:
+            raise Refused(405, f"{request.path} takes {'POST' if request.path in self._posts else 'GET'}")
+        return routes[request.path]
+
+    async def _reply(self, request: web.BaseRequest, route: Route) -> web.Response:
+        if request.transport is not None and request.headers.get("Expect", "").lower() == "100-continue":
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        try:
+            return await route(request)
+        except Refused as error:
+            return error.reply()
+        except Exception:  # the client must get a status that is no score
+            logger.exception("a request failed")
+            return Refused(500, INTERNAL_ERROR, retry_after_s=5).reply()
+
+    async def _send(self, request: web.BaseRequest, reply: web.Response) -> web.Response:
+        """Send a reply. A client that does not read it in time loses its connection."""
+        self.metrics.replies[reply.status] += 1
+        try:
+            async with asyncio.timeout(REPLY_TIMEOUT_S):
+                if request.transport is not None:
+                    request.transport.set_write_buffer_limits(0)  # `drain` waits until the system has taken everything
+                await reply.prepare(request)
+                await reply.write_eof()
+                await request.writer.drain()
+        except ConnectionError:  # the client is gone, as aiohttp notices too
+            pass
+        except TimeoutError:
+            self.metrics.unread_replies += 1
+            if request.transport is not None:
+                request.transport.abort()
+        return reply
+
+    def _is_known(self, request: web.BaseRequest) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
+        return is_right and scheme.lower() == "bearer"
 
     # ---- routes
 
-    async def _score(self, request: web.Request) -> web.Response:
-        body = await self._bodies.read(request, ScoreRequest)
-        subject = body.ref if body.row is None else body.row
-        if subject is None:
-            raise Refused(400, "give `ref`, the reference of a problem, or `row`")
-        verdicts = await self._verdicts(subject, body.texts)
-        reply = await _encode(verdicts, of_row=not isinstance(subject, str))
-        self._account.hold(request[HOLDING], len(reply))
+    async def _score(self, request: web.BaseRequest) -> web.Response:
+        async with self._bodies.read(request, ScoreRequest) as body:
+            subject = body.ref if body.row is None else body.row
+            if subject is None:
+                raise Refused(400, "give `ref`, the reference of a problem, or `row`")
+            verdicts = await self._verdicts(subject, body.texts)
+            reply = await _encode(verdicts, of_row=not isinstance(subject, str))
         # As a file, which aiohttp sends in pieces, without a copy.
         return web.Response(body=io.BytesIO(reply), content_type="application/json")
 
-    async def _rm(self, request: web.Request) -> web.Response:
-        body = await self._bodies.read(request, RmRequest)
-        [subject] = await self._subjects([body.label])
-        [verdict] = await self._verdicts(subject, [body.response])
+    async def _rm(self, request: web.BaseRequest) -> web.Response:
+        async with self._bodies.read(request, RmRequest) as body:
+            [subject] = await self._subjects([body.label])
+            [verdict] = await self._verdicts(subject, [body.response])
         return web.json_response(verdict.score)
 
-    async def _get_reward(self, request: web.Request) -> web.Response:
-        body = await self._bodies.read(request, GetRewardRequest)
+    async def _get_reward(self, request: web.BaseRequest) -> web.Response:
+        async with self._bodies.read(request, GetRewardRequest) as body:
+            return await self._rewards(body)
+
+    async def _rewards(self, body: GetRewardRequest) -> web.Response:
         queries, prompts = body.query, body.prompts
         if not len(queries) == len(prompts) == len(body.labels):
             raise Refused(400, f"{len(queries)} queries, {len(prompts)} prompts and {len(body.labels)} labels")
@@ -163,12 +210,12 @@ class JudgeServer:
             logs["format"] = [verdict.parts["format"] for verdict in judged]
         return web.json_response({"rewards": scores, "scores": scores, "extra_logs": logs})
 
-    async def _health(self, request: web.Request) -> web.Response:
+    async def _health(self, request: web.BaseRequest) -> web.Response:
         if self._judge.fault is not None:
             raise Refused(503, self._judge.fault, retry_after_s=5)
         return web.json_response({"status": "ok"})
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
         return await reply_to_scrape(self.metrics.registry, self.metrics.readings(), self.metrics.build)
 
     # ---- reading
@@ -229,66 +276,17 @@ class JudgeServer:
                     self.metrics.answers.add(subject.partition(":")[0], [verdict.answer for verdict in verdicts])
                 return verdicts
 
-    @web.middleware
-    async def _guard(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        """Reply to a request. A client that does not read the reply in time loses its connection."""
-        holding = request[HOLDING] = Holding()
-        started = time.monotonic()
-        try:
-            reply = await self._reply(request, handler)
-            self.metrics.replies[reply.status] += 1
-            if request.path in self._judging:
-                self.metrics.durations[request.path].observe(time.monotonic() - started)
-            async with self._account.transfer(holding):
-                if request.transport is not None:
-                    request.transport.set_write_buffer_limits(0)  # `drain` waits until the system has taken everything
-                await reply.prepare(request)
-                await reply.write_eof()
-                await request.writer.drain()
-        except ConnectionError:  # the client is gone, as aiohttp notices too
-            pass
-        except TimeoutError:
-            self.metrics.unread_replies += 1
-            if request.transport is not None:
-                request.transport.abort()
-        finally:
-            self._account.release(holding)
-        return reply
-
-    async def _reply(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        """Check a request's token; answer every error with one line of JSON."""
-        try:
-            if request.path != "/health" and not self._is_known(request):
-                raise Refused(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
-            return await handler(request)
-        except Refused as error:
-            return error.reply()
-        except web.HTTPException as error:  # an unknown route or method
-            return web.json_response({"error": error.reason}, status=error.status)
-        except Exception:  # the client must get a status that is no score
-            logger.exception("a request failed")
-            line = "an internal error; the server's log has it"
-            return web.json_response({"error": line}, status=500, headers={"Retry-After": "5"})
-
-    def _is_known(self, request: web.Request) -> bool:
-        if self._token is None:
-            return True
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token.encode())
-        return is_right and scheme.lower() == "bearer"
-
 
 async def _encode(verdicts: Sequence[Verdict], *, of_row: bool) -> bytes:
     """Return the verdicts as JSON: a thread writes long answers, and one verdict at a time."""
 
     def write() -> bytes:
-        rows = [json.dumps(_describe(verdict, of_row), ensure_ascii=False) for verdict in verdicts]
         # Half of a pair of surrogates, which a score function may write, is no UTF-8.
-        return ('{"verdicts": [' + ", ".join(rows) + "]}").encode("utf-8", "replace")
+        rows = [
+            json.dumps(_describe(verdict, of_row), ensure_ascii=False).encode("utf-8", "replace")
+            for verdict in verdicts
+        ]
+        return b'{"verdicts": [' + b", ".join(rows) + b"]}"
 
     return await beside_the_loop_if_long(sum(len(verdict.answer or "") for verdict in verdicts), write)
 

@@ -36,8 +36,8 @@ async def check_address(address: ListenAddress) -> None:
         server.close()
 
 
-async def listen(runner: web.AppRunner, address: ListenAddress) -> int:
-    """Start an application and return its port. The caller cleans up, after an error too.
+async def listen(runner: web.BaseRunner, address: ListenAddress) -> int:
+    """Start a server and return its port. The caller cleans up, after an error too.
 
     Raises ConfigError where the port is in use, or the address is not this machine's.
     """

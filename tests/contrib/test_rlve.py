@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import RawTestServer
 
 from reasoning_env import Bridge, JudgeClient, Problem, Session
 from reasoning_env.commands.evaluate import evaluate_command
@@ -66,7 +66,7 @@ async def test_session_bridge_and_judge_agree(session: Session[Problem]) -> None
     """On the problems of all environments, named by reference, with a right and a wrong answer to each."""
     problems = await asyncio.gather(*(session.make(task, 5, level=0.25) for task in session.plan.tasks))
     texts = {problem.reference: [f"<answer>{problem.answer}</answer>", "<answer>1</answer>"] for problem in problems}
-    async with TestServer(JudgeServer(session).app()) as server:
+    async with RawTestServer(JudgeServer(session).handle) as server:
         own = Bridge(tasks=["rlve/*"], task_modules=[MODULE], scoring_deadline_s=2.0, start=False)
         # All problems wait at once, on a machine that may be busy.
         over_http = Bridge(judge=JudgeClient(str(server.make_url("/")), timeout_s=3600.0))

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import RawTestServer, TestClient
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.judging.server import JudgeServer
@@ -81,7 +81,7 @@ async def test_page_lists_all_metrics(
     env = make_env_object(
         [server.config()], pool=workers, metrics_port=0, dump_rollouts=True, data_dumps_dir=str(tmp_path)
     )
-    async with env._run.serve_metrics(), TestClient(TestServer(JudgeServer(Session()).app())) as client:
+    async with env._run.serve_metrics(), TestClient(RawTestServer(JudgeServer(Session()).handle)) as client:
         await env.setup()
         served = names_of(await scrape(url())) | names_of(await scrape(str(client.make_url("/metrics"))))
     await env.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import RawTestServer, TestClient
 
 from reasoning_env.errors import (
     GenerationError,
@@ -21,10 +21,10 @@ from reasoning_env.errors import (
     ScoringError,
     WorkerError,
 )
+from reasoning_env.judging import bodies, replies
 from reasoning_env.judging import server as server_module
 from reasoning_env.judging.limits import JudgeLimits
 from reasoning_env.judging.openrlhf import completion_behind
-from reasoning_env.judging.replies import EOF_PAUSE_S
 from reasoning_env.judging.server import JudgeServer
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.session import Session
@@ -63,7 +63,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest_asyncio.fixture
 async def client(judge: Judge) -> AsyncIterator[Client]:
-    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(judge).handle)) as client:
         yield client
 
 
@@ -129,7 +129,7 @@ async def test_labels_are_judged_some_at_a_time() -> None:
     judge = CountingJudge()
     queries = ["right" if number % 3 == 0 else "wrong" for number in range(300)]
     body = {"query": queries, "prompts": [""] * 300, "labels": [REFERENCE] * 300}
-    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(judge).handle)) as client:
         reply = await client.post("/get_reward", json=body)
         assert (await reply.json())["rewards"] == [1.0, 0.0, 0.0] * 100
     assert judge.most == JudgeServer.AT_ONCE
@@ -186,7 +186,7 @@ async def test_query_without_its_prompt_is_a_4xx(client: Client) -> None:
 async def test_health_of_a_faulty_judge() -> None:
     judge = Judge()
     judge.fault = "no verifier is alive: out of memory"
-    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(judge).handle)) as client:
         reply = await client.get("/health")
         assert (reply.status, await error_of(reply)) == (503, "no verifier is alive: out of memory")
         judge.fault = None
@@ -276,12 +276,24 @@ async def test_bad_reference_is_a_4xx(client: Client, judge: Judge) -> None:
 async def test_unknown_route_is_one_line(client: Client) -> None:
     reply = await client.get("/nowhere")
     assert reply.status == 404
-    assert await error_of(reply) == "Not Found"
+    assert await error_of(reply) == "there is no route '/nowhere'"
+
+
+@pytest.mark.parametrize(("method", "path", "right"), [("GET", "/score", "POST"), ("POST", "/health", "GET")])
+async def test_wrong_method_is_one_line(client: Client, method: str, path: str, right: str) -> None:
+    reply = await client.request(method, path)
+    assert reply.status == 405
+    assert await error_of(reply) == f"{path} takes {right}"
+
+
+async def test_expecting_client_may_go_on(client: Client) -> None:
+    reply = await client.post("/score", json={"ref": REFERENCE, "texts": ["right"]}, expect100=True)
+    assert reply.status == 200
 
 
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic c2VjcmV0", "Basic secret", "secret", "Bearer \x80"])
 async def test_request_without_token_is_refused(judge: Judge, header: str | None) -> None:
-    async with TestClient(TestServer(JudgeServer(judge, token="secret").app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(judge, token="secret").handle)) as client:
         headers = {} if header is None else {"Authorization": header}
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers=headers)
         assert reply.status == 401
@@ -291,7 +303,7 @@ async def test_request_without_token_is_refused(judge: Judge, header: str | None
 
 @pytest.mark.parametrize("header", ["Bearer secret", "bearer secret", "BEARER  secret"])
 async def test_right_token_lets_in(judge: Judge, header: str) -> None:
-    async with TestClient(TestServer(JudgeServer(judge, token="secret").app())) as client:
+    async with TestClient(RawTestServer(JudgeServer(judge, token="secret").handle)) as client:
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []}, headers={"Authorization": header})
         assert reply.status == 200
 
@@ -367,12 +379,10 @@ class Served:
         self._port = port
         self._connections: list[asyncio.StreamWriter] = []
 
-    async def send(self, data: bytes, *, half_close: bool = False) -> asyncio.StreamReader:
+    async def send(self, data: bytes) -> asyncio.StreamReader:
         """Send bytes on a connection of their own; return what comes back."""
         reader, writer = await asyncio.open_connection(self._host, self._port)
         writer.write(data)
-        if half_close:
-            writer.write_eof()
         self._connections.append(writer)
         return reader
 
@@ -408,8 +418,9 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 @pytest.mark.parametrize("data", [b"", b"POST /score HT", b"POST /score HTTP/1.1\r\nHost: a\r\n"])
-async def test_half_a_head_is_closed(judge: Judge, data: bytes) -> None:
-    async with serving(judge, head_timeout_s=0.2) as served:
+async def test_half_a_head_is_closed(judge: Judge, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "HEAD_TIMEOUT_S", 0.2)
+    async with serving(judge) as served:
         reader = await served.send(data)
         assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
 
@@ -422,27 +433,28 @@ async def test_broken_head_is_not_logged(judge: Judge, caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "line"),
+    "data",
     [
-        (b"\x16\x03\x01 hello\r\n\r\n", 400, "the request is not HTTP"),
-        (b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n", 400, "the request is not HTTP"),
-        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431, "the head of the request is too large"),
-        (b"GET /health HTTP/1.1\r\nHost: " + b"a" * 20_000 + b"\r\n\r\n", 431, "the head of the request is too large"),
-        (b"POST /no HTTP/1.1\r\nHost: a\r\nExpect: x\r\nContent-Length: 0\r\n\r\n", 417, "Expectation Failed"),
+        b"\x16\x03\x01 hello\r\n\r\n",
+        b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: " + b"a" * 20_000 + b"\r\n\r\n",
     ],
-    ids=["no HTTP", "broken head", "long address", "long header", "unknown expectation"],
+    ids=["no HTTP", "broken head", "long address", "long header"],
 )
-async def test_error_before_a_route_is_json(judge: Judge, data: bytes, status: int, line: str) -> None:
+async def test_error_before_a_route_is_json(judge: Judge, data: bytes) -> None:
+    line = "the head of the request is not HTTP, or is too large"
     async with serving(judge) as served:
         reader = await served.send(data)
-        assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == status
+        assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 400
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
         assert b"application/json" in head
         assert json.loads(await asyncio.wait_for(reader.readuntil(b"}"), PATIENCE_S)) == {"error": line}
 
 
-async def test_half_a_body_is_refused(judge: Judge) -> None:
-    async with serving(judge, transfer_timeout_s=0.2) as served:
+async def test_half_a_body_is_refused(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
+    async with serving(judge) as served:
         reader = await served.send(request_of(b"{", 1000))
         assert await asyncio.wait_for(status_of(reader), PATIENCE_S) == 408
 
@@ -494,79 +506,63 @@ async def test_packed_body_is_not_unpacked(judge: Judge) -> None:
 LARGE = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000]}).encode()
 
 
-async def test_whole_requests_keep_their_room() -> None:
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server with room for two of the largest bodies, and for the texts of one."""
+    monkeypatch.setattr(bodies, "BODIES_AT_ONCE", 2)
+    monkeypatch.setattr(bodies, "TEXTS_AT_ONCE", 1)
+
+
+@pytest.mark.usefixtures("narrow")
+async def test_body_without_room_waits() -> None:
     judge = SlowJudge()
-    async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
-        first = await served.send(request_of(LARGE))
+    async with serving(judge, max_body_mb=1) as served:
+        readers = [await served.send(request_of(LARGE)) for _ in range(5)]
         await judge.began.wait()
-        second = await served.send(request_of(LARGE))
-        third = await served.send(request_of(LARGE))
-        assert await status_of(third) == 503
-        assert b"Retry-After: 1\r\n" in await third.readuntil(b"}")
         judge.go_on.set()
-        assert [await status_of(first), await status_of(second)] == [200, 200]
-        assert await status_of(await served.send(request_of(LARGE))) == 200
+        assert [await asyncio.wait_for(status_of(reader), PATIENCE_S) for reader in readers] == [200] * 5
 
 
-async def test_half_a_body_makes_room(judge: Judge) -> None:
-    async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
-        halves = [await served.send(request_of(LARGE[:-1], len(LARGE))) for _ in range(3)]
-        assert await asyncio.wait_for(status_of(halves[0]), PATIENCE_S) == 503
-        assert await status_of(await served.send(request_of(LARGE))) == 200
-
-
-async def test_unread_reply_makes_room(judge: Judge) -> None:
-    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the system takes
-    async with serving(judge, max_held_mb=20) as served:
-        first = await served.send(request_of(unread))
-        await asyncio.wait_for(first.readuntil(b"200 OK"), PATIENCE_S)
+@pytest.mark.usefixtures("narrow")
+async def test_small_request_passes_held_bodies(judge: Judge) -> None:
+    async with serving(judge, max_body_mb=1) as served:
         for _ in range(3):
-            reader = await served.send(request_of(unread))
-            await asyncio.wait_for(reader.readuntil(b"200 OK"), PATIENCE_S)
-        assert len(await asyncio.wait_for(first.read(), PATIENCE_S)) < 11_000_000
+            await served.send(request_of(LARGE[:-1], len(LARGE)))
+        assert await asyncio.wait_for(status_of(await served.send(request_of(ONE))), PATIENCE_S) == 200
 
 
-async def test_unread_reply_ends_in_time(judge: Judge) -> None:
-    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()
-    async with serving(judge, transfer_timeout_s=1.0) as served:
+@pytest.mark.usefixtures("narrow")
+async def test_held_bodies_give_room_back(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
+    async with serving(judge, max_body_mb=1) as served:
+        halves = [await served.send(request_of(LARGE[:-1], len(LARGE))) for _ in range(3)]
+        whole = await served.send(request_of(LARGE))
+        assert [await asyncio.wait_for(status_of(half), PATIENCE_S) for half in halves] == [408] * 3
+        assert await asyncio.wait_for(status_of(whole), PATIENCE_S) == 200
+
+
+@pytest.mark.usefixtures("narrow")
+async def test_gone_clients_give_room_back() -> None:
+    judge = SlowJudge()
+    async with serving(judge, max_body_mb=1) as served:
+        for _ in range(4):
+            await served.send(request_of(LARGE))
+        await judge.began.wait()
+        served.hang_up()
+        judge.go_on.set()
+        assert await asyncio.wait_for(status_of(await served.send(request_of(LARGE))), PATIENCE_S) == 200
+
+
+async def test_unread_reply_ends_in_time(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "REPLY_TIMEOUT_S", 1.0)
+    unread = json.dumps({"ref": REFERENCE, "texts": ["x" * 11_000_000]}).encode()  # more than the system takes
+    async with serving(judge) as served:
         reader = await served.send(request_of(unread))
         metrics = b""
         while b"reasoning_judge_unread_replies_total 1.0\n" not in metrics:
             asked = await served.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             metrics = await asyncio.wait_for(asked.read(), PATIENCE_S)
         assert len(await asyncio.wait_for(reader.read(), PATIENCE_S)) < 11_000_000
-
-
-async def test_texts_take_their_memory() -> None:
-    """An emoji makes a text take four bytes a character."""
-    judge = SlowJudge()
-    emoji = json.dumps({"ref": REFERENCE, "texts": ["x" * 900_000 + "\U0001f600"]}).encode()
-    async with serving(judge, max_held_mb=5) as served:
-        await served.send(request_of(emoji))
-        await judge.began.wait()
-        assert await status_of(await served.send(request_of(emoji))) == 503
-
-
-@pytest.mark.parametrize("version", ["1.1", "1.0"])
-async def test_half_closed_connection_gets_its_reply(version: str) -> None:
-    judge = SlowJudge()
-    request = request_of(ONE).replace(b"HTTP/1.1", f"HTTP/{version}".encode())
-    async with serving(judge) as served:
-        reader = await served.send(request, half_close=True)
-        await judge.began.wait()
-        await asyncio.sleep(1.5 * EOF_PAUSE_S)
-        judge.go_on.set()
-        reply = await asyncio.wait_for(reader.read(), PATIENCE_S)
-    assert reply.count(b"200 OK") == 1
-    assert reply.endswith(b"}")
-    assert reply.count(b"HTTP/1.1 100 Continue\r\n\r\n") == (1 if version == "1.1" else 0)
-
-
-@pytest.mark.parametrize("part", [b"", b"POST /sc", request_of(ONE)[:-1]], ids=["nothing", "a head", "a body"])
-async def test_half_closed_connection_without_a_request(judge: Judge, part: bytes) -> None:
-    async with serving(judge) as served:
-        reader = await served.send(part, half_close=True)
-        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
 
 
 @pytest.mark.parametrize(
@@ -594,9 +590,10 @@ async def test_most_texts_are_judged(client: Client) -> None:
     assert [row["answer"] for row in (await reply.json())["verdicts"]] == texts
 
 
+@pytest.mark.usefixtures("narrow")
 async def test_full_server_is_healthy() -> None:
     judge = SlowJudge()
-    async with serving(judge, max_body_mb=1, max_held_mb=2) as served:
+    async with serving(judge, max_body_mb=1) as served:
         for _ in range(2):
             await served.send(request_of(LARGE))
         await judge.began.wait()
@@ -609,7 +606,7 @@ async def test_full_server_is_healthy() -> None:
 
 async def test_health_of_a_session() -> None:
     session = Session(tasks=["chain_sum"], num_generators=1, num_verifiers=1)
-    async with session, TestClient(TestServer(JudgeServer(session).app())) as client:
+    async with session, TestClient(RawTestServer(JudgeServer(session).handle)) as client:
         await until(lambda: session.pool.fault is None)
         assert (await client.get("/health")).status == 200
         await session.pool.close()
