@@ -6,6 +6,7 @@ import argparse
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
@@ -25,9 +26,8 @@ from ..storage.folders import find_checkout
 
 @dataclass(frozen=True)
 class Change:
-    """A completion whose score changed. `place` is the number of its row, and its own in the group."""
+    """A completion whose score changed."""
 
-    place: tuple[int, int]
     task: str
     seed: int | None
     before: float
@@ -44,8 +44,8 @@ class Rescored:
     before: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     after: defaultdict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     changes: list[Change] = field(default_factory=list)
-    left_out: dict[int, RowVerdicts] = field(default_factory=dict)
-    """Rows that are left out, by their numbers."""
+    left_out: list[RowVerdicts] = field(default_factory=list)
+    """Rows that are left out, in order."""
     without_score: int = 0
     """Groups that could not be judged."""
 
@@ -54,7 +54,7 @@ class Rescored:
         group = numbered.group
         self.groups += group is not None
         if group is None or "left_out" in added:
-            self.left_out[numbered.number] = added
+            self.left_out.append(added)
             return
         scores, reasons = added["scores"], added["reasons"]
         if scores is None or reasons is None:
@@ -62,13 +62,12 @@ class Rescored:
             return
         task = group.item_id
         judged = zip(group.rollouts, scores, reasons, added["answers"], strict=True)
-        for number, (rollout, score, reason, answer) in enumerate(judged):
+        for rollout, score, reason, answer in judged:
             before = rollout.judged_score
             self.before[task].add(before)
             self.after[task].add(score)
             if not math.isclose(score, before, abs_tol=1e-6):
-                place = (numbered.number, number)
-                self.changes.append(Change(place, task, group.seed, before, score, reason, answer or rollout.answer))
+                self.changes.append(Change(task, group.seed, before, score, reason, answer or rollout.answer))
 
     def tables(self) -> dict[str, Table]:
         changed = Counter(change.task for change in self.changes)
@@ -77,7 +76,7 @@ class Rescored:
             for task, before in sorted(self.before.items())
         ]
         scores = {"BEFORE": ".3f", "AFTER": ".3f"}
-        changes = [astuple(change)[1:] for change in sorted(self.changes, key=lambda change: change.place)]
+        changes = [astuple(change) for change in self.changes]
         return {
             "changes": Table({"TASK": "", "SEED": "d", **scores, "REASON": "", "ANSWER": ""}, changes),
             "tasks": Table({"TASK": "", "ROLLOUTS": "d", **scores, "CHANGED": "d"}, rows),
@@ -135,16 +134,13 @@ def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int
 
     async def judge() -> None:
         with progress_bar("rescore", None) as advance:
-
-            def add(numbered: NumberedRow, added: RowVerdicts) -> None:
-                rescored.add(numbered, added)
-                advance()
-
-            async with session:
-                await judge_files(session, files, add, groups_alone=True)
+            async with session, aclosing(judge_files(session, files, groups_alone=True)) as judged:
+                async for numbered, added in judged:
+                    rescored.add(numbered, added)
+                    advance()
 
     run_to_end(judge)
-    left_out = count_left_out(rescored.left_out[number] for number in sorted(rescored.left_out))
+    left_out = count_left_out(rescored.left_out)
     if not rescored.groups:
         remedy = "rows of completions need --out FILE, and a file of problems has no completions"
         raise nothing_found(options.paths[0], "group", left_out, remedy)

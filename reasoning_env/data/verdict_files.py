@@ -7,7 +7,8 @@ The rows stay in their order; whatever the size of the files, memory holds twice
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,6 @@ from ..dumps.reader import SeenGroups, list_files
 from ..errors import ConfigError
 from ..problems.plan import made_with
 from ..records import Row
-from ..runtime.concurrency import do_as_they_come
 from ..session import Session
 from ..storage.files import KeyedFile
 from ..storage.reading import Malformed, describe, require_regular
@@ -31,7 +31,7 @@ from .verdicts import (
     JudgeRequest,
     RowVerdicts,
     added_columns,
-    at_once,
+    judge_each,
     judge_row,
     left_out_row,
     read_row,
@@ -84,13 +84,12 @@ async def judge_rows(
             return finished
         schema = training_columns(selection.keep) if selection.keep is not None else _schema(out, files)
         with rows_under_way(out, decided_by) as judged:
-
-            def keep(numbered: NumberedRow, added: RowVerdicts) -> None:
-                stored = {name: value for name, value in added.items() if name != "answers"}
-                judged.append_row(str(numbered.number), stored)
-                on_row()
-
-            await judge_files(session, files, keep, done=judged.keys, groups_alone=selection.keep is not None)
+            groups_alone = selection.keep is not None
+            async with aclosing(judge_files(session, files, done=judged.keys, groups_alone=groups_alone)) as found:
+                async for numbered, added in found:
+                    stored = {name: value for name, value in added.items() if name != "answers"}
+                    judged.append_row(str(numbered.number), stored)
+                    on_row()
 
             def rows() -> Iterator[Row]:
                 return _output(_joined(files, judged), selection)
@@ -107,22 +106,19 @@ async def judge_rows(
 
 
 async def judge_files(
-    session: Session[object],
-    files: Sequence[Path],
-    keep: Callable[[NumberedRow, RowVerdicts], object],
-    *,
-    done: Container[str] = (),
-    groups_alone: bool = False,
-) -> None:
-    """Judge the rows of files, and have `keep` take each row with what is added to it, in any order.
+    session: Session[object], files: Sequence[Path], *, done: Container[str] = (), groups_alone: bool = False
+) -> AsyncGenerator[tuple[NumberedRow, RowVerdicts]]:
+    """Yield the rows of files in order, each with what is added to it.
 
-    `done` are the numbers of rows that are passed over. With `groups_alone`, rows that are no groups are left out.
+    Rows whose numbers are in `done` are passed over. With `groups_alone`, rows that are no groups are left out.
     """
 
-    async def judge(numbered: NumberedRow) -> None:
-        keep(numbered, await _judge(session, numbered, groups_alone))
+    async def judge(numbered: NumberedRow) -> RowVerdicts:
+        return await _judge(session, numbered, groups_alone)
 
-    await do_as_they_come(judge, _missing_rows(files, done), at_once=at_once(session))
+    async with aclosing(judge_each(session, _missing_rows(files, done), judge)) as judged:
+        async for found in judged:
+            yield found
 
 
 def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:

@@ -8,9 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from ..errors import ClosedError, ConfigError, GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from ..problems.references import Reference
@@ -19,6 +29,8 @@ from ..prompts.thinking import TAGS, Thinking, named_thinking
 from ..records import Row, Verdict
 from ..runtime.concurrency import cancel_all
 from ..session import Session
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -40,39 +52,47 @@ async def verdicts(
     A row that cannot be judged is left out: a warning tells each reason with the first row's number, from 1. After a
     fault of ours that persists, the score is None. Memory holds twice as many rows as the session has workers.
     """
-    under_way: deque[tuple[Row, asyncio.Task[RowVerdicts]]] = deque()
     left_out: Counter[str] = Counter()
     number = 0
+    async with aclosing(judge_each(session, _as_they_come(rows), lambda row: judge_row(session, row))) as judged:
+        async for row, added in judged:
+            number += 1
+            reason = added.get("left_out")
+            if reason is None:
+                yield {**row, **added_columns(row, added)}
+                continue
+            left_out[reason] += 1
+            if left_out[reason] == 1:
+                logger.warning("left out from row %d on: %s (%s)", number, reason, added.get("why", reason))
 
-    async def oldest() -> dict[str, object] | None:
-        nonlocal number
-        row, judged = under_way[0]
-        added = await judged
-        under_way.popleft()
-        number += 1
-        reason = added.get("left_out")
-        if reason is None:
-            return {**row, **added_columns(row, added)}
-        left_out[reason] += 1
-        if left_out[reason] == 1:
-            logger.warning("left out from row %d on: %s (%s)", number, reason, added.get("why", reason))
-        return None
 
+async def judge_each(
+    session: Session[object], rows: AsyncIterable[T], judge: Callable[[T], Coroutine[Any, Any, RowVerdicts]]
+) -> AsyncGenerator[tuple[T, RowVerdicts]]:
+    """Yield rows with what `judge` returns for each, in order.
+
+    Twice as many rows as the session has workers are judged at a time: the next one waits when a worker is done, of
+    either role.
+    """
+    at_once = 2 * (session.settings.num_generators + session.settings.num_verifiers)
+    under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
     try:
-        async for row in _as_they_come(rows):
-            under_way.append((row, asyncio.create_task(judge_row(session, row))))
-            if len(under_way) == at_once(session) and (judged := await oldest()) is not None:
-                yield judged
+        async for row in rows:
+            under_way.append((row, asyncio.create_task(judge(row))))
+            if len(under_way) == at_once:
+                yield await _oldest(under_way)
         while under_way:
-            if (judged := await oldest()) is not None:
-                yield judged
+            yield await _oldest(under_way)
     finally:
         await cancel_all(judged for _, judged in under_way)
 
 
-def at_once(session: Session[object]) -> int:
-    """Return how many rows are judged at a time: the next one waits when a worker is done, of either role."""
-    return 2 * (session.settings.num_generators + session.settings.num_verifiers)
+async def _oldest(under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]]) -> tuple[T, RowVerdicts]:
+    """Return the oldest row with its verdicts, and remove it. A row stays in the queue until it is judged."""
+    row, judged = under_way[0]
+    added = await judged
+    under_way.popleft()
+    return row, added
 
 
 async def _as_they_come(rows: Iterable[Row] | AsyncIterable[Row]) -> AsyncIterator[Row]:
