@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -35,6 +36,21 @@ def start_thread(row: Mapping[str, Any]) -> Any:
     thread.start()
     thread.join()
     return done[0]
+
+
+def start_many_threads(row: Mapping[str, Any]) -> Any:
+    """Return 1 with 40 more threads than before, which wait."""
+    before = threading.stack_size(1 << 16)
+    for _ in range(40):
+        threading.Thread(target=time.sleep, args=[3600], daemon=True).start()
+    threading.stack_size(before)
+    return 1.0
+
+
+def leave_to_a_thread(row: Mapping[str, Any]) -> Any:
+    """End the first thread of the process while another one waits."""
+    threading.Thread(target=time.sleep, args=[3600], daemon=True).start()
+    ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 
 
 def set_timer(row: Mapping[str, Any]) -> Any:
@@ -73,6 +89,9 @@ ACTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "fork": lambda row: os.fork(),
     "start a program": lambda row: subprocess.run(["/bin/true"], check=True),
     "start a thread": start_thread,
+    "start many threads": start_many_threads,
+    "start many threads and sleep": lambda row: start_many_threads(row) * time.sleep(3600),
+    "leave to a thread": leave_to_a_thread,
     "variable": lambda row: float(os.environ.get(row["name"]) == "value"),
     "read": lambda row: float(Path(row["path"]).read_text() == "content"),
 }

@@ -101,6 +101,30 @@ async def test_sleeping_function(session: Session[Problem], monkeypatch: pytest.
     assert (await verdict_on(session, "sleep")).reason is Reason.TIMEOUT
 
 
+async def test_too_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells how many threads a process has")
+    monkeypatch.setattr(worker_module, "MAX_THREADS", 30)
+    async with session_of(ScoreFunction(FUNCTION, threads=True), scoring_deadline_s=60.0) as session:
+        acts = ["start a thread", "start many threads", "start many threads and sleep", "right"]
+        verdicts = await session.judge(ROW, acts)
+    crash = (0.0, Reason.CRASH)
+    assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
+        (1.0, Reason.SCORED),
+        crash,
+        crash,
+        (1.0, Reason.SCORED),
+    ]
+
+
+async def test_first_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells that a process sleeps")
+    monkeypatch.setattr(worker_module, "WORKER_STALL_S", 0.3)
+    async with session_of(ScoreFunction(FUNCTION, threads=True)) as session:
+        assert (await verdict_on(session, "leave to a thread")).reason is Reason.TIMEOUT
+
+
 @on_module_loop
 async def test_true_is_one(session: Session[Problem]) -> None:
     assert (await verdict_on(session, "true")).score == 1.0

@@ -139,6 +139,7 @@ class ForkServer:
         self._channel: Channel | None = None
         self._importing: str | None = None
         self._answers = True
+        self._threaded = settings.score_function is not None and settings.score_function.threads
         self.restrictions = Restrictions([], [], {})
         """What restricts its workers; nothing before `start` returns."""
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
@@ -279,7 +280,7 @@ class ForkServer:
                 hello = (await self._first_frame(channel)).header
                 if "error" in hello:
                     raise WorkerError(f"a worker cannot be restricted as the first ones were: {hello['error']}")
-                worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker)
+                worker = Worker(hello["pid"], channel, forked_by=self, end=self.end_worker, threaded=self._threaded)
             except DeadlineExceeded:
                 self._answers = False
                 raise WorkerError(f"no worker was ready after {WORKER_START_TIMEOUT_S:g} s") from None

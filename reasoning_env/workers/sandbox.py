@@ -534,7 +534,9 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     # How memory will be used, MADV_FREE, huge pages, core dumps, populating, guards. Other advice takes pages of the
     # machine out of use, or merges them with pages of other processes.
     "madvise": [Check(2, [0, 1, 2, 3, 4, 8, 14, 15, 16, 17, 22, 23, 102, 103])],
-    "sendto": _is_null(4),  # no address
+    # Python's sockets read and write without flags. Others, such as those of out-of-band data, reach rarely used code.
+    "sendto": [Check(3, [0]), *_is_null(4)],  # no address
+    "recvfrom": [Check(3, [0])],
     "prlimit64": _is_null(2),  # no new limit
     "clone": [Check(0, [CLONE_THREAD], CLONE_THREAD | CLONE_NAMESPACES)],
 }

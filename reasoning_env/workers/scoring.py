@@ -31,6 +31,7 @@ from .worker import (
     Slot,
     Starved,
     Stopwatch,
+    TooManyThreads,
     Worker,
     WorkerDied,
     receive_in_cpu_time,
@@ -112,7 +113,8 @@ class BatchScorer:
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
         """Add verdicts on the next answers of a batch, as many as one turn allows, and one at least.
 
-        When a worker fails, the present answer is tried again on a fresh worker, as often as MAX_TROUBLES says.
+        When a worker fails, the present answer is tried again on a fresh worker, as often as MAX_TROUBLES says. After
+        an answer that slept, which takes seconds, the turn is over without a verdict: other groups come first.
 
         Raises:
             ScoringError: Kills or infrastructure errors persist at the same answer, or the budget is spent.
@@ -122,10 +124,12 @@ class BatchScorer:
         while len(batch.verdicts) == judged:
             try:
                 await self._score_with(slot.current, batch)
-            except (DeadlineExceeded, Asleep, ProtocolFault, WorkerDied, ScoringError) as error:
+            except (DeadlineExceeded, Asleep, TooManyThreads, ProtocolFault, WorkerDied, ScoringError) as error:
                 end = await self._replace(slot)
                 logger.debug("%r at an answer to %s; the verifier %s", error, batch.problem.spec, end)
                 self._judge_failure(batch, error, end)
+                if isinstance(error, Asleep):
+                    return
 
     def _judge_failure(self, batch: AnswerBatch, error: Exception, end: WorkerEnd) -> None:
         """Add a score of 0 if the present answer is to blame. Raises ScoringError if another try will not help."""
@@ -154,7 +158,7 @@ class BatchScorer:
     async def _score_with(self, worker: Worker, batch: AnswerBatch) -> None:
         """Have a worker score answers that are left, until the turn is over, and add the verdicts.
 
-        Raises DeadlineExceeded, Asleep, WorkerDied, ProtocolFault and ScoringError.
+        Raises DeadlineExceeded, Asleep, TooManyThreads, WorkerDied, ProtocolFault and ScoringError.
         """
         spec = batch.problem.spec
         answers = _first_answers(batch.left)
@@ -209,6 +213,7 @@ class BatchScorer:
         Raises:
             DeadlineExceeded: the answer exceeds its deadline.
             Asleep: the worker waits for an event that does not come.
+            TooManyThreads: the worker has too many threads.
             _Hopeless: the batch exceeds its budget.
             ScoringError: the machine gives the worker hardly any processor time.
         """
@@ -237,7 +242,7 @@ def _trouble(error: Exception, end: WorkerEnd) -> Trouble:
     match error:
         case DeadlineExceeded():
             return Trouble.SLOW
-        case Asleep() | ProtocolFault():
+        case Asleep() | TooManyThreads() | ProtocolFault():
             return Trouble.OWN_END
         case _Hopeless():
             return Trouble.HOPELESS

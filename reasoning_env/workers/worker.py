@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import glob
+import os
 import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
 
@@ -29,6 +30,10 @@ class WorkerDied(Exception):
 
 class DeadlineExceeded(Exception):
     """No reply came before the deadline."""
+
+
+class TooManyThreads(Exception):
+    """A worker has more than MAX_THREADS threads."""
 
 
 class _PipeReader(asyncio.StreamReader):
@@ -121,7 +126,7 @@ class Worker:
     """One generator or verifier worker: its process and the channel to it.
 
     `forked_by` is the fork server that alone knows how the process ends; `end` has it kill the process,
-    and gets the process id, and whether the process closed its socket.
+    and gets the process id, and whether the process closed its socket. `threaded`: the worker may start threads.
     """
 
     def __init__(
@@ -131,9 +136,12 @@ class Worker:
         *,
         forked_by: object,
         end: Callable[[int, bool], None],
+        threaded: bool = False,
     ) -> None:
         self.pid = pid
         self.forked_by = forked_by
+        self.look_s = THREADED_LOOK_S if threaded else LOOK_S
+        self._threaded = threaded
         self._channel = channel
         self._end = end
         self._killed = False
@@ -173,8 +181,22 @@ class Worker:
     @property
     def is_asleep(self) -> bool:
         """Whether every thread of the process waits for an event, and none for a processor or a disk; only on Linux."""
-        threads = [state_of(thread) for thread in glob.glob(f"/proc/{self.pid}/task/*/stat")]
-        return bool(threads) and all(state == b"S" for state in threads)
+        is_asleep = False
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{self.pid}/task") as threads:
+            for thread in islice(threads, MAX_THREADS):
+                match state_of(f"{thread.path}/stat"):
+                    case b"S":
+                        is_asleep = True
+                    case b"Z" | b"X" | b"":  # a thread that ended: the first one stays in the list
+                        pass
+                    case _:
+                        return False
+        return is_asleep
+
+    def check_threads(self) -> None:
+        """Raise TooManyThreads for a worker that may start threads and has too many; only on Linux."""
+        if self._threaded and (count := thread_count(self.pid)) > MAX_THREADS:
+            raise TooManyThreads(f"a worker has {count} threads")
 
     def kill(self) -> None:
         """Have the process killed. Safe to call twice."""
@@ -192,8 +214,19 @@ def is_stopped(pid: int) -> bool:
 
 def state_of(stat_file: str) -> bytes:
     """Return the state in a file `stat` of a process or thread, a letter; empty where there is no such file."""
+    return _read_stat(stat_file)[:1]
+
+
+def thread_count(pid: int) -> int:
+    """Return the number of threads of a process; 0 where the system does not tell it."""
+    fields = _read_stat(f"/proc/{pid}/stat").split()
+    return int(fields[17]) if fields else 0  # the 20th field of the file: the first two are cut off
+
+
+def _read_stat(stat_file: str) -> bytes:
+    """Return a file `stat` of a process or thread from the state on; empty where there is no such file."""
     with contextlib.suppress(OSError), open(stat_file, "rb") as stat:
-        return stat.read().rpartition(b") ")[2][:1]
+        return stat.read().rpartition(b") ")[2]
     return b""
 
 
@@ -230,6 +263,13 @@ class Slot:
 
 WORKER_START_TIMEOUT_S = 300.0
 """Seconds for a worker to import the library, or to build its task."""
+LOOK_S = 1.0
+"""Seconds between two looks at a worker that has not replied yet."""
+MAX_THREADS = 500
+"""Threads of a worker that may start threads. Libraries start one or two for each core, and every thread takes one of
+the machine's process ids, of which there may be no more than 32,768."""
+THREADED_LOOK_S = 0.1
+"""Seconds between two looks at such a worker, which can start a few thousand threads in this time."""
 WORKER_STALL_S = 5.0
 """Seconds without any processor time after which a worker counts as stopped. The kernel gives every process that can
 run some milliseconds a second, on a machine with fifty times as many processes as cores too."""
@@ -272,27 +312,36 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
     Raises:
         DeadlineExceeded: The worker used `limit_s` seconds of processor time.
         Asleep: The worker was asleep at every look, for the longer of `limit_s` and WORKER_STALL_S seconds.
+        TooManyThreads: As `Worker.check_threads`.
         Starved: The worker used less than `limit_s` in `patience_s` seconds, or none at all in WORKER_STALL_S seconds.
         WorkerDied, ProtocolFault: As `Worker.receive`.
     """
     used = Stopwatch(worker)
     cpu_s = 0.0
     changed_s = 0.0
+    is_asleep = False
+    looked_s = 0.0
     awake_s: float | None = None
     while cpu_s < limit_s:
         try:
             # At least 20 ms between two measurements, however close the worker is to its limit.
-            return await worker.receive(min(max(limit_s - cpu_s, 0.02), WORKER_STALL_S))
+            reply = await worker.receive(min(max(limit_s - cpu_s, 0.02), worker.look_s, WORKER_STALL_S))
         except DeadlineExceeded:
             before_s = cpu_s
             cpu_s = used.cpu_s
+        else:
+            worker.check_threads()
+            return reply
+        worker.check_threads()
         waited_s = used.wall_s
         if cpu_s > before_s:
             changed_s = waited_s
-        is_asleep = worker.is_asleep
-        if awake_s is None or not is_asleep:
-            awake_s = waited_s
-        if cpu_s < limit_s and waited_s - awake_s >= max(limit_s, WORKER_STALL_S):
+        if waited_s - looked_s >= min(LOOK_S, WORKER_STALL_S):  # looking at hundreds of threads takes milliseconds
+            looked_s = waited_s
+            is_asleep = worker.is_asleep
+            if awake_s is None or not is_asleep:
+                awake_s = waited_s
+        if cpu_s < limit_s and awake_s is not None and waited_s - awake_s >= max(limit_s, WORKER_STALL_S):
             raise Asleep(f"a worker was asleep for {waited_s - awake_s:.0f} s")
         has_stalled = waited_s - changed_s > WORKER_STALL_S and not is_asleep
         if cpu_s < limit_s and (waited_s > patience_s or has_stalled):

@@ -16,6 +16,7 @@ import pytest
 
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Reason, Verdict
+from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import WORKER_LIMITS
 from reasoning_env.workers.pool import WorkerPool
 from reasoning_env.workers.protocol import FRAME, Frame, ProtocolFault, Role, encode_frame
@@ -194,6 +195,18 @@ async def test_long_group_lets_others_have_their_turn(fake_library: Path) -> Non
         assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
         assert not long.done()
         assert _shape(await long) == [WRONG] * 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process sleeps")
+async def test_sleeping_group_lets_others_have_their_turn(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "WORKER_STALL_S", 0.3)
+    async with running_pool(fake_library, num_verifiers=1, scoring_deadline_s=0.3) as pool:
+        problem = await make(pool, seed=3)
+        sleeping = asyncio.create_task(pool.score(problem, ["sleep 3600"]))
+        await asyncio.sleep(0)  # the group is queued
+        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+        assert not sleeping.done()
+        assert _shape(await sleeping) == [(0.0, Reason.TIMEOUT)]
 
 
 async def test_slow_group_keeps_one_worker(fake_library: Path) -> None:

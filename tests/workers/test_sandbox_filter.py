@@ -94,7 +94,8 @@ REFUSED_ARGUMENTS = {
     "mbind": (5, [1, 2, 4]),
     "mmap": (3, [0x2022, 0x40022, 0x42000]),
     "madvise": (2, [9, 12, 100, 101]),
-    "sendto": (4, [1, 1 << 32]),
+    "sendto": (3, [1, 0x40, 0x4000, 0x4000000, 0x20000000]),
+    "recvfrom": (3, [1, 2, 0x20, 0x40, 0x2000]),
     "prlimit64": (2, [1, 1 << 32]),
     "clone": (0, [0, 0x11, 0x4000, *(0x10000 | 1 << bit for bit in (17, 25, 26, 27, 28, 29, 30))]),
 }
@@ -110,6 +111,13 @@ def test_arguments(machine: str, name: str) -> None:
     argument, refused = REFUSED_ARGUMENTS[name]
     assert {ask(machine, number, _passing(name) | {argument: value}) for value in CHECKS[name][0].values} == {ALLOW}
     assert {ask(machine, number, _passing(name) | {argument: value}) for value in refused} == {EPERM}
+
+
+@on_each_machine
+@pytest.mark.parametrize("address", [1, 1 << 32])
+def test_nothing_is_sent_to_an_address(machine: str, address: int) -> None:
+    number = allowed_numbers(TABLES[machine][1], threads=True)["sendto"]
+    assert ask(machine, number, {4: address}) == EPERM
 
 
 def test_threads_are_a_choice() -> None:
