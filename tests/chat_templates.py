@@ -101,3 +101,36 @@ def tokenizer_with(tokenizer: Any, template: str, *, family: str = "", more: tup
     made.add_special_tokens({"additional_special_tokens": special, "eos_token": end, "bos_token": "<bos>"})
     made.chat_template = template
     return made
+
+
+def small_tokenizer(kind: str) -> Any:
+    """Return a tokenizer of few words with the template CHATML.
+
+    `byte_level` splits texts as GPT-2 does, and `byte_level_prefix` puts a blank in front. `first`, `always` and
+    `never` are SentencePiece's marks of a word's beginning; with `prepend`, a normalizer writes them, as for Llama 2.
+    `lower` normalizes texts as BERT does.
+    """
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {word: number for number, word in enumerate(["<unk>", *"▁aeÉé1\n日ĠThinksyur"])}
+    if kind == "lower":
+        built = Tokenizer(models.WordPiece(words, unk_token="<unk>"))
+        built.normalizer = normalizers.BertNormalizer()
+        built.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    else:
+        merged = [("▁", "a"), ("Ġ", "a"), ("\n", "a"), ("a", "a")]
+        pairs = {"".join(pair): len(words) + number for number, pair in enumerate(merged)}
+        built = Tokenizer(models.BPE(words | pairs, merged, unk_token="<unk>"))
+        if kind.startswith("byte_level"):
+            built.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=kind.endswith("prefix"))
+            built.decoder = decoders.ByteLevel()
+        elif kind == "prepend":
+            built.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+        else:
+            built.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=kind, split=kind != "never")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=built, eos_token="<|im_end|>", additional_special_tokens=["<|im_start|>"], unk_token="<unk>"
+    )
+    tokenizer.chat_template = CHATML
+    return tokenizer

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..records import Prompt
-from .chat_templates import probe_template
+from .chat_templates import PROBE_QUESTION, probe_template
 from .messages import Messages, Tokenizer
 from .thinking import AUTO_FORMAT, choose_thinking
 
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tokens: TypeAlias = "Sequence[int] | NDArray[Any]"
+
+PROBES = (PROBE_QUESTION, " 1 + 1 ", "\n\n\u0301x\n", "É\u2581日本")
+"""Questions that begin and end in different ways, for the comparison of a prompt that is encoded in two parts."""
+MAX_STARTS = 8
+"""Conversations without their question whose tokens are kept: training and evaluation have one each."""
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The text with which all prompts of a system prompt begin, and its tokens; no text where it cannot be cut off."""
+
+    text: str = ""
+    tokens: tuple[int, ...] = ()
 
 
 class ChatFormat:
@@ -46,6 +60,8 @@ class ChatFormat:
         self._layout = probed.layout
         self._ending = list(probed.ending)
         self._uses_backend = _decodes_like_backend(tokenizer)
+        self._encodes_by_backend = _encodes_like_backend(tokenizer)
+        self._starts: dict[tuple[str, ...], _Start] = {}
         self._special_marks = {
             vocabulary[token]: token
             for thinking_format in self.thinking.formats
@@ -62,12 +78,55 @@ class ChatFormat:
             tokens = self._layout.render_tokens(messages)
             return Prompt(tuple(messages), self._layout.text_of(tokens), tuple(tokens))
         text = self._layout.render(messages)
+        start = self._start(messages)
+        if start.text and text.startswith(start.text):
+            return Prompt(tuple(messages), text, (*start.tokens, *self.encode(text.removeprefix(start.text))))
         # The chat template writes the beginning-of-text token itself where the model has one.
         return Prompt(tuple(messages), text, tuple(self.encode(text)))
 
+    def _start(self, messages: Messages) -> _Start:
+        """Return the start that all prompts have with these messages before the question."""
+        before = tuple(message["content"] for message in messages[:-1])
+        start = self._starts.get(before)
+        if start is None:
+            start = self._find_start(messages) if before and self._encodes_by_backend else _Start()
+            if len(self._starts) < MAX_STARTS:
+                self._starts[before] = start
+        return start
+
+    def _find_start(self, messages: Messages) -> _Start:
+        """Return the constant start of prompts, up to its last special token.
+
+        Tokenizers cut a text at special tokens first, so the start has the same tokens alone. This is checked on the
+        prompts of PROBES: a tokenizer may treat the beginning of a text in a way of its own.
+        """
+        *before, question = messages
+        prompts = [self._layout.render([*before, {**question, "content": probe}]) for probe in PROBES]
+        constant = prompts[0].partition(PROBE_QUESTION)[0]
+        added: Any = self._tokenizer.backend_tokenizer.get_added_tokens_decoder()  # type: ignore[attr-defined]
+        # Other special tokens take blanks before them along, or are found after the text was normalized.
+        marks = [token.content for token in added.values() if token.special and not (token.lstrip or token.normalized)]
+        text = constant[: max([0, *map(constant.rfind, marks)])]
+        tokens = self.encode(text)
+        for prompt in prompts:
+            if [*tokens, *self.encode(prompt.removeprefix(text))] != list(self._own_encode(prompt)):
+                return _Start()
+        return _Start(text, tuple(tokens))
+
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text; no special tokens are added."""
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+        if self._encodes_by_backend:
+            tokenizer: Any = self._tokenizer
+            backend = tokenizer.backend_tokenizer
+            # Whoever shares the tokenizer may have left settings of another call in the backend.
+            is_plain = backend.truncation is None and backend.padding is None
+            if is_plain and backend.encode_special_tokens == tokenizer.split_special_tokens:
+                ids: list[int] = backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
+                return ids
+        return list(self._own_encode(text))
+
+    def _own_encode(self, text: str) -> Sequence[int]:
+        return self._tokenizer.encode(text, add_special_tokens=False)
 
     def count_tokens(self, text: str) -> int:
         return len(self.encode(text))
@@ -134,19 +193,32 @@ class ChatFormat:
         return self.decode(tokens, skip_special_tokens=True) if len(tokens) else ""
 
 
-def _decodes_like_backend(tokenizer: object) -> bool:
+def _decodes_like_backend(tokenizer: Any) -> bool:
     """Tell whether a tokenizer of transformers decodes exactly as its backend does.
 
     Then the backend's `decode_batch` is called, which releases the interpreter's lock. The tokenizer's own `decode`
     keeps the lock, and so holds the event loop for 5 ms where a completion has 32,000 tokens.
     """
-    transformers = sys.modules.get("transformers")
-    if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
-        return False
-    own = type(tokenizer)
-    usual = transformers.PreTrainedTokenizerFast
-    if own.decode is not usual.decode or own._decode is not usual._decode:
+    if not _has_usual_methods(tokenizer, "decode", "_decode"):
         return False
     cleans_bpe = getattr(tokenizer, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
     is_bpe = type(tokenizer.backend_tokenizer.model).__name__ == "BPE"
     return not tokenizer.clean_up_tokenization_spaces or (is_bpe and not cleans_bpe)
+
+
+def _encodes_like_backend(tokenizer: object) -> bool:
+    """Tell whether a tokenizer of transformers encodes exactly as its backend does.
+
+    Then the backend's `encode_batch_fast` is called: it takes half of the time, because it keeps no positions of
+    tokens, and transformers' own `encode` checks its arguments and converts the result on top.
+    """
+    return _has_usual_methods(tokenizer, "encode", "_encode_plus", "set_truncation_and_padding")
+
+
+def _has_usual_methods(tokenizer: object, *names: str) -> bool:
+    """Tell whether a tokenizer has these methods of transformers' fast tokenizers, and none of its own."""
+    transformers = sys.modules.get("transformers")
+    if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
+        return False
+    usual = transformers.PreTrainedTokenizerFast
+    return all(getattr(type(tokenizer), name) is getattr(usual, name, None) for name in names)

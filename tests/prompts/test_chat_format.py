@@ -5,12 +5,12 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
-from tests.chat_templates import CHATML, tokenizer_with
+from tests.chat_templates import CHATML, small_tokenizer, tokenizer_with
 
 MESSAGES = build_messages("Think.", "What is 1 + 1?")
 END = "<|im_end|>"
@@ -55,6 +55,58 @@ def test_tokenizer_that_formats_itself(tokenizer: Any) -> None:
     assert prompt.text == "<|im_start|>Think.<|im_start|>What is 1 + 1?"
     assert prompt.tokens == tuple(own.encode(prompt.text, add_special_tokens=False))
     assert chat.end_of_turn == own.eos_token
+
+
+@pytest.fixture(params=["byte_level", "byte_level_prefix", "first", "always", "never", "prepend", "lower"])
+def other(request: pytest.FixtureRequest) -> Any:
+    """A small tokenizer of another kind, named by how it treats the beginning of a text."""
+    return small_tokenizer(request.param)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(question=st.lists(st.sampled_from([*"aé 1\n▁日\u0301", END]), max_size=20).map("".join))
+def test_tokens_of_other_tokenizers(other: Any, question: str) -> None:
+    chat = ChatFormat(other, "other")
+    for system in ("Think.", " ▁É\n"):
+        prompt = chat.prompt(build_messages(system, question))
+        assert list(prompt.tokens) == other.encode(prompt.text, add_special_tokens=False)
+
+
+def test_start_is_encoded_once(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = ChatFormat(tokenizer, "demo")
+    chat.prompt(MESSAGES)
+    encoded: list[str] = []
+    encode = ChatFormat.encode
+    monkeypatch.setattr(ChatFormat, "encode", lambda self, text: encoded.append(text) or encode(self, text))
+    chat.prompt(build_messages("Think.", "What is 2 + 2?"))
+    assert encoded == ["<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n"]
+
+
+def test_start_that_changes(tokenizer: Any) -> None:
+    """A template may write the time, so that a later prompt begins in another way."""
+    own = tokenizer_with(tokenizer, "{{ strftime_now('%f') }}" + CHATML)
+    chat = ChatFormat(own, "own")
+    for _ in range(2):
+        prompt = chat.prompt(MESSAGES)
+        assert list(prompt.tokens) == own.encode(prompt.text, add_special_tokens=False)
+
+
+def test_tokenizer_with_own_encode(tokenizer: Any) -> None:
+    class Own(type(tokenizer)):  # type: ignore[misc]
+        def encode(self, *args: Any, **kwargs: Any) -> list[int]:
+            return [0, *super().encode(*args, **kwargs)]
+
+    own = deepcopy(tokenizer)
+    own.__class__ = Own
+    assert ChatFormat(own, "own").encode("2") == own.encode("2", add_special_tokens=False)
+
+
+@pytest.mark.parametrize("leave", ["enable_truncation", "enable_padding"])
+def test_settings_of_another_call(tokenizer: Any, leave: str) -> None:
+    """Whoever shares the tokenizer may have cut or padded texts before."""
+    shared = deepcopy(tokenizer)
+    getattr(shared.backend_tokenizer, leave)(**{"enable_truncation": {"max_length": 2}}.get(leave, {"length": 9}))
+    assert ChatFormat(shared, "shared").encode("one two three") == tokenizer.encode("one two three")
 
 
 # ---------------------------------------------------------------------------- completions
