@@ -51,11 +51,12 @@ from reasoning_env.workers.protocol import (
     ORDER,
     OUT_OF_MEMORY_STATUS,
     Frame,
+    Restrictions,
     Role,
     encode_frame,
     read_frame,
 )
-from reasoning_env.workers.sandbox import Restrictions, Sandbox, code_paths, enter_worker, prepare
+from reasoning_env.workers.sandbox import Sandbox, code_paths, enter_worker, prepare
 
 SLICE_S = 0.05
 """Seconds of a turn, after which other groups have theirs. On a busy machine (load 14) with two verifiers, a group of 8

@@ -28,8 +28,7 @@ from ..records import LibraryInfo, TaskInfo
 from ..settings import ReasoningSettings
 from ..sources.modules import absolute_entry
 from ..sources.score_function import ScoreFunction, read_signature
-from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Role, WorkerEnd
-from .sandbox import Restrictions
+from .protocol import ORDER, Frame, FrameLimits, ProtocolFault, Restrictions, Role, WorkerEnd
 from .worker import WORKER_STALL_S, WORKER_START_TIMEOUT_S, Channel, DeadlineExceeded, Worker, WorkerDied, is_stopped
 
 logger = logging.getLogger(__name__)

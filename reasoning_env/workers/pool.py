@@ -37,8 +37,7 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.retries import OutageLog, pauses
 from ..runtime.text import named
 from .fork_server import ForkServer, KilledError, PoolSettings, launch
-from .protocol import Frame, FrameTooLargeError, ProtocolFault, Role, WorkerEnd
-from .sandbox import Restrictions
+from .protocol import Frame, FrameTooLargeError, ProtocolFault, Restrictions, Role, WorkerEnd
 from .scoring import BatchScorer
 from .worker import (
     MAX_KILLS,

@@ -1,16 +1,18 @@
 """The wire format between the pool and its processes: frames of JSON and opaque bytes.
 
 A frame is two unsigned 32-bit lengths in network order, then JSON (an object) of the first length, then opaque bytes of
-the second length. The pool's side unpickles nothing, and its limits reject a frame by the lengths alone.
+the second length. The pool's side unpickles nothing, and its limits reject a frame by the lengths alone. `Restrictions`
+is what a fork server reports of the sandbox.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -32,6 +34,52 @@ FATAL_SIGNALS = frozenset({
 """Signals that a process raises by what it executes. Any other signal comes from outside: SIGKILL, SIGTERM, SIGHUP.
 
 Code in a worker could send these to its own process only where seccomp is missing."""
+
+
+@dataclass(frozen=True)
+class Restrictions:
+    """What restricts the workers of a session, as JSON values.
+
+    - `limits`: names of the layers of every worker.
+    - `layers`: names of the further layers of verifier workers, in order of application.
+    - `missing`: why other layers do not hold, by name.
+    - `readable`: device and inode number of each file and folder that verifier workers may read.
+    """
+
+    limits: Sequence[str]
+    layers: Sequence[str]
+    missing: Mapping[str, str]
+    readable: Sequence[Sequence[int]] = ()
+
+    @property
+    def lacks_a_filter(self) -> bool:
+        """True if the system refuses Landlock or seccomp. Other layers are missing by choice, or add little."""
+        return "Landlock" in self.missing or "seccomp" in self.missing
+
+    def lost(self, now: Restrictions) -> str | None:
+        """Return which of these layers is missing `now`, and why; None if none is."""
+        for name in (*self.limits, *self.layers):
+            if name not in now.limits and name not in now.layers:
+                return f"{name} ({now.missing.get(name, 'unknown')})"
+        return None
+
+    def explain(self, error: BaseException) -> str:
+        """Return what to add to the text of a verifier's error: why it was refused something, or nothing."""
+        match error:
+            case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
+                return "; a verifier may read Python's packages and what it was given to read, and write no file"
+            case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
+                return "; a verifier may start no process, open no socket and write no file"
+            case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
+                return "; a verifier may start threads only if it was given them"
+        return ""
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        line = f"verifier workers are sandboxed by {', '.join(self.layers) or 'nothing'}"
+        if self.missing:
+            line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in self.missing.items())
+        return line
 
 
 class ProtocolFault(Exception):

@@ -52,6 +52,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from .protocol import Restrictions
+
 
 class Prctl(IntEnum):
     """Options of Linux's prctl, from <linux/prctl.h>."""
@@ -171,52 +173,6 @@ def _lower(limit: int, value: int) -> None:
 Layers = Mapping[str, Callable[[], object]]
 """Layers by name, in order of application, each with a function that restricts this process for good, or raises
 OSError."""
-
-
-@dataclass(frozen=True)
-class Restrictions:
-    """What restricts the workers of a session, as JSON values.
-
-    - `limits`: names of the layers of every worker.
-    - `layers`: names of the further layers of verifier workers, in order of application.
-    - `missing`: why other layers do not hold, by name.
-    - `readable`: device and inode number of each file and folder that verifier workers may read.
-    """
-
-    limits: Sequence[str]
-    layers: Sequence[str]
-    missing: Mapping[str, str]
-    readable: Sequence[Sequence[int]] = ()
-
-    @property
-    def lacks_a_filter(self) -> bool:
-        """True if the system refuses Landlock or seccomp. Other layers are missing by choice, or add little."""
-        return "Landlock" in self.missing or "seccomp" in self.missing
-
-    def lost(self, now: Restrictions) -> str | None:
-        """Return which of these layers is missing `now`, and why; None if none is."""
-        for name in (*self.limits, *self.layers):
-            if name not in now.limits and name not in now.layers:
-                return f"{name} ({now.missing.get(name, 'unknown')})"
-        return None
-
-    def explain(self, error: BaseException) -> str:
-        """Return what to add to the text of a verifier's error: why it was refused something, or nothing."""
-        match error:
-            case OSError(errno=errno.EACCES) if "Landlock" in self.layers:
-                return "; a verifier may read Python's packages and what it was given to read, and write no file"
-            case OSError(errno=errno.EPERM | errno.ENOSYS) if "seccomp" in self.layers:
-                return "; a verifier may start no process, open no socket and write no file"
-            case RuntimeError() if "seccomp" in self.layers and "start new thread" in str(error):
-                return "; a verifier may start threads only if it was given them"
-        return ""
-
-    def describe(self) -> str:
-        """Return one line for the log."""
-        line = f"verifier workers are sandboxed by {', '.join(self.layers) or 'nothing'}"
-        if self.missing:
-            line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in self.missing.items())
-        return line
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from reasoning_env.records import Reason
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.sources.score_function import ScoreFunction, problem_of_row
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from reasoning_env.workers.sandbox import Restrictions, Sandbox
+from reasoning_env.workers.protocol import Restrictions
+from reasoning_env.workers.sandbox import Sandbox
 from tests.preloaded_library import fresh_children
 from tests.waiting import PATIENCE_S, until
 

@@ -18,7 +18,8 @@ import pytest_asyncio
 
 from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
-from reasoning_env.workers.sandbox import FIRST_COMMON_NUMBER, TABLES, Restrictions, allowed_numbers, landlock_access
+from reasoning_env.workers.protocol import Restrictions
+from reasoning_env.workers.sandbox import FIRST_COMMON_NUMBER, TABLES, allowed_numbers, landlock_access
 from tests.preloaded_library import fresh_children
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, THREADED, Run, run_probes, run_python
