@@ -43,8 +43,12 @@ T = TypeVar("T")
 # What run-api replies, checked where it arrives. A number out of its range is no answer of run-api's: a step of 10**9
 # would end the run with status 0. A step a second makes 10**8 in three years.
 BoundedCount = Annotated[int, msgspec.Meta(ge=0, lt=10**8)]
-Choice = Annotated[int, msgspec.Meta(ge=-1)]
+Choice = Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
 """A number of the trainer's, -1 if the trainer sets none."""
+FolderName = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*\Z")]
+"""A path, in which no system takes a null character."""
+MAX_REPLY_BYTES = 2**20
+"""Longest reply that is read. Run-api's own have a few hundred bytes."""
 
 
 class Welcome(TypedDict):
@@ -57,7 +61,7 @@ class WandbInfo(TypedDict):
 
 
 class TrainerInfo(TypedDict):
-    batch_size: Annotated[int, msgspec.Meta(ge=-1, lt=10**8)]
+    batch_size: Choice
     max_token_len: Choice
 
 
@@ -80,7 +84,7 @@ class Registration(msgspec.Struct, frozen=True, tag_field="status", tag="success
 
     env_id: BoundedCount
     wandb_name: str
-    checkpoint_dir: str
+    checkpoint_dir: FolderName
     starting_step: BoundedCount
     checkpoint_interval: Choice
     num_steps: Choice
@@ -144,7 +148,7 @@ async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         try:
             async with session.request(endpoint.method, f"{url}{endpoint.path}", **sent) as response:
-                reply, status = await response.read(), response.status
+                reply, status = await _read(response), response.status
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise RunApiFault(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -157,6 +161,16 @@ async def request(url: str, endpoint: Endpoint[T], body: object = None) -> T:
             reason = f"{reason}, {error}"
     text = " ".join(reply[:200].decode(errors="replace").split())
     raise RunApiFault(f"the answer to {endpoint.path} is not run-api's ({reason}): {text}", status=status)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of a reply. Raises RunApiFault for a body of more than MAX_REPLY_BYTES."""
+    body = b""
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_REPLY_BYTES:
+            raise RunApiFault("the reply is too long", status=response.status)
+    return body
 
 
 async def _piece_a_turn(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:

@@ -40,7 +40,7 @@ async def test_late_reply(api: ServedRunApi) -> None:
         ("cut", None),
         (500, 500),
         (422, 422),
-        *((page, 200) for page in ("<html>back soon</html>", "[]", "{}", '"wait"')),
+        *((page, 200) for page in ("<html>back soon</html>", "[]", "{}", '"wait"', " " * 2**21)),
     ],
 )
 async def test_fault_has_status(api: ServedRunApi, fault: int | str, status: int | None) -> None:
@@ -162,6 +162,22 @@ def test_odd_status_is_no_reply(name: str) -> None:
 def test_odd_registration_is_no_reply(name: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         run_api.REGISTER.decoder.decode(json.dumps({**REGISTERED, name: [7]}))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"num_steps": 10**30}, {"checkpoint_interval": 2**63}, {"checkpoint_interval": -2}, {"checkpoint_dir": "a\0b"}],
+    ids=str,
+)
+def test_registration_out_of_range_is_no_reply(fields: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        run_api.REGISTER.decoder.decode(json.dumps({**REGISTERED, **fields}))
+
+
+@pytest.mark.parametrize("fields", [{"max_token_len": 10**30}, {"batch_size": -2}], ids=str)
+def test_trainer_out_of_range_is_no_reply(fields: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        run_api.TRAINER_INFO.decoder.decode(json.dumps({"batch_size": 8, "max_token_len": 16, **fields}))
 
 
 async def test_odd_registration_is_an_outage(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
