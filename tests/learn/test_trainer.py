@@ -11,7 +11,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
 
-from learn.errors import LearnError
 from learn.sampling import sample
 from learn.servers import OwnServer
 from learn.trainer import MASKED, Recipe, Trainer, advantages, collate, policy_loss
@@ -54,14 +53,6 @@ def test_loss_falls_on_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> 
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] - 0.01
-
-
-def test_first_ratio_is_one(model: Any, groups: list[dict[str, Any]]) -> None:
-    batch = collate(groups)
-    loss, figures = policy_loss(model, batch, Recipe(length=1))
-    lengths = batch.active.sum(1, keepdim=True)
-    assert figures["clipped"] == 0.0
-    assert loss.item() == pytest.approx(-(batch.advantages * lengths).sum().item() / batch.rollouts, abs=1e-5)
 
 
 def test_masked_tokens_teach_nothing(model: Any, groups: list[dict[str, Any]]) -> None:
@@ -119,20 +110,6 @@ def test_trainer_resumes(model: Any, groups: list[dict[str, Any]], tmp_path: Pat
     for each in (trainer, resumed):  # the optimizer's state counts here
         each.train(groups)
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
-
-
-def test_checkpoint_of_other_model_is_refused(model: Any, tmp_path: Path) -> None:
-    from learn.model import build
-
-    quiet_trainer(model, tmp_path).save()
-    with pytest.raises(LearnError, match="checkpoint-000000"):
-        quiet_trainer(build(1, width=32, layers=1)[0], tmp_path)
-
-
-def test_missing_server_is_named(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
-    trainer = Trainer(model, tmp_path, "http://127.0.0.1:9", OwnServer(tmp_path, tmp_path), Recipe())
-    with pytest.raises(LearnError, match="/batch"):
-        trainer.next_batch()
 
 
 def test_shuffled_rewards_keep_sum(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:

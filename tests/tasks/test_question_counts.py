@@ -1,25 +1,8 @@
-"""The number of different questions, estimated from draws."""
+"""The number of different questions of each task, as declared."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-
-import pytest
-
 from reasoning_env.tasks import MANY_QUESTIONS, QUESTION_LEVELS, TASKS, find_task, question_count
-from tools.pools import estimate, rounded
-
-
-@pytest.mark.parametrize("size", [50, 1_000, 9_000])
-def test_estimate_is_near(size: int) -> None:
-    numbers = random.Random(1)
-    counts = Counter(numbers.randrange(size) for _ in range(1_000))
-    assert estimate(counts.values()) == pytest.approx(size, rel=0.25)
-
-
-def test_rounded() -> None:
-    assert [rounded(number) for number in (7.0, 68.4, 1_049.0, 1_251.0)] == [7, 68, 1_000, 1_300]
 
 
 def test_questions_at_a_level() -> None:
