@@ -2,7 +2,7 @@
 
 `python -m benchmarks.generation` asks a pool with one generator for `--count` problems of each task, at the defaults
 and at random levels. The time of a problem holds all that the worker does: rejected draws, corrections,
-clarifications, and the reply. A problem that exceeds `generation_deadline_s` counts with this limit, and one that the
+clarifications, and the reply. A problem that exceeds its deadline counts with this limit, and one that the
 library fails to make counts with the time until it fails. The first problem of each task is not counted, because a
 worker loads a task's data once.
 

@@ -78,7 +78,6 @@ def make_environment(load: Load, server_type: str, **settings: Any) -> Any:
         ensure_scores_are_not_same=False,
         use_wandb=False,
         tasks=TASKS,
-        prefetch_problems=4 * load.in_flight,
         **settings,
     )
     return front_door.ReasoningGymEnv(config, [APIServerConfig(**server_settings(load.url, server_type))])

@@ -26,7 +26,7 @@ def train(problem: Problem, completions: list[str], scores: list[float | None]) 
 
 
 def main(steps: int = 40) -> None:
-    with Bridge(tasks=["gcd", "chain_sum"], seed=1, complexity_mode="curriculum", prefetch_problems=8) as bridge:
+    with Bridge(tasks=["gcd", "chain_sum"], seed=1, complexity_mode="curriculum") as bridge:
         for step in range(steps):
             problem = bridge.next()
             completions = sample(problem, step)

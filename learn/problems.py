@@ -38,7 +38,6 @@ class Problems:
             "num_eval_samples_per_task": tests_per_task,
             "num_generators": 1,
             "num_verifiers": 1,
-            "prefetch_problems": 256,
         }
 
     def __enter__(self) -> Self:

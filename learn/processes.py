@@ -29,7 +29,6 @@ SETTINGS = {
     "min_completion_tokens": 16,
     "num_generators": 1,
     "num_verifiers": 1,
-    "prefetch_problems": 32,
     "steps_per_eval": -1,
     "use_wandb": False,
     # Dumps hold what the trainer does not get: groups without a signal, and levels.

@@ -74,9 +74,10 @@ async def watched_pools(
     Two calls for scores reach the same process. With `other_hash_seed`, the second pool has another PYTHONHASHSEED, as
     two processes of another program have. `as_workers` is what the audit sees of a pool.
     """
+    one_of_each = {"num_generators": 1, "num_verifiers": 1}
+    user = settings.user.model_copy(update=one_of_each)
     # One slow answer of a group must not hide what the others show.
-    one_of_each = {"num_generators": 1, "num_verifiers": 1, "scoring_budget_s": math.inf}
-    watched = replace(settings, user=settings.user.model_copy(update=one_of_each), source_wrapper=WATCHED)
+    watched = replace(settings, user=user, budget_s=math.inf, source_wrapper=WATCHED)
     async with AsyncExitStack() as stack:
 
         async def start(of_pool: PoolSettings) -> Workers:

@@ -152,7 +152,8 @@ class Session(Generic[T]):
         self._unlearned: TaskSampler | None = None
         """The sampler of `draw`, which observes nothing."""
         self._stream: ProblemStream[T] | None = None
-        self._remaker = Remaker(self.pool, settings)
+        self.remaker = Remaker(self.pool, settings)
+        """Generates the problems of references, in limited processor time."""
 
     # ---- beginning and end
 
@@ -216,7 +217,6 @@ class Session(Generic[T]):
         self._stream = ProblemStream(
             self.pool,
             self._sampler,
-            depth=settings.prefetch_problems,
             deadline_s=settings.generation_deadline_s,
             prepare=self._prepare_or_reject,
             state=None if saved is None else saved["stream"],
@@ -392,7 +392,7 @@ class Session(Generic[T]):
 
         Raises InvalidReferenceError, GenerationError and WorkerError, as `judge` does.
         """
-        return await self._remaker.remake(reference, self.library)
+        return await self.remaker.remake(reference, self.library)
 
     async def make(
         self, task: str, seed: int, *, params: Mapping[str, object] | None = None, level: float | None = None

@@ -32,7 +32,6 @@ SMALL: dict[str, Any] = {
     "seed": 1,
     "num_generators": 1,
     "num_verifiers": 1,
-    "prefetch_problems": 2,
 }
 CLOSE_S = 5.0
 """Seconds within which a bridge closes, whatever is under way."""

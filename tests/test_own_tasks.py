@@ -29,7 +29,7 @@ on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 
 def own_session(**settings: Any) -> Session[Any]:
-    small = {"num_generators": 1, "num_verifiers": 1, "prefetch_problems": 2, "task_modules": [EXAMPLE]}
+    small = {"num_generators": 1, "num_verifiers": 1, "task_modules": [EXAMPLE]}
     return Session(**{**small, "tasks": ["last_letter"], **settings})
 
 

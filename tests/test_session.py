@@ -37,7 +37,7 @@ async def make_session(workers: Any) -> AsyncIterator[MakeSession]:
     made: list[Session[Any]] = []
 
     async def make(*, fits: Callable[[Problem], bool] | None = None, **settings: Any) -> Session[Any]:
-        small = {"tasks": ["chain_sum"], "prefetch_problems": 2, "seed": 1, **settings}
+        small = {"tasks": ["chain_sum"], "seed": 1, **settings}
         if fits is None:
             session: Session[Any] = Session(ReasoningSettings(**small), pool=workers)
         else:

@@ -23,7 +23,7 @@ REFUSED: dict[str, list[Any]] = {
     "system_prompt": [None, 7],
     "seed": ["x", 1.5],
     "eval_temperature": [math.nan, 2.1],
-    "generation_deadline_s": [math.inf],
+    "scoring_deadline_s": [math.inf],
     "complexity_level": ["hard"],
     "complexity_mode": ["fixed", 3],
     "sandbox_verifiers": ["perhaps", 2],

@@ -21,6 +21,7 @@ from reasoning_env.commands.main import main
 from reasoning_env.evaluations.run import Evaluation
 from reasoning_env.inference.hosted import HostedModel, HostedServer
 from reasoning_env.judging.server import JudgeServer
+from reasoning_env.problems.stream import ProblemStream
 from reasoning_env.records import ProblemRequest
 from reasoning_env.storage.folders import find_checkout
 from reasoning_env.workers.library import Library
@@ -91,7 +92,7 @@ def check_bound(way: str, trace: Trace) -> None:
 @pytest.fixture
 async def session() -> AsyncIterator[Session[Problem]]:
     """A session whose workers and buffer are ready; a worker that is started meanwhile is no part of a way."""
-    async with Session(tasks=["gcd"], num_generators=1, num_verifiers=1, prefetch_problems=2) as session:
+    async with Session(tasks=["gcd"], num_generators=1, num_verifiers=1) as session:
         await until(lambda: len(session.pool.worker_pids) == 2)
         yield session
 
@@ -99,7 +100,7 @@ async def session() -> AsyncIterator[Session[Problem]]:
 async def next_problem(session: Session[Problem]) -> Problem:
     """Draw a problem, and wait until the buffer is full again."""
     problem = await session.next()
-    await until(lambda: session.stats.ready == session.settings.prefetch_problems)
+    await until(lambda: session.stats.ready == ProblemStream.min_ahead)
     return problem
 
 
@@ -116,7 +117,7 @@ async def test_group(tmp_path: Path) -> None:
         env: Any = ReasoningGymEnv(config, [server.config("vllm")])
         await env.setup()
         await env.get_next_item()
-        await until(lambda: env._run.session.stats.ready == config.prefetch_problems)
+        await until(lambda: env._run.session.stats.ready == ProblemStream.min_ahead)
         # A worker that is started meanwhile is no part of a way.
         await until(lambda: len(env._run.session.pool.worker_pids) == config.num_generators + config.num_verifiers)
         with Trace() as trace:

@@ -95,12 +95,6 @@ def _add_options(parser: CommandParser) -> None:
     add_config_option(parser)
     parser.add_argument("--generators", dest="num_generators", type=int, help="processes that make problems")
     parser.add_argument("--verifiers", dest="num_verifiers", type=int, help="processes that judge, on a node")
-    parser.add_argument(
-        "--reference-deadline-s",
-        type=float,
-        help="processor time, in seconds, that the problem of a reference may take "
-        f"(default: {default_text(ReasoningSettings.model_fields['reference_deadline_s'])})",
-    )
     group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
     group.add_argument(
         "--score",
@@ -125,7 +119,6 @@ def _refuse_options_of_tasks(options: argparse.Namespace) -> None:
     unused = {
         "--config": options.config,
         "--generators": options.num_generators,
-        "--reference-deadline-s": options.reference_deadline_s,
         "--task-modules": options.task_modules,
         "--checkout": options.checkout,
     }

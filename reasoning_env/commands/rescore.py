@@ -96,6 +96,10 @@ def _add_options(parser: CommandParser) -> None:
     add_config_option(parser)
 
 
+REFERENCE_CPU_S = 60.0
+"""Processor time for the problem of a reference. No stranger wrote the files, and no other request waits."""
+
+
 def _rescore(options: argparse.Namespace, folder: Path) -> int:
     """Print each completion whose score changed, and a row for each task; or write rows with scores.
 
@@ -105,8 +109,8 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     for name in ("keep", "pass_rate"):
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} goes with --out")
-    settings = file_settings(options, {"reference_deadline_s": 60.0}, {})
-    session = Session(settings, checkout=find_checkout(folder))
+    session = Session(file_settings(options, {}, {}), checkout=find_checkout(folder))
+    session.remaker.cpu_s = REFERENCE_CPU_S
     if options.out is None:
         return _show_changes(session, options)
     with progress_bar("rescore", None) as advance:

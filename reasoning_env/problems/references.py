@@ -204,7 +204,8 @@ class Remaker:
     def __init__(self, pool: Pool, settings: ReasoningSettings) -> None:
         self._pool = pool
         self._deadline_s = settings.eval_generation_deadline_s
-        self._cpu_s = settings.reference_deadline_s
+        self.cpu_s = settings.reference_deadline_s
+        """Seconds of processor time for the generation of a problem."""
         self._kept = ProblemCache(self.KEPT_BYTES)
         self._releases_warned_of: set[tuple[str, str]] = set()
 
@@ -224,7 +225,7 @@ class Remaker:
         # A reference may name the clarified question or the library's own, whatever the settings here.
         for clarified in (False,) if parsed.as_library else (True, False):
             spec = parsed.spec().with_request(clarified=clarified, as_published=parsed.as_library)
-            problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self._cpu_s)
+            problem = await self._pool.generate(spec, self._deadline_s, cpu_s=self.cpu_s)
             if parsed.names(problem):
                 break
         release = library.release(parsed.task)

@@ -6,7 +6,7 @@ A position of the stream goes through these states:
 | --- | --- | --- |
 | undrawn | from `_next_index` on | nothing: the sampler draws when the position's turn comes |
 | restored | `_restored`, in order | an earlier run drew its spec, or had its problem in flight; drawn no second time |
-| ahead | `_ahead`, at most `depth` | its problem is being generated, or is ready. Without a task left it has no spec |
+| ahead | `_ahead` | its problem is being generated, or is ready. Without a task left it has no spec |
 | in flight | `_in_flight` | `next` handed its problem out |
 | done | nowhere | its group was delivered, refused or dropped |
 
@@ -261,10 +261,11 @@ class Exclusions:
 
 
 class ProblemStream(Generic[T]):
-    """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
+    """Keeps positions generated or under way; `next` hands them out in order, `done` ends them.
+
+    As many positions are kept ahead as twice the problems that were ever in flight at once, within limits.
 
     Args:
-        depth: Positions that are kept generated or under way.
         deadline_s: Seconds that the generation of a problem may take.
         prepare: Returns what `next` hands out for a problem, or a Rejection, after which the position is drawn again.
         state: The value of `state()` in an earlier run. Its positions are served first, in their order, then the
@@ -272,12 +273,16 @@ class ProblemStream(Generic[T]):
         done: Positions that are passed over.
     """
 
+    min_ahead = 8
+    """Positions that are kept ahead of a loop with one problem at a time; few, so that levels follow it at once."""
+    max_ahead = 256
+    """A caller that marks no problem as done would otherwise have ever more of them generated."""
+
     def __init__(
         self,
         generator: Pool,
         sampler: TaskSampler,
         *,
-        depth: int,
         deadline_s: float,
         prepare: Callable[[Problem], Awaitable[T | Rejection]],
         state: StreamState | None = None,
@@ -285,7 +290,6 @@ class ProblemStream(Generic[T]):
     ) -> None:
         self._generator = generator
         self._sampler = sampler
-        self._depth = depth
         self._deadline_s = deadline_s
         self._prepare = prepare
         self._done = done
@@ -294,6 +298,7 @@ class ProblemStream(Generic[T]):
         self._restored: deque[_Position[T]] = deque(_unpacked(*position) for position in saved["positions"])
         self._ahead: deque[_Position[T]] = deque()
         self._in_flight: dict[int, _InFlight] = {}
+        self._most_in_flight = 0
         self._turn = asyncio.Lock()
         self._closed = False
         self._exclusions = Exclusions(sampler, saved)
@@ -303,7 +308,8 @@ class ProblemStream(Generic[T]):
 
     def start(self) -> None:
         """Begin to generate, as `next` does by itself."""
-        while len(self._ahead) < self._depth:
+        depth = min(max(2 * self._most_in_flight, self.min_ahead), self.max_ahead)
+        while len(self._ahead) < depth:
             position = self._draw_next()
             position.ready = asyncio.create_task(self._fill(position))
             position.ready.add_done_callback(_retrieve)
@@ -326,6 +332,7 @@ class ProblemStream(Generic[T]):
             ready = head.ready.result()
             self._ahead.popleft()
             self._in_flight[head.index] = _InFlight(ready.problem.spec.attempt, ready.problem.reference)
+            self._most_in_flight = max(self._most_in_flight, len(self._in_flight))
             self.start()
         self._count_repeat(ready.problem)
         logger.debug("next: %s", ready.problem.spec)

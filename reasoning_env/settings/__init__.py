@@ -201,25 +201,37 @@ class ReasoningSettings(BaseModel):
     """Processes that generate problems."""
     num_verifiers: Annotated[int, Field(ge=1, le=256)] = 2
     """Processes that score answers."""
-    prefetch_problems: Annotated[int, Field(ge=1, le=100_000)] = 128
-    """Problems kept ready ahead of demand."""
     fast_generators: bool = True
     """Generate the same problems faster, if the version of the library is a known one."""
-    generation_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 10.0
-    """Seconds for the generation of a training problem."""
-    eval_generation_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 60.0
-    """Seconds for the generation of an evaluation problem; many, for slow machines to get the same set."""
-    reference_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0)] = 5.0
-    """Seconds of processor time for the generation of a problem from its reference, which may come from a stranger."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Decides("answers", "evaluation")] = 5.0
-    """Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0."""
-    scoring_budget_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """Seconds of processor time for the scoring of a group. A group that takes longer is dropped and counted, never
-    scored 0. None: four times `scoring_deadline_s`."""
+    """Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0. Other deadlines
+    follow. A group of answers gets four times as long, and is then dropped and counted, never scored 0. The problem of
+    a reference gets as long. By the clock, a training problem gets twice and an evaluation problem twelve times as
+    long to be generated."""
     sandbox_verifiers: bool = True
     """Deny verifier workers files, network and processes, as far as the operating system can."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
     """Address space of a worker process, in megabytes; what `task_modules` take at import is added."""
+
+    @property
+    def scoring_budget_s(self) -> float:
+        """Seconds of processor time for the scoring of a group."""
+        return 4 * self.scoring_deadline_s
+
+    @property
+    def reference_deadline_s(self) -> float:
+        """Seconds of processor time to generate a problem from its reference, which may come from a stranger."""
+        return self.scoring_deadline_s
+
+    @property
+    def generation_deadline_s(self) -> float:
+        """Seconds to generate a training problem."""
+        return 2 * self.scoring_deadline_s
+
+    @property
+    def eval_generation_deadline_s(self) -> float:
+        """Seconds to generate an evaluation problem; many, so that slow machines get the same set."""
+        return 12 * self.scoring_deadline_s
 
     @field_validator("*", mode="before")
     @classmethod

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import os
 import shutil
 import socket
@@ -54,6 +55,8 @@ class PoolSettings:
     user: ReasoningSettings = field(default_factory=ReasoningSettings)
     beside: Path | None = None
     """A folder with a `reasoning_gym` package, to use where the user's settings name none."""
+    budget_s: float | None = None
+    """Seconds of processor time for the scoring of a group; None for the user's."""
     score_function: ScoreFunction | None = None
     source_wrapper: str | None = None
     """`MODULE:FUNCTION`, which gets the source of problems and returns the source that workers use in its place."""
@@ -65,8 +68,12 @@ class PoolSettings:
 
         In a group of many bad completions the others then keep their scores.
         """
-        budget_s = user.scoring_budget_s or 86_400.0  # the bound of the setting
-        return cls(user.model_copy(update={"scoring_budget_s": budget_s}), score_function=function)
+        return cls(user, score_function=function, budget_s=math.inf)
+
+    @property
+    def group_budget_s(self) -> float:
+        """Seconds of processor time for the scoring of a group."""
+        return self.user.scoring_budget_s if self.budget_s is None else self.budget_s
 
     @property
     def checkout(self) -> Path | None:

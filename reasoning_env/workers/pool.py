@@ -122,7 +122,7 @@ class WorkerPool:
         self._restrictions: Restrictions | None = None
         """What restricts the workers of the first fork server, and of all later ones."""
         self.stats = PoolStats()
-        self._scorer = BatchScorer(settings.user, self.stats, self._replace)
+        self._scorer = BatchScorer(settings.user.scoring_deadline_s, settings.group_budget_s, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes, and return when the library is imported.

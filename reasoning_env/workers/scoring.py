@@ -21,7 +21,6 @@ from ..answers.frames import FRAME_NAMES, MAX_FRAMES
 from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
-from ..settings import ReasoningSettings
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import (
     MAX_KILLS,
@@ -95,20 +94,23 @@ class _DiedBuilding(WorkerDied):
 
 
 class BatchScorer:
-    """Scores batches of answers. `replace` gives a slot a fresh worker; `stats` are counted up."""
+    """Scores batches of answers, in seconds of processor time for an answer and for a batch.
+
+    `replace` gives a slot a fresh worker; `stats` are counted up.
+    """
 
     def __init__(
-        self, settings: ReasoningSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[WorkerEnd]]
+        self, deadline_s: float, budget_s: float, stats: PoolStats, replace: Callable[[Slot], Awaitable[WorkerEnd]]
     ) -> None:
-        self._settings = settings
+        self._deadline_s = deadline_s
+        self._budget_s = budget_s
         self._stats = stats
         self._replace = replace
         self._refused_tasks: set[str] = set()
 
     def batch(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> AnswerBatch:
-        """Return a batch with its whole budget: by default four deadlines of an answer."""
-        budget_s = self._settings.scoring_budget_s or 4 * self._settings.scoring_deadline_s
-        return AnswerBatch(problem, answers, plainly, budget_s)
+        """Return a batch with its whole budget."""
+        return AnswerBatch(problem, answers, plainly, self._budget_s)
 
     async def score(self, slot: Slot, batch: AnswerBatch) -> None:
         """Add verdicts on the next answers of a batch, as many as one turn allows, and one at least.
@@ -150,7 +152,7 @@ class BatchScorer:
         scoring_s = 0.0
         if reason is Reason.TIMEOUT:
             self._stats.timeouts += 1
-            scoring_s = self._settings.scoring_deadline_s
+            scoring_s = self._deadline_s
         else:
             self._stats.crashes += 1
         batch.verdicts.append(Verdict(0.0, reason, batch.left[0], scoring_s))
@@ -217,7 +219,7 @@ class BatchScorer:
             _Hopeless: the batch exceeds its budget.
             ScoringError: the machine gives the worker hardly any processor time.
         """
-        deadline_s = self._settings.scoring_deadline_s
+        deadline_s = self._deadline_s
         limit_s = min(deadline_s, batch.budget_s)
         used = Stopwatch(worker)
         try:
@@ -234,7 +236,7 @@ class BatchScorer:
         self._stats.over_budget += 1
         spec = batch.problem.spec
         message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
-        logger.warning("%s; the group is dropped, see scoring_budget_s", message)
+        logger.warning("%s; the group is dropped, see scoring_deadline_s", message)
         raise _Hopeless(f"{message} ({len(batch.verdicts)} of {len(batch.answers)} were scored)")
 
 

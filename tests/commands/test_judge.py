@@ -62,7 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def reference() -> str:
-    with Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, prefetch_problems=1) as bridge:
+    with Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1) as bridge:
         return bridge.next().reference
 
 

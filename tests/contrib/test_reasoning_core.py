@@ -46,7 +46,7 @@ TASKS = (
 
 def new_session() -> Session[Problem]:
     settings = {"tasks": list(TASKS), "task_modules": [MODULE], "num_generators": 1, "num_verifiers": 1}
-    return Session(**settings, generation_deadline_s=120.0)
+    return Session(**settings, scoring_deadline_s=60.0)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -94,7 +94,7 @@ METADATA = "Metadata-Version: 2.1\nName: rlve-gym\nVersion: 0.0.0\n"
 
 
 def rlve_session(**settings: Any) -> Session[Any]:
-    small = {"num_generators": 1, "num_verifiers": 1, "task_modules": [MODULE], "prefetch_problems": 2}
+    small = {"num_generators": 1, "num_verifiers": 1, "task_modules": [MODULE]}
     return Session(**{**small, "scoring_deadline_s": 0.5, **settings})
 
 

@@ -28,7 +28,7 @@ def server_flags(url: str, server_type: str = "openai") -> list[str]:
     """Return the options for an inference server and the rig's tokenizer."""
     settings = server_settings(url, server_type)
     flags = [word for name, value in settings.items() for word in (f"--openai.{name}", value)]
-    return ["--env.tokenizer_name", TOKENIZER, "--env.generation_deadline_s", str(PATIENCE_S), *flags]
+    return ["--env.tokenizer_name", TOKENIZER, "--env.scoring_deadline_s", str(PATIENCE_S), *flags]
 
 
 def error_lines(process: Process) -> list[str]:

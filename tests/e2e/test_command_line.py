@@ -20,7 +20,7 @@ KEY = "sk-nobody-must-see-this"
 def test_evaluate_shows_no_key(cli: Cli, tmp_path: Path) -> None:
     with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
         flags = ["--model=policy", f"--base-url={server.url}/v1", f"--openai.api_key={KEY}", "-v"]
-        flags += ["--env.startup_timeout_s=600", "--env.eval_generation_deadline_s=600"]
+        flags += ["--env.startup_timeout_s=600", "--env.scoring_deadline_s=60"]
         result = cli("evaluate", *flags, "--tasks=chain_sum,gcd", "--limit=10")
     assert result.status == 0
     rows = {cells[0] for cells in map(str.split, result.stdout.splitlines()) if cells[1:2] in (["10"], ["TASKS"])}

@@ -80,7 +80,7 @@ def clock_trainer_and_workers(training: LocalTraining) -> Process:
     (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK)
     shift = folder / "shift"
     shift.write_text("0")
-    settings = {"max_batches_offpolicy": 2, "prefetch_problems": 4, "worker_timeout": 60}
+    settings = {"max_batches_offpolicy": 2, "worker_timeout": 60}
     variables = {"PYTHONPATH": str(folder), "SHIFT_FILE": str(shift)}
     environment = training.start_environment("environment", variables=variables, **settings)
     go_on(training)

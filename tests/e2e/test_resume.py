@@ -36,7 +36,6 @@ CYCLES = ((TERM, ALONE), (KILL, EMPTIED), (TERM, ALONE))
 SETTINGS = {
     "seed": 7,
     "complexity_mode": "random",
-    "prefetch_problems": 4,
     "tasks": "chain_sum,gcd,count_bits,products",
 }
 DUMPING = {"dump_rollouts": True, "dump_failed_rollouts": True, "rollout_save_score_threshold": 0.0}

@@ -70,8 +70,7 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "group_size": GROUP_SIZE,
         "num_generators": 1,
         "num_verifiers": 1,
-        "prefetch_problems": 2,
-        "generation_deadline_s": PATIENCE_S,
+        "scoring_deadline_s": PATIENCE_S,
         "use_wandb": False,
         "calm_garbage_collector": False,  # it would keep the garbage of each test
     }

@@ -108,7 +108,6 @@ async def served() -> AsyncIterator[Served]:
         num_generators=1,
         num_verifiers=1,
         worker_memory_mb=512,
-        reference_deadline_s=0.5,
     )
     async with Session(workers) as session:
         runner = JudgeServer(session, limits=JudgeLimits(max_texts=3)).runner()

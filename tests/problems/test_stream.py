@@ -90,13 +90,10 @@ async def make_stream() -> AsyncIterator[MakeStream]:
     def make(
         workers: FakeWorkers | None = None, sampler: Sampler | None = None, **options: Any
     ) -> ProblemStream[Problem]:
-        options = {
-            "depth": 4,
-            "deadline_s": DEADLINE_S,
-            "prepare": serve_as_is,
-            **options,
-        }
+        depth = options.pop("depth", 4)
+        options = {"deadline_s": DEADLINE_S, "prepare": serve_as_is, **options}
         made.append(ProblemStream(workers or FakeWorkers(at_once), sampler or Sampler(), **options))
+        made[-1].min_ahead = made[-1].max_ahead = depth
         return made[-1]
 
     yield make
@@ -153,14 +150,17 @@ async def test_served_level_is_another(make_stream: MakeStream, caplog: pytest.L
     assert [record.args for record in caplog.records if "has no problems of level" in record.msg] == [("a", 1.0, 0.5)]
 
 
-async def test_depth_of_prefetching(
-    make_stream: MakeStream,
-) -> None:
+async def test_more_is_drawn_ahead_with_more_in_flight(make_stream: MakeStream) -> None:
     sampler = Sampler()
-    stream = await started(make_stream(sampler=sampler, depth=3))
-    assert sampler.drawn == [0, 1, 2]
+    stream = make_stream(sampler=sampler)
+    stream.min_ahead, stream.max_ahead = 2, 5
+    ahead = []
+    for taken in range(1, 5):
+        problem = await stream.next()
+        ahead.append(len(sampler.drawn) - taken)
+    stream.done(problem)
     await stream.next()
-    assert sampler.drawn == [0, 1, 2, 3]
+    assert (ahead, len(sampler.drawn)) == ([2, 4, 5, 5], 10)
 
 
 async def test_concurrent_consumers(make_stream: MakeStream) -> None:
@@ -377,11 +377,11 @@ def test_resumed_stream(runs: list[tuple[int, list[int]]], data: st.DataObject) 
             stream = ProblemStream(
                 workers,
                 Sampler(),
-                depth=6,
                 deadline_s=DEADLINE_S,
                 prepare=serve_as_is,
                 state=state,
             )
+            stream.min_ahead = stream.max_ahead = 6
             await started(stream)
             assert stream.in_flight == 0
             for pick in ready:
