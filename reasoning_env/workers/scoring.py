@@ -21,6 +21,7 @@ from ..answers.frames import FRAME_NAMES, MAX_FRAMES
 from ..errors import ScoringError
 from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
+from ..sources.score_function import MAX_PART_NAME, MAX_VERDICT_PARTS
 from .protocol import Frame, ProtocolFault, WorkerEnd
 from .worker import (
     MAX_KILLS,
@@ -283,6 +284,7 @@ def _first_answers(answers: Sequence[str]) -> Sequence[str]:
 
 
 Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+PartName = Annotated[str, msgspec.Meta(max_length=MAX_PART_NAME)]
 
 
 class _VerdictReply(msgspec.Struct):
@@ -293,7 +295,7 @@ class _VerdictReply(msgspec.Struct):
     reason: Literal["scored", "verifier_error"]
     scoring_s: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]  # more than any deadline
     frames: Annotated[tuple[str, ...], msgspec.Meta(max_length=2 * MAX_FRAMES + 1)] = ()
-    parts: dict[str, Finite] | None = None
+    parts: Annotated[dict[PartName, Finite], msgspec.Meta(max_length=MAX_VERDICT_PARTS)] | None = None
     error: str | None = None
 
 

@@ -309,6 +309,7 @@ FORGED_FIELDS: list[dict[str, Any]] = [
     # Unknown, that of another, not a text; then those of answers without a score, with the score.
     *({"reason": reason} for reason in ("excellent", "timeout", ["scored"], "verifier_error")),
     *({"position": position} for position in (1, "0")),
+    *({"parts": parts} for parts in ({"a": 10**400}, {"a": "1"}, dict.fromkeys(map(str, range(33)), 1), {"a" * 61: 1})),
 ]
 
 
