@@ -214,10 +214,11 @@ class ReasoningGymEnv(BaseEnv):
         self.wandb_prepend = registration.wandb_name
         self.checkpoint_dir = registration.checkpoint_dir
         if self.config.total_steps == -1:
-            self.config.total_steps = registration.num_steps
-            if self.config.total_steps == -1:
+            steps = self.config.total_steps = registration.num_steps
+            if steps < 1:
                 raise core.ConfigError(
-                    "neither the trainer nor a setting gives a number of steps", remedy="set {env.total_steps}"
+                    f"neither the trainer (it registered {steps} steps) nor a setting gives a number of steps",
+                    remedy="set {env.total_steps}",
                 )
         await asyncio.to_thread(self._open_checkpoints)
         if self.curr_step > 0:

@@ -217,6 +217,8 @@ class RunApiSession:
     """Maximum seconds between two requests: a late environment may share a number after a restart."""
     slow_reply_s = 10.0
     """Seconds without a reply after which the log says so."""
+    trainer_patience_s = 30.0
+    """Seconds without a trainer after which the log names the other cause."""
     leave_timeout_s = 3.0
     """Seconds for the farewell at the end, which a run-api that is away must not hold up."""
 
@@ -349,10 +351,15 @@ class RunApiSession:
         return status
 
     async def _wait_for_trainer(self) -> None:
+        remedy = ""
+        if self._waiting.duration_s >= self.trainer_patience_s:  # a trainer after another registers within seconds
+            remedy = (
+                "; if a trainer has registered, a group reached run-api before the trainer: "
+                f"call {self._url}/reset_data or restart run-api, then register the trainer again"
+            )
         self._waiting.note(
             "waiting for a trainer to register at run-api and to ask for batches that hold a group of "
-            f"{self._entry['group_size']}; if a trainer has registered, a group reached run-api before the trainer: "
-            f"call {self._url}/reset_data or restart run-api, then register the trainer again"
+            f"{self._entry['group_size']}{remedy}"
         )
         await asyncio.sleep(self.longest_pause_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,15 @@ async def test_order_of_hooks() -> None:
     assert told(run) == ["start_dumps", "run_api.wait_until_there"]
     run.run_api.wait_until_there.assert_called_with(math.inf)
     assert told(env) == ["setup", "setup_wandb", "register_env", "get_server_info", "env_step_checks"]
+
+
+@pytest.mark.parametrize(("steps", "who"), [(100, "env.total_steps"), (-1, "the trainer")])
+async def test_end_says_who_asked_for_the_steps(steps: int, who: str, caplog: pytest.LogCaptureFixture) -> None:
+    env = make_env(OVER, total_steps=steps)
+    env.register_env.side_effect = lambda: setattr(env.config, "total_steps", 100)
+    with caplog.at_level(logging.INFO):
+        await Serve().run(env, make_run())
+    assert f"{who} asked for 100 steps, and the trainer has their batches" in caplog.messages
 
 
 @pytest.mark.parametrize(

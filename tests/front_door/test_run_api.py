@@ -58,6 +58,14 @@ async def test_group_larger_than_batch(make: MakeEnv) -> None:
         await make(group_size=33)
 
 
+@pytest.mark.parametrize("steps", [0, -1])
+async def test_no_number_of_steps(make: MakeEnv, api: ServedRunApi, steps: int) -> None:
+    await api.reset()
+    await api.train(num_steps=steps)
+    with pytest.raises(ConfigError, match=rf"\(it registered {steps} steps\).*set env\.total_steps"):
+        await make(total_steps=-1)
+
+
 async def test_status_with_mock_server(make: MakeEnv, api: ServedRunApi) -> None:
     env = await make()
     env.server = object()

@@ -60,6 +60,7 @@ class Serve(Mode):
         await env.setup()
         _refuse_chat(run)  # the replies of a server of type auto are known only now
         await env.setup_wandb()
+        asks = "the trainer" if env.config.total_steps == -1 else "env.total_steps"  # the registration replaces -1
         await env.register_env()
         await env.get_server_info()
         while True:
@@ -76,6 +77,7 @@ class Serve(Mode):
             elif len(env.workers) < env.max_num_workers:
                 await env.add_train_workers()
             await asyncio.sleep(0.1)
+        logger.info("%s asked for %d steps, and the trainer has their batches", asks, env.config.total_steps)
         for worker in env.workers:
             worker.cancel()
 

@@ -14,6 +14,7 @@ import pytest
 from reasoning_env.atropos import run_api
 from reasoning_env.atropos.run_api import TRAINER_INFO, RunApiFault, RunApiSession, TrainerWatch, request
 from reasoning_env.errors import ServerError
+from reasoning_env.runtime import retries
 from reasoning_gym_testing import slow
 from tests.waiting import until
 
@@ -80,6 +81,20 @@ async def test_wait_for_trainer(api: ServedRunApi, caplog: pytest.LogCaptureFixt
     assert (registration.env_id, registration.wandb_name, registration.starting_step) == (0, "reasoning_gym_0", 7)
     assert account == ("group", "project")
     assert len(said(caplog, "WARNING")) == 1
+
+
+async def test_remedy_waits_for_a_second_trainer(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two trainers nothing is wrong with run-api."""
+    monkeypatch.setattr(RunApiSession, "trainer_patience_s", 0.1)
+    monkeypatch.setattr(retries.OutageLog, "REPEAT_S", 0.0)
+    await api.reset()
+    registering = asyncio.create_task(RunApiSession(api.url, ENTRY).register())
+    await until(lambda: "/reset_data" in "".join(said(caplog, "WARNING")))
+    await api.train()
+    await registering
+    assert "/reset_data" not in said(caplog, "WARNING")[0]
 
 
 @pytest.mark.parametrize("fault", [None, 502, "cut"])
