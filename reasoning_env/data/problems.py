@@ -28,6 +28,7 @@ from ..records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all, map_concurrently
 from ..seeds import file_seed, hash_fraction, hash_int
 from ..session import Session
+from .tables import without_gaps
 
 Level = float | Literal["random"] | None
 """A level of difficulty: fixed, random for each draw (uniform in [0, 1)), or None for the library's defaults."""
@@ -317,16 +318,17 @@ def describe_problem(session: Session[object], position: int, problem: Problem, 
             "reward_model": {"style": "rule", "ground_truth": problem.reference},
             "extra_info": {"index": position, "task": problem.task},
         }
-    return {
+    row = {
         "index": position,
         "reference": problem.reference,
         "task": problem.task,
-        "level": problem.level,
+        "level": None if problem.level is None else float(problem.level),
         "messages": messages,
         "question": problem.question,
         "answer": problem.answer,
         "metadata": json.dumps(json.loads(problem.metadata_json)),
     }
+    return without_gaps(row, PROBLEM_COLUMNS[form])
 
 
 DATA_SOURCE = "reasoning_gym"

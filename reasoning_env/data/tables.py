@@ -134,6 +134,16 @@ TYPES: Mapping[str, Callable[[Any], Any]] = {
 """Types of Parquet's columns, of the module pyarrow, which may not be installed."""
 
 
+MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
+"""What stands for a missing value, by the type of the column. Readers of JSON lines take a column's type from the first
+rows, or from the first file, so a null there would give the column another type."""
+
+
+def without_gaps(row: Row, types: Mapping[str, str]) -> dict[str, object]:
+    """Return a row whose missing values are those of MISSING."""
+    return {name: MISSING[types[name]] if value is None else value for name, value in row.items()}
+
+
 def _write_parquet(path: Path, rows: Iterable[Row], schema: Schema) -> None:
     arrow = _pyarrow(str(path))
     parquet = importlib.import_module("pyarrow.parquet")

@@ -1,7 +1,7 @@
 """Rows to train on, made of groups: chosen completions, or pairs for preference training.
 
-Equal completions of a question are one row, whatever groups they are in. A column has the same type in every row, since
-readers of JSON lines take the types from the first lines: a missing text is "", and a missing number -1.
+Equal completions of a question are one row, whatever groups they are in. A column has the same type in every row: see
+`tables.MISSING`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..dumps.reader import stream_groups
 from ..errors import ConfigError
 from ..problems.references import hash_question, hash_words
 from ..storage.files import output_errors
-from .tables import write_rows
+from .tables import without_gaps, write_rows
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,6 @@ class Selection:
 
 
 EVERYTHING = Selection()
-MISSING: Mapping[str, object] = {"text": "", "number": -1.0, "count": -1}
-"""What stands for a missing value, by the type of the column."""
 _OF_COMPLETION = {
     "messages": "messages",
     "score": "number",
@@ -170,8 +168,7 @@ def _pairs(group: DumpedGroup) -> Iterator[tuple[dict[str, object], Sequence[str
 
 
 def _facts(group: DumpedGroup, model: str | None) -> dict[str, object]:
-    facts = group.facts(model)
-    return {name: MISSING[kind] if facts[name] is None else facts[name] for name, kind in FACT_COLUMNS.items()}
+    return without_gaps(group.facts(model), FACT_COLUMNS)
 
 
 def _question(group: DumpedGroup) -> str:

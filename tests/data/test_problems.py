@@ -95,7 +95,18 @@ async def test_columns_of_a_row(write: Write, tmp_path: Path) -> None:
     assert row["reference"].startswith("gcd:train:")
     assert row["messages"][-1] == {"role": "user", "content": row["question"]}
     assert json.loads(row["metadata"])["source_dataset"] == "gcd"
-    assert (row["index"], row["task"], row["level"]) == (0, "gcd", None)
+    assert (row["index"], row["task"], row["level"]) == (0, "gcd", -1.0)
+
+
+@on_module_loop
+async def test_columns_have_one_type(write: Write, tmp_path: Path) -> None:
+    """`boxnet` has no single right answer."""
+    await write(tmp_path / "a.jsonl", 1, tasks=("boxnet",))
+    await write(tmp_path / "b.jsonl", 1, tasks=("gcd",), levels=(1,))
+    [without], [with_answer] = rows_of(tmp_path / "a.jsonl"), rows_of(tmp_path / "b.jsonl")
+    assert {name: type(value) for name, value in without.items()} == {
+        name: type(value) for name, value in with_answer.items()
+    }
 
 
 @on_module_loop
