@@ -93,14 +93,14 @@ class ChatLayout:
 
 
 Completion = str | Mapping[str, object] | Sequence[Mapping[str, object]] | None
-"""A text, a message, a conversation that ends with the completion, or None for a model that wrote nothing."""
+"""A text, a message of the assistant, a conversation that holds one, or None for a model that wrote nothing."""
 
 
 def read_completions(completions: object) -> list[str]:
     """Return the texts of the completions that callers pass to `Session` and `Bridge`.
 
-    A completion is a text, a message (a mapping with `content`), a conversation that ends with the completion, or None
-    for a model that wrote nothing. Raises ConfigError for anything else.
+    A completion is a text, a message of the assistant (a mapping with `content`), a conversation, whose last message of
+    the assistant counts, or None for a model that wrote nothing. Raises ConfigError for anything else.
     """
     if isinstance(completions, (str, bytes, Mapping)) or not isinstance(completions, Sequence):
         remedy = "for a single completion write [text]"
@@ -165,13 +165,30 @@ def _text(completion: object, number: int) -> str:
     if completion is None:
         return ""
     if isinstance(completion, Mapping) and "content" in completion:
-        content = read_content(completion["content"])
-        if content is None:
-            raise _no_completion(completion["content"], number)
-        return content.text
-    if isinstance(completion, Sequence) and completion and isinstance(completion[-1], Mapping):
-        return _text(completion[-1], number)
+        return _text_of_assistant([completion], number)
+    if isinstance(completion, Sequence) and completion and all(isinstance(each, Mapping) for each in completion):
+        return _text_of_assistant(completion, number)
     raise _no_completion(completion, number)
+
+
+def _text_of_assistant(messages: Sequence[Mapping[str, object]], number: int) -> str:
+    """Return the text of the assistant's last message: later messages of a user or a tool are not the model's."""
+    message = next((message for message in reversed(messages) if _is_of_assistant(message)), None)
+    if message is None:
+        roles = ", ".join(sorted({str(message.get("role")) for message in messages}))
+        raise ConfigError("holds no message of the assistant", setting=f"completions[{number}]", got=short(roles))
+    content = read_content(message["content"])
+    if content is None:
+        raise _no_completion(message["content"], number)
+    return content.text
+
+
+def _is_of_assistant(message: Mapping[str, object]) -> bool:
+    """Tell whether a message is the assistant's. A message without a role counts as the assistant's, but not an item of
+    another type, such as the reasoning in the output of OpenAI's Responses."""
+    if "content" not in message:
+        return False
+    return message["role"] == "assistant" if "role" in message else "type" not in message
 
 
 def _no_completion(value: object, number: int) -> ConfigError:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.prompts.messages import build_messages, read_completions, system_prompt
+from reasoning_env.errors import ConfigError
+from reasoning_env.prompts.messages import Completion, build_messages, read_completions, system_prompt
 from reasoning_env.prompts.thinking import FORMATS, TAGS, choose_thinking
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 
@@ -31,3 +32,27 @@ def test_thinking_parts_are_no_text() -> None:
     parts = [{"type": "thinking", "thinking": "<answer>1</answer>"}, {"type": "text", "text": "<answer>2</answer>"}]
     conversation = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": parts}]
     assert read_completions([{"content": parts}, conversation]) == ["<answer>2</answer>"] * 2
+
+
+ASSISTANT = {"role": "assistant", "content": "<answer>2</answer>"}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"role": "user", "content": "thanks"},
+        {"role": "tool", "content": "<answer>1</answer>"},
+        {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "<answer>1</answer>"}]},
+    ],
+)
+def test_assistant_message_is_judged(later: dict[str, object]) -> None:
+    assert read_completions([[{"role": "user", "content": "Q?"}, ASSISTANT, later]]) == ["<answer>2</answer>"]
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool"])
+def test_message_of_another_is_no_completion(role: str) -> None:
+    message = {**ASSISTANT, "role": role}
+    conversations: list[Completion] = [message, [message, message]]
+    for conversation in conversations:
+        with pytest.raises(ConfigError, match=rf"completions\[0\]: holds no message of the assistant; got '{role}'"):
+            read_completions([conversation])
