@@ -10,8 +10,17 @@ from contextlib import aclosing
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from ..data.verdict_files import LeftOut, NumberedRow, count_left_out, judge_files, judge_rows, nothing_found, row_files
-from ..data.verdicts import RowVerdicts
+from ..data.verdict_files import (
+    LeftOut,
+    NumberedRow,
+    RowFiles,
+    count_left_out,
+    judge_files,
+    judge_rows,
+    nothing_found,
+    row_files,
+)
+from ..data.verdicts import REFERENCE, SEVERAL, SINGLE, RowVerdicts
 from ..errors import ConfigError
 from ..metrics.outcomes import Tally
 from ..program.parser import Command, CommandParser
@@ -92,6 +101,12 @@ def _add_options(parser: CommandParser) -> None:
         metavar="FILE",
         help="write the rows with their scores, or rows to train on (--keep); ends in .jsonl or .parquet",
     )
+    parser.add_argument(
+        "--columns",
+        metavar="reference=NAME,completion=NAME",
+        type=_read_columns,
+        help="the columns of rows that another program wrote; NAME may be a path, as in choices.0.message",
+    )
     add_selection_options(parser)
     add_config_option(parser)
 
@@ -100,13 +115,26 @@ REFERENCE_CPU_S = 60.0
 """Processor time for the problem of a reference. No stranger wrote the files, and no other request waits."""
 
 
+def _read_columns(text: str) -> dict[str, str]:
+    """Return the value of --columns. Raises ArgumentTypeError for a value of another form."""
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    columns = {name.strip(): path.strip() for name, _, path in pairs}
+    if not all(columns.values()) or not columns.keys() <= {REFERENCE, SINGLE, SEVERAL}:
+        raise argparse.ArgumentTypeError(
+            f"expected {REFERENCE}=NAME and {SINGLE}=NAME or {SEVERAL}=NAME, joined by commas; got {text!r}"
+        )
+    return columns
+
+
 def _rescore(options: argparse.Namespace, folder: Path) -> int:
     """Print each completion whose score changed, and a row for each task; or write rows with scores.
 
     Raises ConfigError where there is no group or row, and WorkerError where the workers cannot be started.
     """
     selection = read_selection(vars(options))
-    for name in ("keep", "pass_rate"):
+    if options.columns is not None and options.keep is not None:
+        raise ConfigError("--columns does not go with --keep, which takes groups")
+    for name in ("keep", "pass_rate", "columns"):
         if getattr(options, name) is not None and options.out is None:
             raise ConfigError(f"--{name.replace('_', '-')} goes with --out")
     session = Session(file_settings(options, {}, {}), checkout=find_checkout(folder))
@@ -120,6 +148,7 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
                 options.paths,
                 options.out,
                 selection=selection,
+                columns=options.columns,
                 command=options.command_line,
                 on_row=advance,
             )
@@ -127,13 +156,17 @@ def _rescore(options: argparse.Namespace, folder: Path) -> int:
     _print_without_score(card["left_out"], card["without_score"])
     if card["outside"]:
         print(f"{card['outside']} rows have another pass rate than --pass-rate asks for")
+    for reason, number in card.get("not_kept", {}).items():
+        print(f"not kept: {number} x {reason}")
+    if card.get("wrong_now"):
+        print(f"{card['wrong_now']} x right by the stored score, and wrong now; `rescore` without --keep lists them")
     print(f"{options.out}: {card['rows']} rows")
     return 0
 
 
 def _show_changes(session: Session[Problem], options: argparse.Namespace) -> int:
     """Print the completions whose score changed. Raises ConfigError where there is no group."""
-    files = row_files(options.paths)
+    files = RowFiles(row_files(options.paths))
     rescored = Rescored()
 
     async def judge() -> None:

@@ -7,7 +7,7 @@ Equal completions of a question are one row, whatever groups they are in. A colu
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,6 +46,13 @@ class Selection:
 
 
 EVERYTHING = Selection()
+_NOT_CHOSEN: Mapping[Keep, str] = {
+    Keep.ALL: "",  # never counted
+    Keep.BEST: "not the best of the group, or all score 0",
+    Keep.CORRECT: "not correct",
+    Keep.PAIRS: "no completion to pair it with",
+}
+"""Why a completion of a group gives no row."""
 _OF_COMPLETION = {
     "messages": "messages",
     "score": "number",
@@ -73,8 +80,8 @@ class TrainingRows:
 
     def __init__(self, selection: Selection) -> None:
         assert selection.keep is not None
-        self.repeated = 0
-        """Completions that their question has had already."""
+        self.not_kept: Counter[str] = Counter()
+        """Completions without a row, by reason. Those of groups with another pass rate are not counted."""
         self._keep = selection.keep
         self._selection = selection
         self._rows_of: defaultdict[str, set[str]] = defaultdict(set)
@@ -86,11 +93,15 @@ class TrainingRows:
         facts = _facts(group, model)
         rows = self._rows_of[_question(group)]
         limit = self._selection.max_per_problem
-        for columns, texts in _pairs(group) if self._keep is Keep.PAIRS else _completions(group, self._keep):
+        chosen = list(_pairs(group) if self._keep is Keep.PAIRS else _completions(group, self._keep))
+        self.not_kept[_NOT_CHOSEN[self._keep]] += len(group.rollouts) - sum(len(texts) for _, texts in chosen)
+        for columns, texts in chosen:
             identity = hash_question(json.dumps(texts))
             if identity in rows:
-                self.repeated += 1
-            elif limit is None or len(rows) < limit:
+                self.not_kept["the same as a row that is kept"] += len(texts)
+            elif limit is not None and len(rows) >= limit:
+                self.not_kept["over --max-per-problem"] += len(texts)
+            else:
                 rows.add(identity)
                 yield {**columns, **facts}
 

@@ -7,9 +7,10 @@ The rows stay in their order; whatever the size of the files, memory holds twice
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypedDict
@@ -41,6 +42,19 @@ NO_GROUP = "the row is no group of a dump, of `process` or of an evaluation"
 
 
 @dataclass(frozen=True)
+class RowFiles:
+    """Files of rows.
+
+    `columns` says where rows of other programs have `reference`, and `completion` or `completions`: the name of a
+    column, or a path of names and positions with dots in between, such as `response.body.choices.0.message`. The rows
+    get these columns beside their own.
+    """
+
+    paths: Sequence[Path]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class NumberedRow:
     """A row with its number among the rows of all files, and its number in its file, both from 1.
 
@@ -61,22 +75,25 @@ async def judge_rows(
     out: Path,
     *,
     selection: Selection = EVERYTHING,
+    columns: Mapping[str, str] | None = None,
     command: str = "",
     on_row: Callable[[], object] = lambda: None,
 ) -> Mapping[str, Any]:
     """Judge the rows of files, write them with their scores, and return the card. Starts and closes the session.
 
     With `selection.keep`, rows to train on are written instead, made of the groups among the rows with their new
-    scores. A folder stands for its files of rows: see `row_files`. A killed call goes on. `on_row` is called after each
-    row.
+    scores. A folder stands for its files of rows: see `row_files`; for `columns` see `RowFiles`. A killed call goes on.
+    `on_row` is called after each row.
 
     The card has `rows`, `judged`, `left_out` with count and first row by reason, `without_score` (rows that a fault of
-    ours left without), and `outside`, the rows whose pass rate is not wanted.
+    ours left without), and `outside`, the rows whose pass rate is not wanted. With `selection.keep` it has `not_kept`
+    too, the completions without a row by reason, and `wrong_now`, the completions that only the stored score calls
+    right.
 
     Raises ConfigError for files that cannot be used: without a row that can be judged, or of other settings.
     """
     check_output(out, "--out")
-    files = row_files(paths, out)
+    files = RowFiles(row_files(paths, out), columns or {})
     async with session:
         decided_by = _made_with(session, files, selection)
         finished = finished_card(out, decided_by)
@@ -91,22 +108,25 @@ async def judge_rows(
                     judged.append_row(str(numbered.number), stored)
                     on_row()
 
-            def rows() -> Iterator[Row]:
-                return _output(_joined(files, judged), selection)
-
             counts = _count(judged, selection)
             if not counts["judged"] and not counts["without_score"]:
                 judged.remove()
                 raise nothing_found(paths[0], "row that can be judged", counts["left_out"])
             card = {"command": command, **counts, "made_with": decided_by}
-            if selection.keep is not None:
-                card["rows"] = sum(1 for _ in rows())
-            write_output(out, card, rows(), schema, under_way=judged)
+            if selection.keep is None:
+                rows = _rows_with_scores(_joined(files, judged), selection)
+            else:
+                left = NotKept()
+                card["rows"] = sum(1 for _ in _training_rows(_joined(files, judged), selection, left))
+                card["not_kept"] = {reason: number for reason, number in left.not_kept.items() if number}
+                card["wrong_now"] = left.wrong_now
+                rows = _training_rows(_joined(files, judged), selection, NotKept())
+            write_output(out, card, rows, schema, under_way=judged)
     return card
 
 
 async def judge_files(
-    session: Session[object], files: Sequence[Path], *, done: Container[str] = (), groups_alone: bool = False
+    session: Session[object], files: RowFiles, *, done: Container[str] = (), groups_alone: bool = False
 ) -> AsyncGenerator[tuple[NumberedRow, RowVerdicts]]:
     """Yield the rows of files in order, each with what is added to it.
 
@@ -148,7 +168,7 @@ def row_files(paths: Sequence[Path], out: Path | None = None) -> list[Path]:
     return list(files.values())
 
 
-def _schema(out: Path, files: Sequence[Path]) -> Schema:
+def _schema(out: Path, files: RowFiles) -> Schema:
     """Return the types of the output's columns, before any work; None for JSON lines.
 
     Rows that no session can judge are ignored.
@@ -157,10 +177,11 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     """
     if out.suffix != PARQUET:
         return None
-    typed = [file for file in files if file.suffix == PARQUET]
+    typed = [file for file in files.paths if file.suffix == PARQUET]
+    others = [file for file in files.paths if file not in typed]
 
     def rows() -> Iterator[Row]:
-        for numbered in read_judgeable_rows([file for file in files if file not in typed]):
+        for numbered in read_judgeable_rows(files if files.columns else RowFiles(others)):
             row = numbered.row
             if not isinstance(row, Malformed) and isinstance(read_row(row), JudgeRequest):
                 yield row
@@ -172,24 +193,25 @@ def _schema(out: Path, files: Sequence[Path]) -> Schema:
     return schema
 
 
-def _made_with(session: Session[object], files: Sequence[Path], selection: Selection) -> dict[str, object]:
+def _made_with(session: Session[object], files: RowFiles, selection: Selection) -> dict[str, object]:
     """Return what decides the scores. Files count by their sizes and times."""
-    facts = [file.stat() for file in files]
+    facts = [file.stat() for file in files.paths]
     return made_with(
         session.settings,
         session.plan,
         "answers",
         files=[[each.st_size, each.st_mtime_ns] for each in facts],
         selection=asdict(selection),
+        **({"columns": dict(files.columns)} if files.columns else {}),
         **session.library.versions,
     )
 
 
-def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
+def read_judgeable_rows(files: RowFiles) -> Iterator[NumberedRow]:
     """Yield the rows; a line of dumps becomes a row, marked where its group was read before."""
     numbers = count(1)
     seen = SeenGroups()
-    for file in files:
+    for file in files.paths:
         for number_in_file, row in enumerate(read_rows(file, "PATH"), 1):
             number = next(numbers)
             group = None
@@ -200,8 +222,34 @@ def read_judgeable_rows(files: Sequence[Path]) -> Iterator[NumberedRow]:
                     row = Malformed(f"the line is no group: {describe(error)}")
                 else:
                     row = _row_of_group(group)
+            if not isinstance(row, Malformed):
+                row = with_renamed(row, files.columns)
             repeated = group is not None and not seen.add(group, file)
             yield NumberedRow(number, file, number_in_file, row, group, repeated)
+
+
+def with_renamed(row: Row, columns: Mapping[str, str]) -> Row:
+    """Return a row with what stands elsewhere in it as columns of their own; what it lacks is left out."""
+    found = {name: _at(row, path) for name, path in columns.items()}
+    return {**row, **{name: value for name, value in found.items() if value is not _MISSING}}
+
+
+_MISSING = object()
+
+
+def _at(row: Row, path: str) -> object:
+    """Return what stands at a path in a row; _MISSING where there is nothing."""
+    if path in row:
+        return row[path]
+    value: object = row
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step, _MISSING)
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return _MISSING
+    return value
 
 
 def _row_of_group(group: DumpedGroup) -> Row:
@@ -216,7 +264,7 @@ def _row_of_group(group: DumpedGroup) -> Row:
     }
 
 
-async def _missing_rows(files: Sequence[Path], done: Container[str]) -> AsyncIterator[NumberedRow]:
+async def _missing_rows(files: RowFiles, done: Container[str]) -> AsyncIterator[NumberedRow]:
     for numbered in read_judgeable_rows(files):
         if str(numbered.number) not in done:
             yield numbered
@@ -284,7 +332,7 @@ Scored = tuple[NumberedRow, Row]
 """A row, and what is added to it."""
 
 
-def _joined(files: Sequence[Path], judged: KeyedFile) -> Iterator[Scored]:
+def _joined(files: RowFiles, judged: KeyedFile) -> Iterator[Scored]:
     """Yield the rows with what is added to each, in their order, without the rows that are left out."""
     for numbered, added in zip(read_judgeable_rows(files), in_order(judged), strict=True):
         position = added.pop("key")
@@ -293,22 +341,31 @@ def _joined(files: Sequence[Path], judged: KeyedFile) -> Iterator[Scored]:
             yield numbered, added
 
 
-def _output(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
-    """Yield the rows of the output: those with a pass rate that is wanted, or rows to train on."""
-    if selection.keep is not None:
-        yield from _training_rows(scored, selection)
-        return
+def _rows_with_scores(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
+    """Yield the rows with a pass rate that is wanted, with their scores."""
     for numbered, added in scored:
         assert not isinstance(numbered.row, Malformed)
         if selection.wants(added["pass_rate"]):
             yield {**numbered.row, **added_columns(numbered.row, added)}
 
 
-def _training_rows(scored: Iterator[Scored], selection: Selection) -> Iterator[Row]:
+@dataclass
+class NotKept:
+    """Completions of groups that give no row to train on, by reason.
+
+    `wrong_now` counts completions that only the stored score calls right.
+    """
+
+    not_kept: Counter[str] = field(default_factory=Counter)
+    wrong_now: int = 0
+
+
+def _training_rows(scored: Iterator[Scored], selection: Selection, left: NotKept) -> Iterator[Row]:
+    """Yield rows to train on, and count up in `left` the completions that give none."""
     made = TrainingRows(selection)
     models: dict[Path, str | None] = {}
     for numbered, added in scored:
-        if added["scores"] is None:
+        if added["scores"] is None:  # counted as `without_score`
             continue
         if numbered.file not in models:
             models[numbered.file] = model_of(numbered.file)
@@ -319,3 +376,7 @@ def _training_rows(scored: Iterator[Scored], selection: Selection) -> Iterator[R
             for rollout, score, reason in zip(group.rollouts, added["scores"], added["reasons"], strict=True)
         )
         yield from made.of_group(replace(group, rollouts=judged), models[numbered.file])
+        for before, after in zip(group.rollouts, judged, strict=True):
+            if before.correct and not after.correct:
+                left.wrong_now += 1
+    left.not_kept.update(made.not_kept)

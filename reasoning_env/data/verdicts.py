@@ -1,6 +1,6 @@
 """Judge the completions of rows.
 
-A row has `reference` and `completion` or `completions`. A completion is a text, or a conversation that ends with it.
+A row has `reference` and `completion` or `completions`. A completion is a text, or a conversation that holds it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 RETRY_PAUSES_S = (1.0, 5.0)
 """Pauses before a row is judged again after an infrastructure error: a fork server starts in 0.7 s, under load in 6."""
-SINGLE, SEVERAL = "completion", "completions"
+REFERENCE, SINGLE, SEVERAL = "reference", "completion", "completions"
 ADDED: Mapping[str, Mapping[str, str]] = {
     SINGLE: {"score": "number", "reason": "text", "pass_rate": "number"},
     SEVERAL: {"scores": "numbers", "reasons": "texts", "pass_rate": "number"},
@@ -135,21 +135,26 @@ def completions_column(row: Row) -> str:
 
 def read_row(row: Row) -> JudgeRequest | RowVerdicts:
     """Return what a row asks for, or `left_out` for a row that no session can judge."""
-    reference = row.get("reference")
+    reference = row.get(REFERENCE)
     if not isinstance(reference, str):
-        return left_out_row("the row has no reference")
+        return left_out_row("the row has no reference", _columns_of(row))
     if row.get(SEVERAL) is not None and row.get(SINGLE) is not None:
         return left_out_row(f"the row has both `{SINGLE}` and `{SEVERAL}`")
     kind = completions_column(row)
     if kind not in row:  # a null in `completion` is a model that wrote nothing
-        return left_out_row("the row has no completion")
+        return left_out_row("the row has no completion", _columns_of(row))
     try:
         texts = read_completions(row[kind] if kind == SEVERAL else [row[kind]])
         return JudgeRequest(Reference.parse(reference), texts, _thinking(row))
     except InvalidReferenceError as error:
         return left_out_row("the reference cannot be read", error.problem)
-    except (ConfigError, KeyError, TypeError):
-        return left_out_row("the row's completions are no texts or conversations")
+    except (ConfigError, KeyError, TypeError) as error:
+        return left_out_row("the row's completions are no texts or conversations", str(error))
+
+
+def _columns_of(row: Row) -> str:
+    names = ", ".join(map(str, row))
+    return f"its columns are {names}; name the right ones with --columns reference=NAME,completion=NAME"
 
 
 async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
@@ -178,7 +183,7 @@ async def judge_row(session: Session[object], row: Row) -> RowVerdicts:
 
 def left_out_row(reason: str, why: str = "") -> RowVerdicts:
     """Return what is stored of a row that is left out: one of a few reasons, and the row's own cause."""
-    return {"left_out": reason, "why": (why or reason)[:200]}
+    return {"left_out": reason, "why": (why or reason)[:400]}
 
 
 async def _verdicts(session: Session[object], asked: JudgeRequest) -> list[Verdict] | None:

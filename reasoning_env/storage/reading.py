@@ -190,10 +190,21 @@ def parse_line(line: bytes) -> list[object]:
 
 _DECODER = json.JSONDecoder()
 ARRAY = "a JSON array begins here, and each line must be an object (`jq -c '.[]' FILE` writes such lines)"
+BINARY = {
+    b"PAR1": "this is a Parquet file; `process` writes the same groups to the .jsonl file beside it, and `rescore` "
+    "reads Parquet under a name that ends in .parquet",
+    b"PK\x03\x04": "this is a zip archive; unpack it first (`unzip FILE`; a log of Inspect: `inspect log dump FILE`)",
+    b"\x1f\x8b": "this is a gzip file; give it a name that ends in .gz",
+    b"\x28\xb5\x2f\xfd": "this is a zstd file; unpack it first (`zstd -d FILE`)",
+}
+"""What to do with a binary file, by its first bytes."""
 UTF_16 = "the text is UTF-16, and must be UTF-8 (`iconv -f UTF-16 -t UTF-8 FILE` converts it)"
 
 
 def _text(content: bytes) -> str:
+    for first_bytes, advice in BINARY.items():
+        if content.startswith(first_bytes):
+            raise NoLinesError(advice)
     # Lines begin with ASCII, which has a zero byte on one side in UTF-16; a power failure leaves zeros on both.
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or content[:2].count(0) == 1:
         raise NoLinesError(UTF_16)

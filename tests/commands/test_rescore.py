@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.commands.rescore import rescore_command
+from reasoning_env.errors import ConfigError
 from reasoning_env.problems.references import hash_question
 from tests.reports.lines import group, rollout, write
 
@@ -100,3 +101,26 @@ def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.Captur
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
+
+
+def test_columns_go_with_out(dumped: Dump, folder: Path) -> None:
+    path = dumped(line("exact", 5, [RIGHT]))
+    with pytest.raises(ConfigError, match="--columns goes with --out"):
+        rescore_command([str(path), "--columns", "reference=gts"], folder)
+
+
+@pytest.mark.parametrize("columns", ["gts", "reference=", "answer=gts"])
+def test_columns_of_another_form(columns: str, folder: Path) -> None:
+    with pytest.raises(ConfigError, match="--columns: expected reference=NAME and completion=NAME"):
+        rescore_command(["a.jsonl", "--columns", columns], folder)
+
+
+def test_what_is_not_kept_is_told(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = dumped(line("exact", 5, [{**RIGHT, "verifier_score": 1.0}, {**WRONG, "score": 1.0}]))
+    out = folder / "sft.jsonl"
+    assert rescore_command([str(path), "--keep", "correct", "--out", str(out)], folder) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "not kept: 1 x not correct",
+        "1 x right by the stored score, and wrong now; `rescore` without --keep lists them",
+        f"{out}: 1 rows",
+    ]

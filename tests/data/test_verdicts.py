@@ -203,6 +203,21 @@ async def test_rows_to_train_on_have_new_scores(rescore: Rescore, problem: Probl
 
 
 @on_module_loop
+async def test_completions_that_are_not_kept(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    yes = right(problem)
+    rollouts = [rollout(text=yes), rollout(text=yes), rollout(text="none", score=1.0), rollout(text=f"So {yes}")]
+    line = group(*rollouts, task="gcd", seed=7, reference=problem.reference)
+    selection = Selection(Keep.CORRECT, max_per_problem=1)
+    card = await rescore(write(tmp_path / "a.jsonl", line), tmp_path / "b.jsonl", selection=selection)
+    assert card["not_kept"] == {
+        "not correct": 1,
+        "the same as a row that is kept": 1,
+        "over --max-per-problem": 1,
+    }
+    assert (card["rows"], card["wrong_now"]) == (1, 1)
+
+
+@on_module_loop
 async def test_rows_to_train_on_are_of_groups(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", {"reference": problem.reference, "completion": right(problem)})
     with pytest.raises(ConfigError, match=NO_GROUP):
@@ -313,6 +328,64 @@ async def test_no_row_to_judge(rescore: Rescore, tmp_path: Path, rows: Sequence[
     with pytest.raises(ConfigError, match=rf"^PATH: {path} holds no row that can be judged{said}$"):
         await rescore(path, tmp_path / "b.jsonl")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def as_verl(reference: str, text: str) -> dict[str, Any]:
+    return {"input": "Q?", "output": text, "gts": reference, "score": 0.0, "step": 1}
+
+
+def as_nemo_gym(reference: str, text: str) -> dict[str, Any]:
+    parts = [{"type": "output_text", "text": text, "annotations": []}]
+    output = [
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "<answer>0</answer>"}]},
+        {"type": "message", "role": "assistant", "content": parts, "status": "completed"},
+    ]
+    return {"responses_create_params": {}, "response": {"output": output}, "reward": 0.0, "reference": reference}
+
+
+def as_inspect(reference: str, text: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    return {"id": reference, "epoch": 1, "output": {"choices": [{"message": message}]}}
+
+
+def as_batch(reference: str, text: str) -> dict[str, Any]:
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+    return {"custom_id": reference, "response": {"status_code": 200, "body": body}, "error": None}
+
+
+@on_module_loop
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        (as_verl, {"reference": "gts", "completion": "output"}),
+        (as_nemo_gym, {"completion": "response.output"}),
+        (as_inspect, {"reference": "id", "completion": "output.choices.0.message"}),
+        (as_batch, {"reference": "custom_id", "completion": "response.body.choices.0.message"}),
+    ],
+)
+async def test_lines_of_other_tools(
+    rescore: Rescore, problem: Problem, tmp_path: Path, line: Any, columns: Mapping[str, str]
+) -> None:
+    path = write(tmp_path / "a.jsonl", *(line(problem.reference, text) for text in (right(problem), "none")))
+    await rescore(path, tmp_path / "b.jsonl", columns=columns)
+    rows = read(tmp_path / "b.jsonl")
+    assert [(row["reference"], row["score"]) for row in rows] == [(problem.reference, 1.0), (problem.reference, 0.0)]
+
+
+@on_module_loop
+async def test_columns_of_parquet(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    table = pyarrow.table({"gts": [problem.reference], "output": [right(problem)]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    columns = {"reference": "gts", "completion": "output"}
+    await rescore(tmp_path / "a.parquet", tmp_path / "b.parquet", columns=columns)
+    assert [(row["gts"], row["score"]) for row in read(tmp_path / "b.parquet")] == [(problem.reference, 1.0)]
+
+
+@on_module_loop
+async def test_row_without_completion_names_its_columns(rescore: Rescore, problem: Problem, tmp_path: Path) -> None:
+    row = as_verl(problem.reference, "none")
+    with pytest.raises(ConfigError, match=r"no reference \(its columns are input, output, gts, score, step; name the"):
+        await rescore(write(tmp_path / "a.jsonl", row, row), tmp_path / "b.jsonl")
 
 
 @on_module_loop

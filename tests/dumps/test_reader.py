@@ -63,6 +63,16 @@ def test_utf_16(tmp_path: Path, encoding: str) -> None:
         list(stream_groups(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("first_bytes", "kind"),
+    [(b"PAR1", "Parquet"), (b"PK\x03\x04", "zip"), (b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")],
+)
+def test_binary_file_is_named(tmp_path: Path, first_bytes: bytes, kind: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(first_bytes + b"\x00\xff\n\xfe")
+    with pytest.raises(DumpFormatError, match=f"line 1: this is a {kind} "):
+        list(stream_groups(tmp_path))
+
+
 @pytest.mark.parametrize("indent", [None, 1])
 def test_json_array(tmp_path: Path, indent: int | None) -> None:
     groups = [json.loads(encode_group(passed(number))) for number in (1, 2)]
