@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,8 +104,8 @@ class Session(Generic[T]):
         settings: The settings; by default, made from the keywords `fields`.
         prepare: Returns the item that `next` hands out for a problem, such as the problem with its prompt, or None when
             prompt, expected answer and completion do not fit into the model's context. The problem is then counted and
-            another is drawn; each task is warned about once. Called in threads, several at a time. Without `prepare`,
-            `next` hands out the `Problem`.
+            another is drawn; each task is warned about once. Without `prepare`, `next` hands out the `Problem`.
+        on_thread: Calls `prepare` with a problem; by default, in threads, several at a time.
         pool: Worker pool, started by `start` and closed by `close`. By default, made from the settings.
         checkout: Folder with a reasoning-gym to use instead of the installed package, where the settings name none.
         score: Score function in place of tasks: `MODULE:FUNCTION`, or a ScoreFunction with what it may use. The session
@@ -120,6 +120,7 @@ class Session(Generic[T]):
         settings: ReasoningSettings | None = None,
         *,
         prepare: Callable[[Problem], T | None] | None = None,
+        on_thread: Callable[[Callable[[Problem], T | None], Problem], Awaitable[T | None]] = asyncio.to_thread,
         pool: WorkerPool | None = None,
         checkout: str | Path | None = None,
         score: str | ScoreFunction | None = None,
@@ -139,6 +140,7 @@ class Session(Generic[T]):
         self.pool = pool or WorkerPool(_pool_settings(settings, checkout, score))
         self.instance = 0
         self._prepare = prepare
+        self._on_thread = on_thread
         self._checkout = settings.checkout or checkout
         self.group_size = group_size
         self._preamble = preamble
@@ -517,7 +519,7 @@ class Session(Generic[T]):
             return Rejection.TOO_LONG
         if self._prepare is None:
             return cast("T", problem)
-        prepared = await asyncio.to_thread(self._prepare, problem)
+        prepared = await self._on_thread(self._prepare, problem)
         return Rejection.TOO_LONG if prepared is None else prepared
 
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:

@@ -205,6 +205,16 @@ async def test_next_returns_what_was_prepared(workers: Any) -> None:
 
 
 @on_module_loop
+async def test_prepare_is_called_several_at_a_time(workers: Any) -> None:
+    both = threading.Barrier(2, timeout=PATIENCE_S)
+    session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda _: both.wait(), pool=workers)
+    await session.start()
+    assert sorted([await session.next(), await session.next()]) == [0, 1]
+    both.abort()
+    await session.close()
+
+
+@on_module_loop
 async def test_long_answer_does_not_fit(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasoning_env.session.MAX_ANSWER_BYTES", 4)
     session = await make_session(tasks=["spell_backward"])

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 import uuid
+from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from ..runtime.concurrency import cancel_all
 from ..runtime.listening import ListenAddress
 from ..runtime.retries import FailureStreak
 from ..runtime.terminal import PROGRESS_INTERVAL_S
-from ..runtime.turns import each_in_turn
+from ..runtime.turns import each_in_turn, together
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import check_writable, default_dumps_folder, find_checkout
@@ -115,6 +116,7 @@ class Run:
         self.session = Session(
             config,
             prepare=self.prepare,
+            on_thread=together,
             pool=pool,
             checkout=find_checkout(folder),
             group_size=config.group_size,
@@ -253,9 +255,10 @@ class Run:
         truncated, messages = self.config.mask_too_long_completions, self.config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
-            for name in LONG_FIELDS:
-                if packed[name] is not None:
-                    packed[name] = await each_in_turn(list, packed[name])
+            names = [name for name in LONG_FIELDS if packed[name] is not None]
+            lists = iter(await each_in_turn(_as_list, [sequence for name in names for sequence in packed[name]]))
+            for name in names:
+                packed[name] = [next(lists) for _ in packed[name]]
         return packed
 
     def observe(self, group: Group) -> None:
@@ -487,6 +490,10 @@ def _make_dumper(
         score_threshold=config.rollout_save_score_threshold,
         step=step,
     )
+
+
+def _as_list(sequence: Sequence[float]) -> list[float]:
+    return sequence.tolist() if isinstance(sequence, array) else list(sequence)
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:

@@ -326,7 +326,8 @@ class ProblemStream(Generic[T]):
                 raise ClosedError("the stream of problems is closed")
             self.start()
             head = self._ahead[0]
-            await asyncio.wait([head.ready])
+            if not head.ready.done():
+                await asyncio.wait([head.ready])
             if head.ready.cancelled():
                 raise ClosedError("the stream of problems is closed")
             ready = head.ready.result()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -74,32 +75,61 @@ class Job:
     urgent: bool
 
 
-class JobQueue(asyncio.Queue[Job]):
+class JobQueue:
     """The jobs of a role that wait: urgent jobs first, then in order of arrival.
 
     A job leaves the queue as soon as its caller is gone.
     """
 
-    def _init(self, maxsize: int) -> None:
+    def __init__(self) -> None:
         self._urgent: dict[Job, None] = {}
         self._others: dict[Job, None] = {}
+        self._free: deque[asyncio.Future[None]] = deque()
+        """A future for each free worker. The worker looks at the queue when the future is done."""
 
-    def qsize(self) -> int:
+    def __len__(self) -> int:
         return len(self._urgent) + len(self._others)
 
-    def empty(self) -> bool:
-        return not self._urgent and not self._others
-
-    def _put(self, job: Job) -> None:
+    def put(self, job: Job) -> None:
         line = self._urgent if job.urgent else self._others
         line[job] = None
         job.result.add_done_callback(lambda _: line.pop(job, None))
+        self.wake()
 
-    def _get(self) -> Job:
+    def take(self) -> Job:
+        """Return the next job, which leaves the queue."""
         line = self._urgent or self._others
         job = next(iter(line))
         del line[job]
         return job
+
+    def wake(self) -> None:
+        """Let a free worker look at the queue."""
+        while self._free:
+            free = self._free.popleft()
+            if not free.done():
+                free.set_result(None)
+                return
+
+    async def wait(self, ended: asyncio.Future[None], timeout_s: float) -> None:
+        """Wait for `wake`, for the end of the worker, or for `timeout_s`, whichever comes first."""
+        loop = asyncio.get_running_loop()
+        free: asyncio.Future[None] = loop.create_future()
+
+        def end_wait(_: object) -> None:
+            if not free.done():
+                free.set_result(None)
+
+        self._free.append(free)
+        ended.add_done_callback(end_wait)
+        timer = loop.call_later(timeout_s, end_wait, None)
+        try:
+            await free
+        finally:
+            timer.cancel()
+            ended.remove_done_callback(end_wait)
+            if free in self._free:
+                self._free.remove(free)
 
 
 class WorkerPool:
@@ -176,7 +206,7 @@ class WorkerPool:
     @property
     def queued_jobs(self) -> int:
         """Number of jobs of both roles that wait for a worker."""
-        return sum(queue.qsize() for queue in self._jobs.values())
+        return sum(map(len, self._jobs.values()))
 
     async def generate(self, spec: ProblemSpec, deadline_s: float, *, cpu_s: float | None = None) -> Problem:
         """Generate the problem of a spec. Evaluation problems come first, because training problems wait for them.
@@ -309,7 +339,7 @@ class WorkerPool:
         if outage is not None:
             raise WorkerError(str(outage))
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs[role].put_nowait(Job(run, result, urgent))
+        self._jobs[role].put(Job(run, result, urgent))
         return await result
 
     async def _own_worker(self, role: Role) -> None:
@@ -332,24 +362,15 @@ class WorkerPool:
     async def _next_job(self, slot: Slot) -> Job | None:
         """Return the next job for a slot's worker; None if the worker ends, or is stopped, before a job comes."""
         jobs = self._jobs[slot.role]
-        if slot.current.ended.done():
-            return None
-        if not jobs.empty():
-            return jobs.get_nowait()
-        arrival = asyncio.create_task(jobs.get())
-        either: list[asyncio.Future[Any]] = [arrival, slot.current.ended]
-        try:
-            while True:
-                done, _ = await asyncio.wait(either, timeout=WORKER_STALL_S, return_when=asyncio.FIRST_COMPLETED)
-                if done or slot.current.is_stopped:
-                    break
-            return arrival.result() if arrival.done() else None
-        except asyncio.CancelledError:  # the pool closes, which fails the jobs in the queue
-            if arrival.done():
-                jobs.put_nowait(arrival.result())
-            raise
-        finally:
-            arrival.cancel()
+        worker = slot.current
+        while not worker.ended.done():
+            if jobs:
+                return jobs.take()
+            await jobs.wait(worker.ended, WORKER_STALL_S)
+            if not jobs and worker.is_stopped:
+                break
+        jobs.wake()  # this worker may have been woken for a job that another worker must do now
+        return None
 
     async def _run(self, slot: Slot, job: Job) -> None:
         """Run a job and hand its result or error to the caller. An error that nobody foresaw also empties the slot.
@@ -385,8 +406,8 @@ class WorkerPool:
 
     def _fail_queued_jobs(self, role: Role, error: WorkerError) -> None:
         jobs = self._jobs[role]
-        while not jobs.empty():
-            _fail(jobs.get_nowait().result, error)
+        while jobs:
+            _fail(jobs.take().result, error)
 
     # ---- replacing workers
 

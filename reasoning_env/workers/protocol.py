@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+import msgspec
+
 FRAME = struct.Struct("!II")
 ORDER = struct.Struct("!IB?")
 """An order to the fork server: the process id of a worker to end (0 for none), the role of a worker to fork in its
@@ -154,18 +156,26 @@ class FrameLimits:
             raise FrameTooLargeError(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self}")
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+"""Not msgspec's encoder, which turns infinity into null."""
+
+
 def encode_frame(header: Mapping[str, object], blob: bytes = b"") -> bytes:
     """Return a frame as bytes. Raises TypeError, ValueError or RecursionError for a header that JSON cannot hold."""
-    text = json.dumps(header, separators=(",", ":")).encode("ascii")
+    text = _encode(header).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob
 
 
 def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
     """Parse the bytes after the two lengths. Raises ProtocolFault if the header is no JSON object."""
+    text = body[:header_bytes]
     try:
-        header = json.loads(body[:header_bytes])
-    except (ValueError, RecursionError) as error:
-        raise ProtocolFault(f"a frame's header is not JSON: {error}") from error
+        header = msgspec.json.decode(text)
+    except (ValueError, RecursionError):  # it refuses NaN, infinity and lone surrogates, which json reads
+        try:
+            header = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolFault(f"a frame's header is not JSON: {error}") from error
     if not isinstance(header, dict):
         raise ProtocolFault(f"a frame's header is a {type(header).__name__}, not an object")
     return Frame(header, bytes(body[header_bytes:]))

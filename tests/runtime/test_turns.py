@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
-from reasoning_env.runtime.turns import NUMBERS_IN_A_TURN, each_in_turn
+import pytest
+
+from reasoning_env.runtime.turns import NUMBERS_IN_A_TURN, PIECES_IN_A_HOP, each_in_turn, together
+from tests.waiting import PATIENCE_S
 
 
 async def turns_of_others(sizes: list[int]) -> int:
@@ -33,3 +37,49 @@ async def test_others_have_turns_between_long_sequences() -> None:
 
 async def test_no_sequences() -> None:
     assert await each_in_turn(len, []) == []
+
+
+async def test_short_sequences_take_no_turn() -> None:
+    assert await turns_of_others([NUMBERS_IN_A_TURN // 8] * 8) == 0
+
+
+# ---------------------------------------------------------------------------- a thread for many pieces
+
+
+async def test_pieces_return_their_own_results() -> None:
+    numbers = range(3 * PIECES_IN_A_HOP)
+    assert await asyncio.gather(*(together(str, number) for number in numbers)) == list(map(str, numbers))
+
+
+async def test_error_reaches_its_caller_alone() -> None:
+    outcomes = await asyncio.gather(*(together(int, text) for text in ("1", "x", "3")), return_exceptions=True)
+    assert [outcomes[0], type(outcomes[1]), outcomes[2]] == [1, ValueError, 3]
+
+
+async def test_piece_of_a_cancelled_caller_is_left_out() -> None:
+    release = threading.Event()
+    first = asyncio.create_task(together(release.wait, PATIENCE_S))
+    done: list[int] = []
+    gone, waiting = [asyncio.create_task(together(done.append, number)) for number in (1, 2)]
+    await asyncio.sleep(0)
+    gone.cancel()
+    release.set()
+    await asyncio.gather(first, waiting)
+    assert done == [2]
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+
+
+async def test_pieces_of_one_moment_share_a_hop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasoning_env.runtime.turns.LONGEST_HOP_S", PATIENCE_S)
+    hops = 0
+    hop = asyncio.get_running_loop().run_in_executor
+
+    def count(*arguments: object) -> object:
+        nonlocal hops
+        hops += 1
+        return hop(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", count)
+    await asyncio.gather(*(together(int) for _ in range(1 + PIECES_IN_A_HOP)))
+    assert hops == 2

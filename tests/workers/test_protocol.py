@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import socket
 import threading
@@ -48,6 +49,11 @@ def _read_all(data: bytes) -> list[Frame]:
 def test_frames_survive_the_stream(frames: list[tuple[dict[str, Any], bytes]]) -> None:
     data = b"".join(encode_frame(header, blob) for header, blob in frames)
     assert _read_all(data) == [Frame(header, blob) for header, blob in frames]
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, 1e300, 10**30, -0.0])
+def test_numbers_survive_the_stream(number: float) -> None:
+    assert _read_all(encode_frame({"n": number})) == [Frame({"n": number}, b"")]
 
 
 @pytest.mark.parametrize("cut", [3, 10, 20])

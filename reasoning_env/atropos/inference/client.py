@@ -11,6 +11,7 @@ import asyncio
 import logging
 import textwrap
 import time
+from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
 from ...runtime.retries import OutageLog
-from ...runtime.turns import DECODER, in_background
+from ...runtime.turns import together
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
 from .servers import LimitedChat, ReplyKind, address, chat_client, shared_reply_kind, takes_chat_requests, watched
@@ -229,9 +230,10 @@ class InferenceClient:
             broken_off = [
                 endings.broken_off(finish_word(reason), is_empty=len(tokens) == 0) for tokens, _, reason in completions
             ]
-            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
+            # An array, so that each rollout copies bytes.
+            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, array("i", prompt_tokens))
         whole = [each for each, error in zip(completions, broken_off, strict=True) if error is None]
-        rollouts = await in_background(lambda: [convert(completion) for completion in whole], executor=DECODER)
+        rollouts = await together(lambda: [convert(completion) for completion in whole])
         return [*rollouts, *filter(None, broken_off)]
 
     async def _ask(self, kind: ReplyKind, asked_for: Prompt, /, **arguments: Any) -> Any:
