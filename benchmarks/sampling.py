@@ -39,7 +39,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from reasoning_env.problems.estimator import SignalEstimator
+from reasoning_env.problems.estimator import LEVELS, NO_LEVELS, SignalEstimator
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemSpec
 from reasoning_env.tasks import COMPOSITE, question_count
@@ -140,11 +140,13 @@ def make_sampler(mode: str, learners: Mapping[str, Learner], size: int, seed: in
     """Return a sampler that draws as the mode says."""
     tasks = sorted(learners)
     adjustable = [task for number, task in enumerate(tasks) if number % WITHOUT_LEVELS_EVERY]
+    arms = [(task, level) for task in tasks for level in (*LEVELS, *NO_LEVELS)]
+    known = {} if mode == "blind" else {(task, level): questions_of(learners[task], level) for task, level in arms}
     estimator = SignalEstimator(
         adjustable=adjustable if mode in ("levels", "both", "blind") else (),
         group_size=size,
         target=TARGET,
-        questions=lambda task, level: questions_of(learners[task], level) if mode != "blind" else math.inf,
+        questions=known,
     )
     adaptive = mode in ("tasks", "both", "blind")
     return TaskSampler(dict.fromkeys(tasks, 1.0), run_seed=seed, estimator=estimator, adaptive=adaptive)

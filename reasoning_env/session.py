@@ -40,8 +40,16 @@ from .metrics.metric import Reading, for_wandb, read
 from .metrics.own_verifiers import OWN_VERDICTS, OwnVerdicts
 from .metrics.recorder import ANSWERS, DROPPED, TRAIN, TRAIN_TASKS, MetricsRecorder, Sums
 from .metrics.stats import POOL, SAMPLER, STREAM, StreamStats
-from .problems.evaluation_set import EvaluationPlan, EvaluationSet, plan_evaluation
-from .problems.plan import TaskPlan, check_own_tasks, make_sampler, plan_tasks, select
+from .problems.evaluation_set import EvaluationSet
+from .problems.plan import (
+    EvaluationPlan,
+    TaskPlan,
+    check_own_tasks,
+    make_sampler,
+    plan_evaluation,
+    plan_tasks,
+    select,
+)
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler
 from .problems.selection import select_tasks

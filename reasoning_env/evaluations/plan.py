@@ -10,13 +10,14 @@ from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import ConfigError
-from ..problems.evaluation_set import EvaluationPlan, EvaluationSet
+from ..problems.evaluation_set import EvaluationSet
+from ..problems.plan import EvaluationPlan
 from ..problems.presets import MAX_COMPLETION_TOKENS
 from ..prompts.messages import Messages
 from ..prompts.thinking import Thinking
 from ..records import DropReason, LibraryInfo, Pool, Problem, Prompt, Rollout, Sampling, Split, Verdict
 from ..runtime.text import counted
-from ..settings import SYSTEM_PROMPT, ReasoningSettings
+from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
 
 logger = logging.getLogger(__name__)
@@ -162,7 +163,12 @@ def identify(
     """
     plan = session.eval_plan
     settings = {
-        **plan.describe(session.settings),
+        **fingerprint(session.settings, "evaluation"),
+        "tasks": plan.tasks,
+        "task_params": {task: dict(params) for task, params in plan.params.items()},
+        "num_eval_samples_per_task": plan.samples_per_task,
+        "eval_repeats": plan.repeats,
+        "eval_seed": plan.seed,
         "eval_temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,

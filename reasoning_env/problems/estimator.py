@@ -19,7 +19,7 @@ Groups may be observed late and in any order, because each group names its arm. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 
@@ -124,8 +124,8 @@ class SignalEstimator:
     """Estimates of every task, for groups of `group_size` rollouts.
 
     Tasks in `adjustable` have an arm for each of LEVELS, other tasks a single arm. Levels are chosen for pass rates
-    near `target`, in (0, 1). `questions` returns how many different questions a task has at an arm's level; infinity
-    where that is not known. `state` is the value of `state()` in an earlier run.
+    near `target`, in (0, 1). `questions` has the number of different questions of a task at an arm's level, where that
+    is known. `state` is the value of `state()` in an earlier run.
     """
 
     MEMORY_GROUPS = 16.0
@@ -141,13 +141,13 @@ class SignalEstimator:
         adjustable: Collection[str],
         group_size: int,
         target: float,
-        questions: Callable[[str, float | None], float] = lambda task, level: math.inf,
+        questions: Mapping[tuple[str, float | None], float] | None = None,
         state: Mapping[str, Sequence[ArmState]] | None = None,
     ) -> None:
         self._adjustable = frozenset(adjustable)
         self._group_size = group_size
         self._target = target
-        self._questions = questions
+        self._questions = questions or {}
         self._curves = {levels: _curves(levels, target) for levels in (LEVELS, NO_LEVELS)}
         self._counts = {task: self._restore(task, rows) for task, rows in (state or {}).items()}
         self._estimates: dict[str, Estimate] = {}
@@ -208,7 +208,7 @@ class SignalEstimator:
         ]
         chances = [self._signal_chance(rate, counts.get(arm, ArmCounts())) for arm, rate in enumerate(rates)]
         values = [
-            1.0 / (1.0 + counts.get(arm, ArmCounts()).served / self._questions(task, level))
+            1.0 / (1.0 + counts.get(arm, ArmCounts()).served / self._questions.get((task, level), math.inf))
             for arm, level in enumerate(levels)
         ]
         near_target = [math.exp(-self.FOCUS * _divergence(self._target, rate)) for rate in rates]

@@ -1,7 +1,6 @@
 """Which questions belong to the evaluation: training serves none of them.
 
-`plan_evaluation` reads the settings into an `EvaluationPlan`, which makes the `EvaluationSet`, or the `PresetSet` of a
-published evaluation.
+The `EvaluationPlan` of the settings (`plan.py`) makes an `EvaluationSet`, or the `PresetSet` of a published evaluation.
 
 The set is a function of tasks, parameters, numbers, level and seed alone. Problem n of a task is the first draw of
 number n whose question no lower number asks. So n waits for n - 1 alone, which has waited for n - 2. If n finds no
@@ -15,148 +14,21 @@ import hashlib
 import json
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 
-from ..errors import ConfigError, GenerationError
-from ..records import LibraryInfo, Pool, Problem, ProblemRequest, ProblemSpec, Rejection, Split
+from ..errors import GenerationError
+from ..records import Pool, Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from ..runtime.concurrency import cancel_all
 from ..runtime.retries import FailureStreak
 from ..seeds import eval_seed
-from ..settings import ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, TASKS, find_task
 from .giving_up import MAX_FAILURES
-from .plan import composite_params
-from .presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
+from .presets import PRESET_SIZE
 from .references import hash_words, without_release
-from .selection import ALL_TASKS, match_tasks
 from .stream import ExhaustedError, Tries, draw_problem, generate_with_retries
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class EvaluationPlan:
-    """What to evaluate on, and how.
-
-    `params` holds training's parameters, by task, with `eval_params: training`. A `system_prompt` of None stands for
-    training's. `remarks` are sentences that say how the evaluation differs from the published runs.
-    """
-
-    tasks: tuple[str, ...]
-    samples_per_task: int
-    repeats: int
-    params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    preset: Preset | None = None
-    system_prompt: str | None = None
-    remarks: tuple[str, ...] = ()
-
-    def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
-        own = {**self.params, **composite_params(self.tasks, available, self.params)}
-        return (EvaluationSet if self.preset is None else PresetSet)(
-            generator,
-            self.tasks,
-            own if self.preset is None else self.preset.params,
-            samples_per_task=self.samples_per_task,
-            eval_seed=self.seed(settings),
-            deadline_s=settings.eval_generation_deadline_s,
-            level=settings.eval_level,
-        )
-
-    def describe(self, settings: ReasoningSettings) -> dict[str, object]:
-        """Return the settings that decide an evaluation, with the plan's values for those that the user left open."""
-        return {
-            **fingerprint(settings, "evaluation"),
-            "tasks": self.tasks,
-            "task_params": {task: dict(params) for task, params in self.params.items()},
-            "num_eval_samples_per_task": self.samples_per_task,
-            "eval_repeats": self.repeats,
-            "eval_seed": self.seed(settings),
-        }
-
-    def seed(self, settings: ReasoningSettings) -> int:
-        """Return the seed of the set."""
-        return settings.eval_seed if self.preset is None else FIRST_SEED
-
-
-def plan_evaluation(
-    settings: ReasoningSettings,
-    library: LibraryInfo,
-    selected: Sequence[str],
-    params: Mapping[str, Mapping[str, object]],
-) -> EvaluationPlan:
-    """Plan the evaluation that the settings ask for; `selected` are training's tasks, `params` their parameters.
-
-    Raises ConfigError:
-
-    - a pattern of `eval_tasks` matches no task
-    - the preset lacks a task that is asked for by name, or has none of the tasks
-    - more problems of a task are asked for than the preset has
-    """
-    patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
-    # Sorted, so that the same tasks are the same set.
-    tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
-    if settings.eval_preset is None:
-        asked = params if settings.eval_params == "training" else {}
-        own = {task: asked[task] for task in tasks if task in asked}
-        return EvaluationPlan(tasks, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
-    preset = load_preset(settings.eval_preset)
-    _check_names(settings, library, preset)
-    tasks = tuple(task for task in preset.tasks if task in tasks)
-    if not tasks:
-        raise ConfigError(
-            f"{preset.name} has none of the selected tasks",
-            setting="eval_preset",
-            remedy="select others, or take the preset out",
-        )
-    samples = settings.num_eval_samples_per_task or PRESET_SIZE
-    if samples > PRESET_SIZE:
-        raise ConfigError(
-            f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
-        )
-    plan = EvaluationPlan(
-        tasks=tasks,
-        samples_per_task=samples,
-        repeats=settings.eval_repeats or preset.repeats,
-        preset=preset,
-        system_prompt=library.system_prompt,
-    )
-    return replace(plan, remarks=tuple(_remarks(settings, library, plan, preset)))
-
-
-def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Raise ConfigError for a task that is asked for by name and that the preset lacks.
-
-    Tasks that a pattern matches and the preset lacks are left out.
-    """
-    field = "eval_tasks" if settings.eval_tasks else "tasks"
-    names = {task.name for task in library.tasks}
-    named = [name.lower() for name in getattr(settings, field)]
-    unknown = [name for name in named if name in names and name not in preset.tasks]
-    if unknown:
-        raise ConfigError(
-            f"the preset {preset.name} has no {', '.join(unknown)}",
-            setting=field,
-            remedy="take the task out, or evaluate without a preset",
-        )
-
-
-def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvaluationPlan, preset: Preset) -> Iterator[str]:
-    """Yield the differences from the protocol that make figures incomparable with published figures."""
-    if library.version != preset.library:
-        yield (
-            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
-            f"{preset.library} only"
-        )
-    if settings.eval_temperature != 0.6:
-        yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
-    if plan.samples_per_task != PRESET_SIZE:
-        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
-    missing = set(preset.tasks).difference(task.name for task in library.tasks)
-    if missing:
-        yield f"this library lacks {', '.join(sorted(missing))}"
 
 
 class EvaluationSet:

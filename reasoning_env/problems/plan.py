@@ -1,23 +1,27 @@
-"""The plan of a run: its tasks, tried first where they are the user's own, with parameters, weights and the sampler."""
+"""The plan of a run, from the settings: its tasks with parameters and weights, its sampler, and its evaluation.
+
+Tasks of the user's own modules are tried first.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import math
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..records import LibraryInfo, Pool, ProblemRequest, ProblemSpec, Reason, Split, TaskInfo
 from ..settings import Decided, ReasoningSettings, fingerprint
 from ..tasks import COMPOSITE, find_task, question_count
-from .estimator import SignalEstimator
+from .estimator import LEVELS, NO_LEVELS, SignalEstimator
+from .evaluation_set import EvaluationSet, PresetSet
+from .presets import FIRST_SEED, PRESET_SIZE, Preset, load_preset
 from .references import Reference, hash_question
 from .sampling import TaskSampler
-from .selection import match_tasks, resolve_patterns, select_tasks
+from .selection import ALL_TASKS, match_tasks, resolve_patterns, select_tasks
 from .state import ArmState
 
 logger = logging.getLogger(__name__)
@@ -212,16 +216,11 @@ def make_sampler(
     curriculum = settings.complexity_mode == "curriculum"
     adaptive = settings.task_sampling == "adaptive"
 
-    def questions_of(task: str, level: float | None) -> float:
-        if task in plan.params or settings.complexity_mode == "random":
-            return math.inf  # not measured
-        return question_count(task, settings.complexity_level if level is None else level)
-
     estimator = SignalEstimator(
         adjustable=plan.adjustable if curriculum else (),
         group_size=group_size,
         target=settings.curriculum_target_accuracy,
-        questions=questions_of,
+        questions=_question_counts(plan, settings),
         state=state,
     )
     return TaskSampler(
@@ -234,6 +233,18 @@ def make_sampler(
         estimator=estimator if curriculum or adaptive else None,
         adaptive=adaptive,
     )
+
+
+def _question_counts(plan: TaskPlan, settings: ReasoningSettings) -> dict[tuple[str, float | None], float]:
+    """Return how many different questions each task has at each level of the estimator, where that was measured."""
+    if settings.complexity_mode == "random":
+        return {}
+    return {
+        (task, level): question_count(task, settings.complexity_level if level is None else level)
+        for task in plan.training_tasks
+        if task not in plan.params
+        for level in (*LEVELS, *NO_LEVELS)
+    }
 
 
 def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **more: object) -> dict[str, object]:
@@ -306,3 +317,118 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
             words = verdict.error or verdict.reason
             return TrialResult(f"{task}: its verifier fails at its own answer in the sandbox ({words})")
     return TrialResult(is_repeatable=again.question == problem.question)
+
+
+# ------------------------------------------------------------------ the evaluation
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """What to evaluate on, and how.
+
+    `seed` is that of the set. `params` holds training's parameters, by task, with `eval_params: training`. A
+    `system_prompt` of None stands for training's. `remarks` are sentences that say how the evaluation differs from the
+    published runs.
+    """
+
+    tasks: tuple[str, ...]
+    samples_per_task: int
+    repeats: int
+    seed: int
+    params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    preset: Preset | None = None
+    system_prompt: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
+        """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
+        own = {**self.params, **composite_params(self.tasks, available, self.params)}
+        return (EvaluationSet if self.preset is None else PresetSet)(
+            generator,
+            self.tasks,
+            own if self.preset is None else self.preset.params,
+            samples_per_task=self.samples_per_task,
+            eval_seed=self.seed,
+            deadline_s=settings.eval_generation_deadline_s,
+            level=settings.eval_level,
+        )
+
+
+def plan_evaluation(
+    settings: ReasoningSettings,
+    library: LibraryInfo,
+    selected: Sequence[str],
+    params: Mapping[str, Mapping[str, object]],
+) -> EvaluationPlan:
+    """Plan the evaluation that the settings ask for; `selected` are training's tasks, `params` their parameters.
+
+    Raises ConfigError:
+
+    - a pattern of `eval_tasks` matches no task
+    - the preset lacks a task that is asked for by name, or has none of the tasks
+    - more problems of a task are asked for than the preset has
+    """
+    patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
+    # Sorted, so that the same tasks are the same set.
+    tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
+    if settings.eval_preset is None:
+        asked = params if settings.eval_params == "training" else {}
+        own = {task: asked[task] for task in tasks if task in asked}
+        samples = settings.num_eval_samples_per_task or 5
+        return EvaluationPlan(tasks, samples, settings.eval_repeats or 1, settings.eval_seed, own)
+    preset = load_preset(settings.eval_preset)
+    _check_names(settings, library, preset)
+    tasks = tuple(task for task in preset.tasks if task in tasks)
+    if not tasks:
+        raise ConfigError(
+            f"{preset.name} has none of the selected tasks",
+            setting="eval_preset",
+            remedy="select others, or take the preset out",
+        )
+    samples = settings.num_eval_samples_per_task or PRESET_SIZE
+    if samples > PRESET_SIZE:
+        raise ConfigError(
+            f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
+        )
+    plan = EvaluationPlan(
+        tasks=tasks,
+        samples_per_task=samples,
+        repeats=settings.eval_repeats or preset.repeats,
+        seed=FIRST_SEED,
+        preset=preset,
+        system_prompt=library.system_prompt,
+    )
+    return replace(plan, remarks=tuple(_remarks(settings, library, plan, preset)))
+
+
+def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
+    """Raise ConfigError for a task that is asked for by name and that the preset lacks.
+
+    Tasks that a pattern matches and the preset lacks are left out.
+    """
+    field = "eval_tasks" if settings.eval_tasks else "tasks"
+    names = {task.name for task in library.tasks}
+    named = [name.lower() for name in getattr(settings, field)]
+    unknown = [name for name in named if name in names and name not in preset.tasks]
+    if unknown:
+        raise ConfigError(
+            f"the preset {preset.name} has no {', '.join(unknown)}",
+            setting=field,
+            remedy="take the task out, or evaluate without a preset",
+        )
+
+
+def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvaluationPlan, preset: Preset) -> Iterator[str]:
+    """Yield the differences from the protocol that make figures incomparable with published figures."""
+    if library.version != preset.library:
+        yield (
+            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
+            f"{preset.library} only"
+        )
+    if settings.eval_temperature != 0.6:
+        yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
+    if plan.samples_per_task != PRESET_SIZE:
+        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
+    missing = set(preset.tasks).difference(task.name for task in library.tasks)
+    if missing:
+        yield f"this library lacks {', '.join(sorted(missing))}"

@@ -12,7 +12,7 @@ import pytest
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluations.folder import SAMPLES
 from reasoning_env.evaluations.run import EvaluatedProblem, Evaluation
-from reasoning_env.problems.evaluation_set import EvaluationPlan
+from reasoning_env.problems.plan import EvaluationPlan
 from reasoning_env.problems.presets import load_preset
 from reasoning_env.prompts.messages import Messages, build_messages
 from reasoning_env.prompts.thinking import TAGS
@@ -56,7 +56,7 @@ class AskedSession:
         self.settings = ReasoningSettings(**settings)
         self.thinking = TAGS
         self.eval_plan = EvaluationPlan(
-            ("gcd",), len(questions), repeats, preset=load_preset("rg-easy") if preset else None
+            ("gcd",), len(questions), repeats, seed=9, preset=load_preset("rg-easy") if preset else None
         )
         self.evaluation_set: Any = Questions(questions)
         self.library = make_library({"gcd": "arithmetic"})
@@ -176,6 +176,14 @@ async def test_dropped_problem_has_no_score(evaluate: Any, question: str, droppe
     assert [first.group.scores, second.group.scores, third.group.scores] == [(1.0, 1.0), (), (0.5, 0.5)]
     assert (second.failed, second.dropped) == (2, dropped)
     assert session.dropped == [(question, dropped)]
+
+
+async def test_results_have_the_plans_values(run: Any) -> None:
+    """The settings leave the numbers open."""
+    _, results = await run("1.0", "0.5")
+    settings = results["settings"]
+    assert (settings["tasks"], settings["num_eval_samples_per_task"], settings["eval_repeats"]) == (["gcd"], 2, 1)
+    assert settings["eval_seed"] == 9
 
 
 async def test_failures_in_a_row_end_the_run(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,7 +210,7 @@ def test_ceiling_is_left_out() -> None:
 
 
 def test_few_questions_lower_a_level() -> None:
-    few = make_estimator(questions=lambda task, level: 10 if level == 0.5 else math.inf)
+    few = make_estimator(questions={("task", 0.5): 10})
     many = make_estimator()
     for estimator in (few, many):
         for _ in range(30):
@@ -225,6 +225,6 @@ def test_few_questions_lower_a_level() -> None:
 
 def test_level_with_few_questions_stays_for_a_weak_learner() -> None:
     """A learner that is right at level 0 alone is not sent to levels that it cannot do."""
-    estimator = make_estimator(questions=lambda task, level: 68 if level == 0.0 else math.inf)
+    estimator = make_estimator(questions={("task", 0.0): 68})
     serve(estimator, logistic(0.0, slope=20.0), 400)
     assert (estimator.estimate("task").level or 0.0) < 0.2

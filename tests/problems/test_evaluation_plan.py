@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.problems.evaluation_set import EvaluationPlan, plan_evaluation
+from reasoning_env.problems.plan import EvaluationPlan, plan_evaluation
 from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE
 from reasoning_env.settings import ReasoningSettings
 from tests.fake_workers import FakeWorkers
@@ -49,18 +49,13 @@ def test_unknown_task_is_named() -> None:
 
 
 def test_numbers_without_preset() -> None:
-    assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4)
-    assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1)
+    assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4, 123)
+    assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1, 123)
 
 
-def test_description_has_the_plans_values() -> None:
-    described = plan(("gcd",), eval_seed=9).describe(ReasoningSettings(eval_seed=9))
-    assert (described["tasks"], described["num_eval_samples_per_task"], described["eval_repeats"]) == (("gcd",), 5, 1)
-    assert (described["eval_seed"], described["eval_level"]) == (9, None)
-
-
-def test_preset_is_described_by_its_seed() -> None:
-    assert plan(eval_preset="rg-easy").describe(ReasoningSettings(eval_seed=9))["eval_seed"] == FIRST_SEED
+def test_seed_of_the_set() -> None:
+    assert plan(("gcd",), eval_seed=9).seed == 9
+    assert plan(eval_preset="rg-easy", eval_seed=9).seed == FIRST_SEED
 
 
 def test_training_parameters() -> None:
