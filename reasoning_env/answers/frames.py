@@ -270,6 +270,8 @@ AFTER_MARK = re.compile(r"[}*$`\"'\])>]\.$")
 FULL_STOP = "full_stop"
 PLAIN_SIGNS = "signs"
 """The name of what `plain` changes, beside the names of frames."""
+NOT_RUN = "code_not_run"
+"""Stands among the frames of an answer that the library would run as code, which earns nothing here."""
 LANGUAGES = (
     "text|txt|plain|plaintext|raw|ascii|code|output|answer|result|console|bash|sh|shell|python3?|py|json|csv|xml|html"
     "|yaml|latex|tex|math|markdown|md|matlab|julia|javascript|js|java|c|cpp|rust|go|sql|bf|brainfuck|grid|matrix"
@@ -438,5 +440,5 @@ FRAMES: tuple[AnswerFrame, ...] = (
     _frame("brackets", r"(?:\[|(?P<brace>\{))(?![^\n]*\d\s\d)(?P<inner>[^\[\]{}(),;:\"'\n]+)(?(brace)\}|\])"),
 )
 """All frames. The first that fits comes off."""
-FRAME_NAMES = frozenset({PLAIN_SIGNS, *(frame.name for frame in FRAMES)})
+FRAME_NAMES = frozenset({PLAIN_SIGNS, NOT_RUN, *(frame.name for frame in FRAMES)})
 """The names that a verdict may have of frames."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,18 @@ from .literals import as_json, literal_value
 from .rules import Dataset, Entry
 
 MAX_NUMBER_CHARACTERS = 100
+
+
+def score_without_running(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
+    """Let the library's verifier calculate an answer where it would run the answer as code.
+
+    Returns its score, and whether the answer holds code that cannot be judged without running it.
+    """
+    from .grammars import python_text
+
+    with python_text.read_safely(sys.modules[type(dataset).__module__]) as refused:
+        score = dataset.score_answer(answer, entry)
+    return score, bool(refused)
 
 
 # ---- numbers

@@ -21,6 +21,8 @@ class Dataset(Protocol):
 
 Guard = Callable[[str, Entry, Dataset], float]
 """Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
+LibraryScore = Callable[[str, Entry, Dataset], tuple[float, bool]]
+"""Returns the score of the library's verifier, and whether the answer holds code, which is not run here."""
 Correction = Callable[[str, Entry, Dataset, float], float]
 """Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""
 
@@ -35,6 +37,8 @@ class AnswerRules:
     """Other values than the expected answer may be right: what the verifier or its guard pays in full is right."""
     guard: Guard | None = None
     """Scores answers in place of a verifier that must not get model text as it is."""
+    as_library: LibraryScore | None = None
+    """Scores answers in place of the guard where rewards are not strict: as the library does, shortcuts included."""
     correction: Correction | None = None
     """Changes the score of a value that is not the expected answer. The first line of its docstring says how."""
     most_partial: float = 1.0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .frames import PLAIN_SIGNS, Step, steps
+from .frames import NOT_RUN, PLAIN_SIGNS, Step, steps
 from .rules import AnswerRules, Dataset, Entry
 from .shortcuts import FORM_SCORE, above_guessing, guesses
 from .types import Asked
@@ -43,6 +43,7 @@ class Scorer:
     with_tags: bool
     lenient: bool = False
     frames: tuple[str, ...] = field(default=(), init=False)
+    _holds_code: bool = field(default=False, init=False)
 
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's readings; `frames` tells what came off.
@@ -52,6 +53,7 @@ class Scorer:
         that is to be scored as it is: raises the last error. Raises MemoryError at once.
         """
         self.frames = ()
+        self._holds_code = False
         best: float | None = None
         failure: BaseException | None = None
         for reading in self._scored_readings(answer):
@@ -71,6 +73,8 @@ class Scorer:
             if not (self.strict and self._scores_right_answer()):
                 raise failure
             best = 0.0
+        if self._holds_code and best < 1.0:
+            self.frames = (*self.frames, NOT_RUN)
         return best
 
     def _scored_readings(self, answer: str) -> Iterator[ReadAnswer]:
@@ -176,6 +180,9 @@ class Scorer:
 
     def _verified(self, form: str) -> float:
         entry: Entry = pickle.loads(self.entry)
+        if not self.strict and self.rules.as_library is not None:
+            score, self._holds_code = self.rules.as_library(form, entry, self.dataset)
+            return _clamped(float(score))
         guard = self.rules.guard
         score = self.dataset.score_answer(form, entry) if guard is None else guard(form, entry, self.dataset)
         if score is None:

@@ -91,7 +91,9 @@ INTERMEDIATE_INTEGRATION = Task(
     clarification=Clarification(
         "whether asin is one function", "Here {asin} is the inverse of the {sine}.", _name_inverse
     ),
-    answer=AnswerRules(expressions.integral, many_right=True, guard=guards.score_integration),
+    answer=AnswerRules(
+        expressions.integral, many_right=True, guard=guards.score_integration, as_library=guards.score_without_running
+    ),
 )
 
 POLYNOMIAL_EQUATIONS = Task(
@@ -111,7 +113,12 @@ POLYNOMIAL_MULTIPLICATION = Task(
     faster=Replacement(
         "algebra.polynomial_multiplication", "4a2d9db4b720f178", "small.install_polynomial_multiplication"
     ),
-    answer=AnswerRules(expressions.expression, many_right=True, guard=guards.score_polynomial_multiplication),
+    answer=AnswerRules(
+        expressions.expression,
+        many_right=True,
+        guard=guards.score_polynomial_multiplication,
+        as_library=guards.score_without_running,
+    ),
 )
 
 SIMPLE_EQUATIONS = Task("simple_equations", "algebra", answer=A_NUMBER)
@@ -155,5 +162,7 @@ SIMPLE_INTEGRATION = Task(
     clarification=Clarification(
         "the variable, where the integrand is in X and the differential dx", "d{X}", _name_one_variable
     ),
-    answer=AnswerRules(expressions.integral, many_right=True, guard=guards.score_integration),
+    answer=AnswerRules(
+        expressions.integral, many_right=True, guard=guards.score_integration, as_library=guards.score_without_running
+    ),
 )

@@ -46,7 +46,7 @@ BINARY_MATRIX = Task(
     few_questions=True,
     questions=(None, 210, None, None, None, None),
     levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),),
-    answer=AnswerRules(boards.board, guard=guards.score_binary_matrix),
+    answer=AnswerRules(boards.board, guard=guards.score_binary_matrix, as_library=guards.score_without_running),
 )
 
 HALF_TURN = "A turn from bottom to top is a half turn that leaves the left and right sides where they are."
@@ -258,5 +258,5 @@ SPIRAL_MATRIX = Task(
             ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"
         ),
     ),
-    answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix),
+    answer=AnswerRules(boards.board, guard=guards.score_spiral_matrix, as_library=guards.score_without_running),
 )

@@ -49,7 +49,11 @@ COUNTDOWN = Task(
         FieldLevels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
     ),
     answer=AnswerRules(
-        expressions.arithmetic, many_right=True, guard=guards.score_countdown, correction=corrections.correct_countdown
+        expressions.arithmetic,
+        many_right=True,
+        guard=guards.score_countdown,
+        as_library=guards.score_without_running,
+        correction=corrections.correct_countdown,
     ),
 )
 
@@ -224,7 +228,9 @@ N_QUEENS = Task(
     ),
     built_from=("n",),
     scores_without_params=True,
-    answer=AnswerRules(boards.board, many_right=True, guard=guards.score_n_queens),
+    answer=AnswerRules(
+        boards.board, many_right=True, guard=guards.score_n_queens, as_library=guards.score_without_running
+    ),
 )
 
 EACH_NUMBER = "Use each of the numbers exactly once."
@@ -249,7 +255,11 @@ PUZZLE24 = Task(
     ),
     pays_for="the numbers need not be those of the question",
     answer=AnswerRules(
-        expressions.arithmetic, many_right=True, guard=guards.score_puzzle24, correction=corrections.correct_puzzle24
+        expressions.arithmetic,
+        many_right=True,
+        guard=guards.score_puzzle24,
+        as_library=guards.score_without_running,
+        correction=corrections.correct_puzzle24,
     ),
 )
 

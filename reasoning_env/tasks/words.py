@@ -283,7 +283,9 @@ STRING_INSERTION = Task(
     # Of the library's strings of 5 to 20 letters, 0.94 have nothing to insert, and of these 0.74.
     served_params={"min_string_length": 30, "max_string_length": 70},
     rejected=(copied(served=0.16),),
-    answer=AnswerRules(types.text(case_counts=True), guard=guards.score_string_insertion),
+    answer=AnswerRules(
+        types.text(case_counts=True), guard=guards.score_string_insertion, as_library=guards.score_without_running
+    ),
 )
 
 STRING_MANIPULATION = Task("string_manipulation", "algorithmic", answer=AnswerRules(types.text(case_counts=True)))

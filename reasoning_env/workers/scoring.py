@@ -294,7 +294,7 @@ class _VerdictReply(msgspec.Struct):
     score: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     reason: Literal["scored", "verifier_error"]
     scoring_s: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]  # more than any deadline
-    frames: Annotated[tuple[str, ...], msgspec.Meta(max_length=2 * MAX_FRAMES + 1)] = ()
+    frames: Annotated[tuple[str, ...], msgspec.Meta(max_length=2 * MAX_FRAMES + 2)] = ()
     parts: Annotated[dict[PartName, Finite], msgspec.Meta(max_length=MAX_VERDICT_PARTS)] | None = None
     error: str | None = None
 
