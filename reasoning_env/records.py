@@ -7,6 +7,7 @@ package.
 from __future__ import annotations
 
 import json
+import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,15 @@ Row = Mapping[str, Any]
 """A row of a user's data: values by the names of its columns."""
 Subject = str | Row
 """What completions are judged by: a problem's reference, or a row."""
+
+
+LEVEL_STEPS = 16
+"""Number of steps from the easiest level of a task to the hardest: workers have parameters for these levels alone."""
+
+
+def level_step(level: float) -> int:
+    """Return the step that is nearest to a level."""
+    return math.floor(level * LEVEL_STEPS + 0.5)
 
 
 class Split(StrEnum):

@@ -19,10 +19,10 @@ from reasoning_env.errors import GenerationError
 from reasoning_env.problems.evaluation_set import evaluation_spec
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.program.running import map_with_progress, run_to_end
-from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.records import LEVEL_STEPS, Problem, ProblemSpec
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks import COMPOSITE, LEVEL_STEPS, TASKS
+from reasoning_env.tasks import COMPOSITE, TASKS
 
 from .running import run_tool
 

@@ -8,17 +8,18 @@ Completions that the server never gave are counted in `failed` alone.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
-from typing import Annotated, Literal, NotRequired
+from statistics import NormalDist, fmean, stdev
+from typing import Annotated, Literal, NamedTuple, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..dumps.format import DumpedGroup, DumpedRollout
-from ..metrics.outcomes import Interval, Tally, bootstrap_interval, interval_of_means, pass_at_k
+from ..metrics.outcomes import Tally
 from ..rewards import OPENING_TAG
 from ..storage.reading import Count, Name, Number
 
@@ -244,3 +245,65 @@ def mean_of_known(values: Sequence[float | None]) -> float | None:
     """Return the mean of the values that are not None; None without any."""
     numbers = [value for value in values if value is not None]
     return fmean(numbers) if numbers else None
+
+
+# ------------------------------------------------------------------ intervals and pass@k
+
+
+class Interval(NamedTuple):
+    """A 95 % confidence interval."""
+
+    low: float
+    high: float
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, bounds: tuple[float, float] = (0.0, 1.0), many: int = 1000
+) -> Interval:
+    """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values in `bounds`.
+
+    The same values give the same interval, in any order. Equal values would resample to an interval without width. They
+    get an exact bound instead: the largest share of other values that a sample of this size misses with a chance of
+    2.5 % is placed at an end of `bounds`. From `many` values on, the interval is the normal distribution's:
+    equal to the bootstrap's, and fast.
+    """
+    count = len(values)
+    tail = 0.025  # on each side
+    if min(values) == max(values):
+        unseen = 1.0 - tail ** (1.0 / count)
+        return Interval(*(values[0] + unseen * (bound - values[0]) for bound in bounds))
+    if count >= many:
+        half = NormalDist().inv_cdf(1.0 - tail) * stdev(values) / math.sqrt(count)
+        return Interval(max(bounds[0], fmean(values) - half), min(bounds[1], fmean(values) + half))
+    import numpy as np  # the import takes 0.1 s of processor time, which only intervals need
+
+    sample = np.sort(np.asarray(values, dtype=float))
+    means = sample[np.random.default_rng(0).integers(count, size=(2000, count))].mean(axis=1)
+    low, high = np.quantile(means, [tail, 1.0 - tail])
+    return Interval(float(low), float(high))
+
+
+def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
+    """Return the 95 % interval of the mean of some means in [0, 1], given the interval of each mean.
+
+    The interval is a bootstrap over the means. A few means may be nearly equal by chance, so the interval is never
+    narrower than the means' own intervals imply.
+    """
+    if len(means) == 1:
+        return Interval(*intervals[0])
+    low = high = mean = sum(means) / len(means)
+    if min(means) < max(means) or mean in (0.0, 1.0):  # other equal means are equal by chance
+        low, high = bootstrap_interval(means)
+    below = math.hypot(*(value - ends[0] for value, ends in zip(means, intervals, strict=True))) / len(means)
+    above = math.hypot(*(ends[1] - value for value, ends in zip(means, intervals, strict=True))) / len(means)
+    return Interval(max(0.0, min(low, mean - below)), min(1.0, max(high, mean + above)))
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Return unbiased pass@k from `correct` right completions of `n` (Chen et al. 2021).
+
+    Raises ValueError unless 1 <= k <= n and 0 <= correct <= n.
+    """
+    if not (1 <= k <= n and 0 <= correct <= n):
+        raise ValueError(f"pass@{k} cannot be told from {correct} right of {n}")
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)

@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 
-from ..tasks import LEVEL_STEPS
+from ..records import LEVEL_STEPS
 from .state import ArmState
 
 LEVELS: tuple[float | None, ...] = tuple(step / LEVEL_STEPS for step in range(LEVEL_STEPS + 1))

@@ -16,9 +16,8 @@ from typing import TypeVar
 
 from ..errors import GenerationError
 from ..metrics.stats import TaskReport
-from ..records import ProblemRequest, ProblemSpec, Split
+from ..records import LEVEL_STEPS, ProblemRequest, ProblemSpec, Split, level_step
 from ..seeds import hash_fraction, train_seed
-from ..tasks import LEVEL_STEPS, level_step
 from .estimator import Estimate, SignalEstimator
 
 T = TypeVar("T")

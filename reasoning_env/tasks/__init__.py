@@ -10,18 +10,16 @@ import math
 from collections.abc import Mapping
 
 from . import algebra, arithmetic, boards, code, games, graphs, logic, stories, words
-from .declaration import LEVEL_STEPS, MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, Task, level_step
+from .declaration import MANY_QUESTIONS, QUESTION_LEVELS, SHOWN_LEVELS, Task
 
 __all__ = [
     "COMPOSITE",
-    "LEVEL_STEPS",
     "MANY_QUESTIONS",
     "QUESTION_LEVELS",
     "SHOWN_LEVELS",
     "TASKS",
     "Task",
     "find_task",
-    "level_step",
     "question_count",
 ]
 

@@ -6,7 +6,6 @@ out what they say of problems.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,19 +21,12 @@ QUESTION_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Levels at which the different questions of a task were counted."""
 SHOWN_LEVELS = (0.0, 0.5, 1.0)
 """Levels at which the parameters of a task are shown, and those of a user's task are checked."""
-LEVEL_STEPS = 16
-"""Number of steps from the easiest level of a task to the hardest: workers have parameters for these levels alone."""
 
 A_BOARD = AnswerRules(boards.board)
 A_NUMBER = AnswerRules(numbers.number)
 A_TEXT = AnswerRules(types.text())
 """The rules of answers that many tasks share."""
 BOTH_OPTIONS = "naming both options contains the right one"
-
-
-def level_step(level: float) -> int:
-    """Return the step that is nearest to a level."""
-    return math.floor(level * LEVEL_STEPS + 0.5)
 
 
 @dataclass(frozen=True)

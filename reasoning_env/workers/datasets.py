@@ -15,7 +15,8 @@ from copy import copy
 from types import ModuleType
 from typing import Any
 
-from ..tasks import LEVEL_STEPS, find_task
+from ..records import LEVEL_STEPS
+from ..tasks import find_task
 
 
 class DatasetCache:

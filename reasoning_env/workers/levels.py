@@ -23,8 +23,9 @@ from typing import Any, TypeGuard, get_type_hints
 
 import msgspec
 
+from ..records import LEVEL_STEPS, level_step
 from ..runtime.text import named
-from ..tasks import COMPOSITE, LEVEL_STEPS, SHOWN_LEVELS, find_task, level_step
+from ..tasks import COMPOSITE, SHOWN_LEVELS, find_task
 
 SET_BY_US = ("seed", "size")
 """Fields of the library's configs that no user can set: every problem has its own seed and is one item."""

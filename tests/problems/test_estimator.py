@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.problems.estimator import SignalEstimator
-from reasoning_env.tasks import LEVEL_STEPS
+from reasoning_env.records import LEVEL_STEPS
 
 TARGET = 0.7
 SIZE = 8

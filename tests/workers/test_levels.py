@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.tasks import LEVEL_STEPS
+from reasoning_env.records import LEVEL_STEPS
 from reasoning_env.tasks import TASKS as DECLARED
 from reasoning_env.workers.levels import Attribute, DifficultyMap, interpolate
 

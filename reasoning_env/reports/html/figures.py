@@ -15,8 +15,15 @@ from typing import NamedTuple, TypedDict
 
 from ...dumps.format import DumpedGroup, DumpedRollout
 from ...evaluations.comparison import ProblemScore
-from ...evaluations.summary import SummaryRow, TaskTally, mean_of_known, pass_at_interval, summarise
-from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, bootstrap_interval
+from ...evaluations.summary import (
+    SummaryRow,
+    TaskTally,
+    bootstrap_interval,
+    mean_of_known,
+    pass_at_interval,
+    summarise,
+)
+from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG
 from ...metrics.recorder import RecentAnswers
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter

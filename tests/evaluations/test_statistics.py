@@ -5,13 +5,8 @@ import random
 
 import pytest
 
-from reasoning_env.metrics.outcomes import (
-    Interval,
-    bootstrap_interval,
-    interval_of_means,
-    paired_test,
-    pass_at_k,
-)
+from reasoning_env.evaluations.comparison import paired_test
+from reasoning_env.evaluations.summary import Interval, bootstrap_interval, interval_of_means, pass_at_k
 
 
 @pytest.mark.parametrize("size", [60, 1000])
