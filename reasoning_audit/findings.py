@@ -15,7 +15,7 @@ from pydantic import Field
 
 from reasoning_env.answers.shortcuts import FORM_SCORE, LAYOUTS
 from reasoning_env.records import Problem, Reason
-from reasoning_env.storage.reading import Name, Number, Share
+from reasoning_env.storage.values import Name, Number, Share
 
 from .probes import CONSTANT_ANSWERS, GARBAGE, HEDGES, WRONG_PROBES, Probe, is_shortcut
 from .reproduction import MAX_SCORED, Reproduction

@@ -17,7 +17,7 @@ from pydantic import Field
 from reasoning_env.records import LibraryInfo
 from reasoning_env.runtime.terminal import print_table
 from reasoning_env.runtime.text import visible
-from reasoning_env.storage.reading import Count, Name, Share
+from reasoning_env.storage.values import Count, Name, Share
 
 from .findings import Finding, count_by_severity, worst_first
 from .probes import Probe, is_shortcut

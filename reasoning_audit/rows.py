@@ -25,7 +25,8 @@ from reasoning_env.records import LibraryInfo, Problem, ProblemRequest, ProblemS
 from reasoning_env.runtime.terminal import progress_bar
 from reasoning_env.runtime.text import visible
 from reasoning_env.sources.score_function import check_row
-from reasoning_env.storage.reading import Malformed, describe
+from reasoning_env.storage.reading import Malformed
+from reasoning_env.storage.values import describe
 
 from .contract import ContractCheck, watched_pools
 from .findings import Finding, Reporter, findings_of, merge

@@ -22,7 +22,8 @@ from ..problems.plan import made_with
 from ..records import Row
 from ..session import Session
 from ..storage.files import KeyedFile
-from ..storage.reading import Malformed, describe, require_regular
+from ..storage.reading import Malformed, require_regular
+from ..storage.values import describe
 from .output import finished_card, in_order, rows_under_way, write_output
 from .tables import PARQUET, READABLE, Schema, check_output, read_rows, schema_of_rows, with_columns
 from .training import EVERYTHING, Selection, TrainingRows, training_columns

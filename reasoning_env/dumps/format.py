@@ -34,7 +34,8 @@ from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 from ..runtime.text import encode_strictly, visible
 from ..storage.files import header_path, read_made_with
-from ..storage.reading import Count, FreeJson, Name, Number, Time, parse_json
+from ..storage.reading import parse_json
+from ..storage.values import Count, FreeJson, Name, Number, Time
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ..errors import ReasoningEnvError
 from ..runtime.text import visible
-from ..storage.reading import Malformed, describe, read_values, require_regular
+from ..storage.reading import Malformed, read_values, require_regular
+from ..storage.values import describe
 from .format import DumpedGroup, as_group, files_beside
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from ..errors import ConfigError
 from ..problems.references import without_release
 from ..runtime.terminal import Table
 from ..runtime.text import counted, visible
-from ..storage.reading import describe
+from ..storage.values import describe
 from .folder import SAMPLES, Results, load_results
 from .summary import bootstrap_interval
 

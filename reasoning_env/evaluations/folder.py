@@ -36,7 +36,8 @@ from ..runtime.text import visible
 from ..settings import changed_settings
 from ..settings.removed import current_settings
 from ..storage.files import InUseError, KeyedFile, output_errors, read_made_with, replace_file
-from ..storage.reading import Count, FreeJson, Name, Number, describe, read_json
+from ..storage.reading import read_json
+from ..storage.values import Count, FreeJson, Name, Number, describe
 from .summary import SummaryRow
 
 logger = logging.getLogger(__name__)

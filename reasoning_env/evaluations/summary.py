@@ -21,7 +21,7 @@ from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of
 from ..dumps.format import DumpedGroup, DumpedRollout
 from ..metrics.outcomes import Tally
 from ..rewards import OPENING_TAG
-from ..storage.reading import Count, Name, Number
+from ..storage.values import Count, Name, Number
 
 Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]
 """The low and the high end of an interval."""

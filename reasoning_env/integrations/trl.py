@@ -43,7 +43,8 @@ from ..problems.references import Reference
 from ..prompts.messages import Completion
 from ..records import Problem, Reason, Verdict
 from ..storage.files import replace_file
-from ..storage.reading import describe, read_json
+from ..storage.reading import read_json
+from ..storage.values import describe
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, Strict, TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
 from ..errors import ConfigError, InvalidReferenceError
-from ..storage.reading import Count, Name, Number, Share, describe
+from ..storage.values import Count, Name, Number, Share, describe
 from .references import Reference
 
 

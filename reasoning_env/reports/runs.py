@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..runtime.text import visible
 from ..storage.files import header_path
-from ..storage.reading import describe
+from ..storage.values import describe
 
 
 @dataclass

@@ -33,7 +33,8 @@ from ..runtime.retries import OutageLog
 from ..runtime.text import named
 from ..settings import changed_settings
 from .files import replace_file
-from .reading import Count, describe, read_json, require_regular
+from .reading import read_json, require_regular
+from .values import Count, describe
 
 logger = logging.getLogger(__name__)
 

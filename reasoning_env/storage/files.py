@@ -25,7 +25,8 @@ from typing import BinaryIO
 from ..errors import ConfigError, ReasoningEnvError
 from ..runtime.text import visible
 from ..settings import changed_settings
-from .reading import describe, read_json, require_regular
+from .reading import read_json, require_regular
+from .values import describe
 
 logger = logging.getLogger(__name__)
 
