@@ -27,7 +27,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -48,11 +47,9 @@ from .problems.plan import (
     make_sampler,
     plan_evaluation,
     plan_tasks,
-    select,
 )
 from .problems.references import Remaker
 from .problems.sampling import TaskSampler
-from .problems.selection import select_tasks
 from .problems.state import read_state
 from .problems.stream import ProblemStream, Tries, draw_problem
 from .prompts.messages import Completion, build_messages, read_completions, system_prompt
@@ -69,7 +66,6 @@ from .records import (
     Row,
     Split,
     Subject,
-    TaskInfo,
     Verdict,
 )
 from .rewards import (
@@ -85,7 +81,6 @@ from .settings import ReasoningSettings, read_settings
 from .settings.given import check_whole_number
 from .sources.score_function import ScoreFunction, check_row, problem_of_row
 from .storage.folders import check_checkout
-from .tasks import TASKS
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -537,24 +532,6 @@ class Session(Generic[T]):
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
         details = (library.version, library.path, origin, selected)
         logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})
-
-
-async def check_selection(settings: ReasoningSettings, checkout: Path | None) -> None:
-    """Raise ConfigError for settings of tasks that are impossible: an unknown name or parameter, weights of 0.
-
-    The library takes seconds to load, and is loaded for parameters, for a preset, and where the tasks of
-    `tasks` do not suffice.
-    """
-    check_checkout(settings.checkout)
-    known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
-    with suppress(ConfigError):
-        select(settings, known)
-        if settings.eval_tasks:
-            select_tasks(known, settings.eval_tasks)
-        if not settings.task_params and settings.eval_preset is None:
-            return
-    async with Session(settings, checkout=checkout):
-        pass
 
 
 def _pool_settings(

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 
-from reasoning_env.problems.presets import load_preset
+from reasoning_env.evaluations.published import load_published
 
 from .running import run_tool
 
@@ -26,7 +26,7 @@ LOW, HIGH = 0.2, 0.8
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args(argv)
-    published = load_preset("rg-easy").published
+    published = load_published("rg-easy").published
     own = {model: fmean(scores.values()) for model, scores in published.items()}
     near = [[scores for model, scores in published.items() if abs(own[model] - score) <= NEAR] for score in SCORES]
     tasks_of: dict[tuple[str, ...], list[str]] = defaultdict(list)

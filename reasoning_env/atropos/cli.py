@@ -20,10 +20,10 @@ from ..inference.addresses import find_secrets
 from ..program.options import OptionParser, option_parser
 from ..program.parser import errors_for_user, program
 from ..program.running import start_log
+from ..program.selection import check_selection
 from ..program.settings import SettingRow, SettingsPage, settings_command
 from ..program.shared_options import read_selection
 from ..runtime.text import redact
-from ..session import check_selection
 from ..settings import ReasoningSettings
 from ..settings.given import default_text, meaning, range_text
 from ..storage.folders import FOLDER, find_checkout

@@ -148,7 +148,7 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
 
 def _check_names(tasks: str, folder: Path) -> None:
     """Raise ConfigError for a name among `tasks`, joined by commas, that is no task."""
-    from ..session import check_selection
+    from ..program.selection import check_selection
     from ..settings import ReasoningSettings
 
     asyncio.run(check_selection(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]

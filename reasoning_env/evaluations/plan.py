@@ -19,6 +19,7 @@ from ..records import DropReason, LibraryInfo, Pool, Problem, Prompt, Rollout, S
 from ..runtime.text import counted
 from ..settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 from .folder import MadeWith
+from .published import load_published, remarks_on
 
 logger = logging.getLogger(__name__)
 
@@ -117,8 +118,11 @@ def choose_sampling(
     limit = min(filter(None, [*contexts, user_limit]), default=NO_LIMIT)
     most = own.eval_max_completion_tokens or MAX_COMPLETION_TOKENS
     sampling = replace(sampling, token_limit=limit, max_completion_tokens=most)
-    remarks = []
-    if session.eval_plan.preset is not None:
+    remarks: list[str] = []
+    preset = session.eval_plan.preset
+    if preset is not None:
+        published = load_published(preset.name)
+        remarks += remarks_on(session.eval_plan, published, session.library, own.eval_temperature)
         # Prompts of presets have at most 1024 tokens, except some large puzzles.
         if limit < MAX_COMPLETION_TOKENS + 1024:
             remarks.append(
@@ -126,7 +130,7 @@ def choose_sampling(
                 f"{MAX_COMPLETION_TOKENS}: scores of tasks with truncated completions, and all means over such tasks, "
                 "are not comparable"
             )
-            logger.warning("%s", remarks[0])
+            logger.warning("%s", remarks[-1])
         if most != MAX_COMPLETION_TOKENS:
             remarks.append(f"a completion has {most} tokens; the published ones {MAX_COMPLETION_TOKENS}")
     return sampling, remarks

@@ -1,22 +1,98 @@
-"""Put the published results of a preset beside the results of an evaluation."""
+"""Put the published results of a preset beside the results of an evaluation.
+
+A published score is the mean over a task's problems and completions of the library's verifier, applied to the last
+answer of a completion. The published headline is the unweighted mean over tasks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Literal
 
-from ..problems.presets import Preset
+from ..problems.plan import EvaluationPlan
+from ..problems.presets import PRESET_SIZE, Preset, load_preset, preset_path
+from ..records import LibraryInfo
 from .folder import PublishedMeans
 from .summary import SummaryRow
 
+PUBLISHED_TEMPERATURE = 0.6
 
-def mark_differences(preset: Preset, tasks: Mapping[str, SummaryRow]) -> None:
+
+@dataclass(frozen=True)
+class PublishedPreset(Preset):
+    """A preset with its published results.
+
+    `library` is a release of the library: in the tasks of `other_questions` the release asks other questions than the
+    published models were asked, in the tasks of `other_scoring` the release asks the same questions with changed
+    verifiers. `published` holds mean scores by model and task, `short` the models' names for narrow columns.
+    """
+
+    source: str
+    library: str
+    other_questions: frozenset[str]
+    other_scoring: frozenset[str]
+    published: Mapping[str, Mapping[str, float]]
+    short: Mapping[str, str]
+
+    @property
+    def comparable(self) -> frozenset[str]:
+        """The tasks whose questions and scoring are those of the published runs."""
+        return frozenset(self.tasks) - self.other_questions - self.other_scoring
+
+    def difference(self, task: str) -> Literal["questions", "scoring"] | None:
+        """Return what differs from the published runs in a task; None where nothing does."""
+        if task in self.other_questions:
+            return "questions"
+        return "scoring" if task in self.other_scoring else None
+
+
+def load_published(name: str) -> PublishedPreset:
+    """Read a preset with its published results from this package's files."""
+    content = json.loads(preset_path(name).read_text())
+    preset = load_preset(name)
+    published = {
+        model: {task: score for task, score in zip(preset.tasks, scores, strict=True) if score is not None}
+        for model, scores in content["mean_score"].items()
+    }
+    return PublishedPreset(
+        **vars(preset),
+        source=content["source"],
+        library=content["library"],
+        other_questions=frozenset(content["other_questions"]),
+        other_scoring=frozenset(content["other_scoring"]),
+        published=published,
+        short=content["short"],
+    )
+
+
+def remarks_on(
+    plan: EvaluationPlan, preset: PublishedPreset, library: LibraryInfo, temperature: float
+) -> Iterator[str]:
+    """Yield the differences from the protocol that make figures incomparable with published figures."""
+    if library.version != preset.library:
+        yield (
+            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
+            f"{preset.library} only"
+        )
+    if temperature != PUBLISHED_TEMPERATURE:
+        yield f"temperature is {temperature:g}; the published runs have {PUBLISHED_TEMPERATURE:g}"
+    if plan.samples_per_task != PRESET_SIZE:
+        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
+    missing = set(preset.tasks).difference(task.name for task in library.tasks)
+    if missing:
+        yield f"this library lacks {', '.join(sorted(missing))}"
+
+
+def mark_differences(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> None:
     """Write into each task's row of a summary what `differs` from the published runs."""
     for task, row in tasks.items():
         row["differs"] = preset.difference(task)
 
 
-def compare_published(preset: Preset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
+def compare_published(preset: PublishedPreset, tasks: Mapping[str, SummaryRow]) -> dict[str, PublishedMeans]:
     """Return each published model's mean scores over the evaluated tasks, the best by `comparable` first.
 
     `tasks` are the rows of a summary. The means of a model without a result for a task are over the other tasks.

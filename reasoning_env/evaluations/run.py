@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,8 +16,8 @@ from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
 from ..inference.failures import describe_failure
 from ..metrics.outcomes import Tally
-from ..problems.evaluation_set import set_fingerprint
 from ..problems.giving_up import MAX_FAILED_GROUPS
+from ..problems.references import without_release
 from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.concurrency import do_as_they_come
@@ -32,7 +34,7 @@ from .plan import (
     limits_completions,
     without_password,
 )
-from .published import compare_published, mark_differences
+from .published import compare_published, load_published, mark_differences
 from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
 
@@ -135,7 +137,7 @@ class Evaluation:
             Path(settings.data_dir_to_save_evals or DEFAULT_FOLDER),
             identify(session, sampling, model, step=step, version=version),
             problems=len(plan.tasks) * plan.samples_per_task,
-            remarks=[*plan.remarks, *remarks],
+            remarks=remarks,
             resume=resume,
         )
         return cls(session, model, sampling, folder, workers=settings.max_eval_workers)
@@ -272,9 +274,9 @@ class Evaluation:
         if self._finished:
             results["problems"] = len(samples)
             results["fingerprint"] = set_fingerprint(sample.reference or "" for sample in samples.values())
-        preset = self._plan.preset
-        if preset is not None:
+        if self._plan.preset is not None:
             tasks = summary["tasks"]
+            preset = load_published(self._plan.preset.name)
             mark_differences(preset, tasks)
             results["comparable"] = combine([row for task, row in tasks.items() if task in preset.comparable])
             results["published"] = compare_published(preset, tasks)
@@ -283,3 +285,9 @@ class Evaluation:
     def _score_so_far(self) -> str:
         failed = f", {len(self._dropped)} failed" if self._dropped else ""
         return f"mean score {self._scores.mean or 0.0:.3f}{failed}"
+
+
+def set_fingerprint(references: Iterable[str]) -> str:
+    """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
+    names = sorted(map(without_release, references))
+    return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()

@@ -10,11 +10,10 @@ other question, higher numbers find none either: the task is exhausted.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from functools import cached_property, partial
 
 from ..errors import GenerationError
@@ -25,7 +24,7 @@ from ..seeds import eval_seed
 from ..tasks import COMPOSITE, TASKS, find_task
 from .giving_up import MAX_FAILURES
 from .presets import PRESET_SIZE
-from .references import hash_words, without_release
+from .references import hash_words
 from .stream import ExhaustedError, Tries, draw_problem, generate_with_retries
 
 logger = logging.getLogger(__name__)
@@ -246,12 +245,6 @@ def evaluation_spec(
     key = task if attempt == 0 else f"{task}#{attempt}"
     request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
     return ProblemSpec(request, Split.EVAL, sample, attempt)
-
-
-def set_fingerprint(references: Iterable[str]) -> str:
-    """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
-    names = sorted(map(without_release, references))
-    return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
 
 
 def _has_failed(generation: asyncio.Task[Problem | None]) -> bool:

@@ -9,8 +9,8 @@ import asyncio
 import json
 import logging
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from ..records import LibraryInfo, Pool, ProblemRequest, ProblemSpec, Reason, Split, TaskInfo
@@ -327,8 +327,7 @@ class EvaluationPlan:
     """What to evaluate on, and how.
 
     `seed` is that of the set. `params` holds training's parameters, by task, with `eval_params: training`. A
-    `system_prompt` of None stands for training's. `remarks` are sentences that say how the evaluation differs from the
-    published runs.
+    `system_prompt` of None stands for training's.
     """
 
     tasks: tuple[str, ...]
@@ -338,7 +337,6 @@ class EvaluationPlan:
     params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     preset: Preset | None = None
     system_prompt: str | None = None
-    remarks: tuple[str, ...] = ()
 
     def make_set(self, generator: Pool, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
         """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
@@ -390,7 +388,7 @@ def plan_evaluation(
         raise ConfigError(
             f"{preset.name} has {PRESET_SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
         )
-    plan = EvaluationPlan(
+    return EvaluationPlan(
         tasks=tasks,
         samples_per_task=samples,
         repeats=settings.eval_repeats or preset.repeats,
@@ -398,7 +396,6 @@ def plan_evaluation(
         preset=preset,
         system_prompt=library.system_prompt,
     )
-    return replace(plan, remarks=tuple(_remarks(settings, library, plan, preset)))
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
@@ -416,19 +413,3 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
             setting=field,
             remedy="take the task out, or evaluate without a preset",
         )
-
-
-def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvaluationPlan, preset: Preset) -> Iterator[str]:
-    """Yield the differences from the protocol that make figures incomparable with published figures."""
-    if library.version != preset.library:
-        yield (
-            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
-            f"{preset.library} only"
-        )
-    if settings.eval_temperature != 0.6:
-        yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
-    if plan.samples_per_task != PRESET_SIZE:
-        yield f"{plan.samples_per_task} problems a task; the published scores are means over {PRESET_SIZE}"
-    missing = set(preset.tasks).difference(task.name for task in library.tasks)
-    if missing:
-        yield f"this library lacks {', '.join(sorted(missing))}"

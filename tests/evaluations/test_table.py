@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.evaluations.published import compare_published, mark_differences
+from reasoning_env.evaluations.published import compare_published, load_published, mark_differences
 from reasoning_env.evaluations.summary import combine, summarise, tally_by_task
 from reasoning_env.evaluations.table import print_results, remarks
-from reasoning_env.problems.presets import load_preset
 
 from .support import make_sample
 
@@ -23,7 +22,7 @@ def results(*, preset: bool = False, **fields: Any) -> dict[str, Any]:
     ]
     found = summarise(tally_by_task(samples), CATEGORIES, {"gcd": 2})
     if preset:
-        rg_easy = load_preset("rg-easy")
+        rg_easy = load_published("rg-easy")
         mark_differences(rg_easy, found["tasks"])
         found["comparable"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.comparable])
         found["published"] = compare_published(rg_easy, found["tasks"])
@@ -121,7 +120,7 @@ def test_terminal_shows_the_worst_tasks(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_published_means_over_evaluated_tasks() -> None:
-    rg_easy = load_preset("rg-easy")
+    rg_easy = load_published("rg-easy")
     found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
     scores = rg_easy.published["openai/o3-mini"]
     assert found["overall"] == pytest.approx(sum(scores[task] for task in CATEGORIES) / 3)

@@ -106,17 +106,3 @@ def test_preset_tasks_of_a_pattern() -> None:
     assert plan(eval_preset="rg-easy", eval_tasks="games/*").tasks == ("maze",)
     with pytest.raises(ConfigError, match=r"^eval_preset: rg-easy "):
         plan(("survo",), eval_preset="rg-easy")
-
-
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        ({"eval_temperature": 0.0}, "temperature"),
-        ({"num_eval_samples_per_task": 3}, "3"),
-    ],
-)
-def test_remarks_on_the_protocol(settings: dict[str, Any], word: str) -> None:
-    usual = plan(eval_preset="rg-easy").remarks
-    more = [remark for remark in plan(eval_preset="rg-easy", **settings).remarks if remark not in usual]
-    assert len(more) == 1
-    assert word in more[0]

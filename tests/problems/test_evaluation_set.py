@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ClosedError, WorkerError
-from reasoning_env.problems.evaluation_set import EvaluationSet, evaluation_spec, set_fingerprint
+from reasoning_env.evaluations.run import set_fingerprint
+from reasoning_env.problems.evaluation_set import EvaluationSet, evaluation_spec
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import Problem, ProblemSpec, Split
 from tests.fake_workers import FakeWorkers, fails_where

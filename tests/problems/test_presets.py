@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.errors import WorkerError
+from reasoning_env.evaluations.published import load_published
 from reasoning_env.problems.evaluation_set import PresetSet
 from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE, load_preset
@@ -20,40 +21,6 @@ from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_problem, problem_of
-
-each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
-
-
-@pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_tasks_of_preset(name: str, tasks: int, asked: int, comparable: int) -> None:
-    preset = load_preset(name)
-    assert len(preset.tasks) == tasks
-    assert tasks - len(preset.other_questions) == asked
-    assert len(preset.comparable) == comparable
-
-
-@each_preset
-def test_preset_names_its_own_tasks(name: str) -> None:
-    preset = load_preset(name)
-    assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
-    assert preset.source
-
-
-@each_preset
-def test_published_scores(name: str) -> None:
-    preset = load_preset(name)
-    assert len(preset.published) == 10
-    assert preset.short.keys() == preset.published.keys()
-    for scores in preset.published.values():
-        assert len(scores) >= len(preset.tasks) - 1
-        assert all(0.0 <= score <= 1.0 for score in scores.values())
-
-
-@pytest.mark.parametrize(("name", "mean"), [("rg-easy", 0.801), ("rg-hard", 0.6351)])
-def test_published_mean(name: str, mean: float) -> None:
-    scores = load_preset(name).published["openai/o3-mini"]
-    assert sum(scores.values()) / len(scores) == pytest.approx(mean, abs=5e-5)
-
 
 HASHES = {
     ("rg-easy", "acre"): "ecc4635d5cd4afc2e4ddf6d7a08f0dcb",
@@ -100,7 +67,7 @@ async def make(pool: WorkerPool, preset: str, task: str, samples: int = PRESET_S
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task"), HASHES)
 async def test_published_problems_are_generated(library: Library, preset: str, task: str) -> None:
-    assert task in load_preset(preset).comparable
+    assert task in load_published(preset).comparable
     problems = await make(library[0], preset, task)
     assert hash_problems(problems) == HASHES[preset, task]
 

@@ -1,0 +1,33 @@
+"""Check the selection of tasks before anything slow begins."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..problems.plan import select
+from ..problems.selection import select_tasks
+from ..records import TaskInfo
+from ..session import Session
+from ..settings import ReasoningSettings
+from ..storage.folders import check_checkout
+from ..tasks import TASKS
+
+
+async def check_selection(settings: ReasoningSettings, checkout: Path | None) -> None:
+    """Raise ConfigError for settings of tasks that are impossible: an unknown name or parameter, weights of 0.
+
+    The library takes seconds to load, and is loaded for parameters, for a preset, and where the tasks of
+    `tasks` do not suffice.
+    """
+    check_checkout(settings.checkout)
+    known = [TaskInfo(task.name, task.category) for task in TASKS.values()]
+    with suppress(ConfigError):
+        select(settings, known)
+        if settings.eval_tasks:
+            select_tasks(known, settings.eval_tasks)
+        if not settings.task_params and settings.eval_preset is None:
+            return
+    async with Session(settings, checkout=checkout):
+        pass

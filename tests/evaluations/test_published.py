@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reasoning_env.evaluations.published import load_published, remarks_on
+from reasoning_env.problems.plan import EvaluationPlan
+from reasoning_env.problems.presets import FIRST_SEED, PRESET_SIZE
+from reasoning_env.records import LibraryInfo
+from tests.records import make_library
+
+each_preset = pytest.mark.parametrize("name", ["rg-easy", "rg-hard"])
+
+
+@pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
+def test_tasks_of_preset(name: str, tasks: int, asked: int, comparable: int) -> None:
+    preset = load_published(name)
+    assert len(preset.tasks) == tasks
+    assert tasks - len(preset.other_questions) == asked
+    assert len(preset.comparable) == comparable
+
+
+@each_preset
+def test_preset_names_its_own_tasks(name: str) -> None:
+    preset = load_published(name)
+    assert preset.other_questions | preset.other_scoring | preset.params.keys() <= set(preset.tasks)
+    assert preset.source
+
+
+@each_preset
+def test_published_scores(name: str) -> None:
+    preset = load_published(name)
+    assert len(preset.published) == 10
+    assert preset.short.keys() == preset.published.keys()
+    for scores in preset.published.values():
+        assert len(scores) >= len(preset.tasks) - 1
+        assert all(0.0 <= score <= 1.0 for score in scores.values())
+
+
+@pytest.mark.parametrize(("name", "mean"), [("rg-easy", 0.801), ("rg-hard", 0.6351)])
+def test_published_mean(name: str, mean: float) -> None:
+    scores = load_published(name).published["openai/o3-mini"]
+    assert sum(scores.values()) / len(scores) == pytest.approx(mean, abs=5e-5)
+
+
+RG_EASY = load_published("rg-easy")
+PLAN = EvaluationPlan(RG_EASY.tasks, PRESET_SIZE, RG_EASY.repeats, FIRST_SEED, preset=RG_EASY)
+LIBRARY = make_library(dict.fromkeys(RG_EASY.tasks, "games"), version=RG_EASY.library)
+
+
+def test_protocol_as_published_has_no_remarks() -> None:
+    assert list(remarks_on(PLAN, RG_EASY, LIBRARY, 0.6)) == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "library", "temperature", "word"),
+    [
+        (PLAN, LIBRARY, 0.0, "temperature"),
+        (replace(PLAN, samples_per_task=3), LIBRARY, 0.6, "3 problems"),
+        (PLAN, replace(LIBRARY, version="0.2"), 0.6, "reasoning-gym is 0.2"),
+        (PLAN, replace(LIBRARY, tasks=LIBRARY.tasks[1:]), 0.6, "lacks"),
+    ],
+)
+def test_difference_is_a_remark(plan: EvaluationPlan, library: LibraryInfo, temperature: float, word: str) -> None:
+    [remark] = remarks_on(plan, RG_EASY, library, temperature)
+    assert word in remark
