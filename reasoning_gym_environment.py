@@ -49,7 +49,7 @@ class ReasoningGymEnv(BaseEnv):
         *,
         pool: core.WorkerPool | None = None,
     ) -> None:
-        atropos.set_log_levels(config, logger)
+        atropos.set_log_levels(logger)
         atropos.ask_loopback_directly()
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:

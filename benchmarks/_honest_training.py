@@ -403,7 +403,7 @@ def open_bridge(
         seed=seed,
         instance=instance,
         eval_seed=TEST_SEED,
-        eval_params="training",
+        eval_level="training",
         num_eval_samples_per_task=options.sizes.tests,
         num_generators=1,
         num_verifiers=1,

@@ -1,7 +1,6 @@
 """Train the model of `learn/` with TRL on rows that are chosen in several ways, at equal seconds.
 
     python -m benchmarks.learning_trl --folder data_dumps/learn --rows uniform curriculum pass-rate
-    python -m benchmarks.learning_trl --folder data_dumps/forms --also --full-stops 0.9 --forms lenient one
 
 `--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first. All
 runs begin with it. The tasks are those of `learn/`, with words of 3 to 10 letters (the library's default), and those of
@@ -14,12 +13,11 @@ answers, which the training has to correct; right answers alone are paid. `--row
 - pass-rate: before the training, the model answers ASKED problems eight times, drawn as `uniform` does; the problems
   with a pass rate from .2 to .8 are the rows, in a new order in each epoch
 
-`--forms one` refuses right answers in any form but the task's own (`lenient_answers: false`). With `--full-stops`, the
-warm start goes on with answers of which this share end with a full stop, and all runs begin with that model (take a
-folder of their own). `--padded-positions` leaves out the positions that the benchmark gives the model (see
-`give_positions`).
+With `--full-stops`, the warm start goes on with answers of which this share end with a full stop, and all runs begin
+with that model (take a folder of their own). `--padded-positions` leaves out the positions that the benchmark gives the
+model (see `give_positions`).
 
-Each run is a JSON file in `--folder`, ROWS-FORMS-SEED.json; a run that is there is not repeated. `seconds` are those of
+Each run is a JSON file in `--folder`, ROWS-SEED.json; a run that is there is not repeated. `seconds` are those of
 the training without tests, on a GPU by the clock, on a CPU the processor time of this process; `seconds_of_rows` are
 those of the choice by pass rate. `signal` is the share of groups of each step with unequal rewards. `test` is the
 greedy accuracy on a fixed set of problems of the tasks of `learn/`, with words of the default lengths. Prints the
@@ -60,7 +58,6 @@ RECIPE = Recipe()
 ALSO = ("basic_arithmetic", "complex_arithmetic", "lcm", "number_sequence", "simple_equations")
 TEST_PARAMS = {**PARAMS, "spell_backward": {}}
 ROWS = ("uniform", "adaptive", "curriculum", "pass-rate")
-FORMS = ("lenient", "one")
 ASKED = 1024
 PASS_RATES = (0.2, 0.8)
 WARM_SEED = 1
@@ -193,17 +190,16 @@ def _warm_up(options: argparse.Namespace, loaded: tuple[Any, Any], full_stops: f
     models.save(model, tokenizer, folder)
 
 
-def open_bridge(options: argparse.Namespace, seed: int, rows: str, forms: str) -> Bridge:
+def open_bridge(options: argparse.Namespace, seed: int, rows: str) -> Bridge:
     return Bridge(
         tasks=[*TASKS, *options.also],
         task_params={task: dict(params) for task, params in TEST_PARAMS.items()},
         complexity_mode="curriculum" if rows == "curriculum" else None,
         task_sampling="adaptive" if rows in ("adaptive", "curriculum") else "uniform",
-        lenient_answers=forms == "lenient",
         seed=seed,
         system_prompt=SYSTEM_PROMPT,
         eval_seed=TEST_SEED,
-        eval_params="training",
+        eval_level="training",
         num_eval_samples_per_task=options.tests,
         num_generators=1,
         num_verifiers=1,
@@ -241,10 +237,10 @@ def grpo_config(options: argparse.Namespace, seed: int, *, shuffle: bool) -> GRP
     )
 
 
-def run(options: argparse.Namespace, rows: str, forms: str, seed: int) -> dict[str, Any]:
+def run(options: argparse.Namespace, rows: str, seed: int) -> dict[str, Any]:
     """Run one training, and return its figures."""
     model, tokenizer = models.load(make_warm(options))
-    with Problems(seed, options.tests, TEST_PARAMS) as problems, open_bridge(options, seed, rows, forms) as bridge:
+    with Problems(seed, options.tests, TEST_PARAMS) as problems, open_bridge(options, seed, rows) as bridge:
         gym = RightOrWrong(bridge)
         torch.manual_seed(seed)
         started = clock()
@@ -263,7 +259,6 @@ def run(options: argparse.Namespace, rows: str, forms: str, seed: int) -> dict[s
         ).train()
     return {
         "rows": rows,
-        "forms": forms,
         "seed": seed,
         "completions_a_step": options.batch,
         "seconds_of_rows": round(seconds_of_rows, 1) if chosen is not None else None,
@@ -275,7 +270,7 @@ def run(options: argparse.Namespace, rows: str, forms: str, seed: int) -> dict[s
 
 def summarize(done: dict[str, Any]) -> dict[str, Any]:
     last = done["tests"][-1]
-    kept = {name: done[name] for name in ("rows", "forms", "seed", "seconds_of_rows", "chosen")}
+    kept = {name: done[name] for name in ("rows", "seed", "seconds_of_rows", "chosen")}
     return {
         **kept,
         "steps": last["step"],
@@ -291,7 +286,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="learning_trl", description="Rows of a TRL training, chosen in several ways.")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/rows"), help="for models and runs")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=["uniform"])
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["lenient"])
     parser.add_argument("--also", nargs="*", default=list(ALSO), help="tasks that the model has never seen")
     parser.add_argument("--full-stops", type=float, default=0.0, help="share of such answers in the warm start")
     parser.add_argument("--warm-steps", type=int, default=1000, help="most supervised steps")
@@ -307,11 +301,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     for seed in options.seeds:
         for rows in options.rows:
-            for forms in options.forms:
-                path = options.folder / f"{rows}-{forms}-{seed}.json"
-                if not path.exists():
-                    replace_file(path, [json.dumps(run(options, rows, forms, seed)).encode()])
-                print(json.dumps(summarize(json.loads(path.read_text()))), flush=True)
+            path = options.folder / f"{rows}-{seed}.json"
+            if not path.exists():
+                replace_file(path, [json.dumps(run(options, rows, seed)).encode()])
+            print(json.dumps(summarize(json.loads(path.read_text()))), flush=True)
 
 
 if __name__ == "__main__":

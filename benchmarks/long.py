@@ -6,7 +6,7 @@ a fresh process; the inference server is another process, with completions made 
 
 - `plain`: Atropos' vLLM client and managed server, and the library on the event loop, as upstream's environment.
 - `imported`: `collect_trajectories` called by hand, up to the scored group, with Python's own garbage collector.
-- `calm`: the same with the setting `calm_garbage_collector`.
+- `calm`: the same after `calm_garbage_collector`, as the environment is.
 - `completions`: the same with an ordinary `vllm serve`, which is asked for token ids.
 - `process`: `process_manager`, which writes the groups to a file.
 - `serve`: `env_manager`, which dumps, packs and sends every group to Atropos' run-api, a separate process.
@@ -88,7 +88,9 @@ class Imported:
 
     def __init__(self, load: Load) -> None:
         server_type = "completions" if load.way == "completions" else "vllm"
-        self._env = make_environment(load, server_type, calm_garbage_collector=load.way == "calm")
+        if load.way != "calm":
+            importlib.import_module("reasoning_env.atropos.run").calm_garbage_collector = lambda: None
+        self._env = make_environment(load, server_type)
         self._load = load
         self.done = 0
         self.waiting = 0

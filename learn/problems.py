@@ -34,7 +34,7 @@ class Problems:
             "task_params": {task: dict(params.get(task, {})) for task in self._tasks},
             "seed": seed,
             "eval_seed": TEST_SEED,
-            "eval_params": "training",
+            "eval_level": "training",
             "num_eval_samples_per_task": tests_per_task,
             "num_generators": 1,
             "num_verifiers": 1,

@@ -21,12 +21,11 @@ SETTINGS = {
     "system_prompt": SYSTEM_PROMPT,
     # The evaluation set is the test set, so that no question of it is trained on.
     "eval_seed": TEST_SEED,
-    "eval_params": "training",
+    "eval_level": "training",
     "group_size": 8,
     "max_num_workers": 24,
     "max_batches_offpolicy": 1,
     "max_token_length": 64,
-    "min_completion_tokens": 16,
     "num_generators": 1,
     "num_verifiers": 1,
     "steps_per_eval": -1,

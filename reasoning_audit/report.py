@@ -30,7 +30,7 @@ class AuditOutcome(StrEnum):
     PASSES = "passes"
     FAILS = "FAILS"
     GIVES_AWAY = "gives away"
-    """The task is known to fail, and `exclude_gameable` leaves the task out of training."""
+    """The task is known to fail, and training leaves the task out."""
     NOT_PROBED = "not probed"
 
 
@@ -164,7 +164,7 @@ def _print_table(audits: Sequence[AuditedTask]) -> None:
     print("""
 DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
 BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
-gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
+gives away: the task is known to fail, and training leaves the task out""")
 
 
 def _row(audit: AuditedTask) -> Mapping[str, str]:

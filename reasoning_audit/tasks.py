@@ -28,9 +28,7 @@ from .watch import BARE
 
 def audit_tasks(options: argparse.Namespace, folder: Path) -> Report:
     """Audit the tasks that the options of the command choose. Raises ConfigError and WorkerError."""
-    given: dict[str, object] = {"exclude_gameable": False}
-    if not options.config:
-        given["tasks"] = options.tasks
+    given: dict[str, object] = {} if options.config else {"tasks": options.tasks}
     settings = file_settings(options, {}, given)
     checkout = find_checkout(folder)
     # Without strict rewards no guard protects the library: probes are not a model's text, and run in a sandbox.

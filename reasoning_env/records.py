@@ -339,6 +339,12 @@ class Sampling:
     split: str
     max_completion_tokens: int | None = None
 
+    @property
+    def least_budget(self) -> int:
+        """The fewest tokens for a completion; problems whose prompt leaves fewer are skipped and counted."""
+        least = min(64, self.token_limit // 4)
+        return least if self.max_completion_tokens is None else min(least, self.max_completion_tokens)
+
     def completion_budget(self, prompt: Prompt) -> int:
         """Return the number of tokens left for a completion; may be zero or negative."""
         special_tokens = 2  # that a server may add around a prompt

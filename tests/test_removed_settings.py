@@ -10,7 +10,7 @@ from reasoning_env import Bridge
 from reasoning_env.errors import ConfigError
 from reasoning_env.settings import ReasoningSettings, changed_settings
 from reasoning_env.settings.given import make_settings
-from reasoning_env.settings.removed import REMOVED
+from reasoning_env.settings.removed import REMOVED, UNUSED
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 FIELDS = ReasoningGymEnvConfig.model_fields
@@ -36,6 +36,13 @@ def test_removed_setting_says_what_to_do(name: str, way: str) -> None:
     assert str(error.value) == f"{section}{name}: is not a setting; {instead}"
 
 
+@pytest.mark.parametrize("name", UNUSED)
+def test_unused_setting_is_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    make_settings(ReasoningGymEnvConfig, {name: "true"}, "env.")
+    [message] = caplog.messages
+    assert message.startswith(f"{name} is not used: ")
+
+
 @pytest.mark.parametrize(
     ("stored", "now", "changed"),
     [
@@ -44,6 +51,8 @@ def test_removed_setting_says_what_to_do(name: str, way: str) -> None:
         ({"max_answer_bytes": 20_000}, {}, []),
         ({"max_answer_bytes": 50}, {}, ["max_answer_bytes"]),
         ({"eval_top_p": 0.95}, {"top_p": 0.95}, []),
+        ({"eval_params": "training"}, {"eval_level": "training"}, []),
+        ({"eval_params": "library"}, {"eval_level": None}, []),
     ],
 )
 def test_stored_state_is_read_by_present_names(stored: Any, now: Any, changed: list[str]) -> None:

@@ -182,7 +182,7 @@ async def test_evaluation_questions_are_held_out(make_session: MakeSession) -> N
 @on_module_loop
 async def test_evaluation_with_training_params(make_session: MakeSession) -> None:
     params = {"spell_backward": {"min_word_len": 3, "max_word_len": 5}}
-    session = await make_session(tasks=["spell_backward"], task_params=params, eval_params="training")
+    session = await make_session(tasks=["spell_backward"], task_params=params, eval_level="training")
     answers = [problem.answer for problem in await session.evaluation_set.problems()]
     assert answers and all(3 <= len(answer or "") <= 5 for answer in answers)
 
@@ -320,9 +320,7 @@ async def test_remade_problem_is_kept(make_session: MakeSession) -> None:
 async def small_session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session[Problem]]:
     """A session over the small library."""
     checkout = write_small_library(tmp_path_factory.mktemp("library")) / "reasoning-gym"
-    settings = ReasoningSettings(
-        tasks=["games/*", "composite"], exclude_gameable=False, num_generators=1, num_verifiers=1
-    )
+    settings = ReasoningSettings(tasks=["games/*", "composite"], num_generators=1, num_verifiers=1)
     async with Session(settings, checkout=checkout) as session:
         yield session
 
@@ -458,9 +456,9 @@ def test_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_settings_that_workers_get() -> None:
-    sent = {"rewards": "plain", "sandbox_verifiers": False, "fast_generators": False, "lenient_answers": False}
+    sent = {"rewards": "plain", "sandbox_verifiers": False}
     sent |= {"worker_memory_mb": 600}
-    own = {"task_modules": [], "folder": None, "source_wrapper": None, "niceness": 3}
+    own = {"task_modules": [], "folder": None, "source_wrapper": None, "fast": True, "niceness": 3}
     assert PoolSettings(ReasoningSettings(**sent)).for_child() == {**sent, **own}
 
 

@@ -40,7 +40,7 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "checkout": ("some/folder", "some/folder"),
     "eval_temperature": ("0.5", 0.5),
     "sandbox_verifiers": ("0", False),
-    "fast_generators": ("off", False),
+    "eval_level": ("0.5", 0.5),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
 """Other settings that a setting needs."""
@@ -119,6 +119,19 @@ def test_conflicting_settings(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "level"),
+    [
+        ({}, None),
+        ({"eval_level": 0.25, "complexity_level": 0.5}, 0.25),
+        ({"eval_level": "training", "complexity_level": 0.5}, 0.5),
+        ({"eval_level": "training"}, None),
+    ],
+)
+def test_level_of_evaluation_problems(settings: Any, level: float | None) -> None:
+    assert ReasoningSettings(**settings).evaluation_level == level
+
+
+@pytest.mark.parametrize(
     ("what", "some"),
     [
         ("problems", {"seed", "complexity_level", "eval_seed", "rewards"}),
@@ -145,7 +158,7 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"eval_temperature": -1}, "eval_temperature: must be at least 0; got -1"),
         ({"scoring_deadline_s": 0}, "scoring_deadline_s: must be above 0; got 0"),
         ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
-        ({"eval_level": "x"}, "eval_level: must be a number; got 'x'"),
+        ({"eval_level": "x"}, "eval_level: must be a number from 0 to 1, or `training`; got 'x'"),
         ({"rewards": "x"}, "rewards: must be one of 'strict', 'plain', 'library'; got 'x'"),
         ({"system_prompt": 7}, "system_prompt: must be a text; got 7"),
         ({"tasks": 7}, "tasks: must be a list; got 7"),
@@ -153,7 +166,10 @@ def test_fingerprint(what: Any, some: set[str]) -> None:
         ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),
         ({"task_sampling": "x"}, "task_sampling: must be one of 'uniform', 'weighted', 'adaptive'; got 'x'"),
         ({"task_params": "[1]"}, "task_params: must be a mapping, as in {name: value}; got '[1]'"),
-        ({"seed": "x", "eval_level": 2}, "seed: must be a whole number; got 'x'; eval_level: must be at most 1; got 2"),
+        (
+            {"seed": "x", "eval_seed": -1},
+            "seed: must be a whole number; got 'x'; eval_seed: must be at least 0; got -1",
+        ),
         (
             {"complexity_mode": "random", "complexity_level": 0.5},
             "complexity_mode: sets the level of each problem itself; remove complexity_mode or complexity_level",

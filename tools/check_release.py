@@ -34,9 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--problems", type=int, default=3, help="problems of each level (default: %(default)s)")
     parser.add_argument("--questions", type=int, default=500, help="training problems of each task (default: 500)")
     options = parser.parse_args(argv)
-    settings = ReasoningSettings(
-        tasks=options.tasks, exclude_gameable=False, num_eval_samples_per_task=5, num_verifiers=1
-    )
+    settings = ReasoningSettings(tasks=options.tasks, num_eval_samples_per_task=5, num_verifiers=1)
 
     async def check() -> list[str]:
         async with Session(settings, checkout=options.checkout) as session:

@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     runs = read_runs(FINDINGS)
     if options.audits:
         runs = runs_of([TypeAdapter(Report).validate_json(path.read_bytes()) for path in options.audits])
-        session = Session(ReasoningSettings(exclude_gameable=False))
+        session = Session(ReasoningSettings())
         runs.examples = run_to_end(lambda: find_examples(session))
         text = json.dumps(asdict(runs), indent=1, ensure_ascii=False)
         FINDINGS.write_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(tasks: str, count: int, seed: int, levels: Sequence[float] = LEVELS) -> list[MeasuredTask]:
     """Draw `count` problems at each level of each task with levels that a pattern matches."""
-    settings = ReasoningSettings(tasks=tasks.split(",") if tasks else [], exclude_gameable=False, num_verifiers=1)
+    settings = ReasoningSettings(tasks=tasks.split(",") if tasks else [], num_verifiers=1)
 
     async def draw_all() -> list[MeasuredTask]:
         async with Session(settings) as session:

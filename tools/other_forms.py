@@ -1,9 +1,9 @@
 """Count right answers in other forms: `python -m tools.other_forms FOLDER --tasks products,caesar_cipher`.
 
 FOLDER has the result files of the published evaluations, MODEL/CATEGORY/TASK.json under `easy` and `hard`. Each
-completion is judged by strict rewards with `lenient_answers`, without, and by the library's verifier. Prints a table of
-tasks by model: of the right answers, the share that is refused as written. A table of the forms follows: what came off
-around the value, or the notation of the value.
+completion is judged by strict rewards, by these as the answer is written, and by the library's verifier. Prints a table
+of tasks by model: of the right answers, the share that is refused as written. A table of the forms follows: what came
+off around the value, or the notation of the value.
 """
 
 from __future__ import annotations

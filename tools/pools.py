@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(tasks: str, seed: int) -> None:
     """Measure the tasks that a pattern matches, and print the row of each when it is measured."""
-    settings = ReasoningSettings(tasks=tasks.split(",") if tasks else [], exclude_gameable=False, num_verifiers=1)
+    settings = ReasoningSettings(tasks=tasks.split(",") if tasks else [], num_verifiers=1)
 
     async def draw_all() -> None:
         async with Session(settings) as session:

@@ -94,7 +94,6 @@ async def _make(options: argparse.Namespace) -> Made:
     settings = ReasoningSettings(
         tasks=options.tasks,
         seed=options.seed,
-        exclude_gameable=False,
         num_generators=options.workers,
         num_verifiers=options.workers,
         complexity_mode="random",

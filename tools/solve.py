@@ -41,7 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for level in options.levels.split(","):
         settings = ReasoningSettings(
             eval_tasks=options.tasks or ["all"],
-            exclude_gameable=False,
             num_eval_samples_per_task=options.count,
             eval_seed=options.seed,
             eval_level=None if level == "defaults" else float(level),

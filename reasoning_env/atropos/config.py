@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from atroposlib.envs.base import BaseEnvConfig
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
-from ..prompts.chat_templates import PLAIN
+from ..runtime.listening import ListenAddress
 from ..seeds import INSTANCES
 from ..settings import Decides, ReasoningSettings, TemplateOptions
 
@@ -84,6 +84,16 @@ def check_base_settings(values: object) -> None:
             raise ConfigError(f"must be {allowed.words}", setting=name, got=value)
 
 
+def _read_address(value: object) -> object:
+    """Accept a port, or HOST:PORT; a port alone becomes a number. Raises ValueError for other values."""
+    if value is None:
+        return None
+    host, colon, port = str(value).rpartition(":")
+    if isinstance(value, bool) or not port.isdecimal() or int(port) > 65_535 or (colon and not host):
+        raise ValueError("must be a port from 0 to 65535, or HOST:PORT")
+    return value if colon else int(port)
+
+
 class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
 
@@ -100,8 +110,6 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     """Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models."""
     chat_template_kwargs: Annotated[TemplateOptions, Decides("answers")] = Field(default_factory=dict)
     """Options of the chat template: `{enable_thinking: false}`; chat servers get them too."""
-    stop_after_answer: Annotated[bool | None, Decides("answers")] = None
-    """End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
     """Sampling temperature in training."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("answers")] = 1.0
@@ -119,11 +127,6 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     """Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the module is
     installed."""
 
-    calm_garbage_collector: bool = True
-    """For importers: `setup` exempts existing objects from garbage collection (`gc.freeze`) and makes collections
-    rarer. With `false`, a full collection blocks the event loop for 130 ms, about once in 2,500 groups. Commands always
-    do this."""
-
     startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
     """Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no limit in `serve`, 30
     elsewhere."""
@@ -133,14 +136,20 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     resume_with_changes: bool = False
     """Resume a checkpoint that was made with another seed, other tasks or other settings that decide the problems,
     instead of refusing it."""
-    metrics_port: Annotated[int | None, Field(ge=0, le=65_535)] = None
-    """Port at which `serve` and `process` serve `/metrics` for Prometheus; 0 takes a free port. None: no port."""
-    metrics_host: str = "127.0.0.1"
-    """Address of that port. Whoever can reach the address can read the metrics: they need no token."""
-    debug_logging: bool = False
-    """Log each item at debug level."""
-    suppress_base_env_logs: bool = True
-    """Keep Atropos' own loggers at warning, so that this environment's lines can be read."""
+
+    metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
+    """Port at which `serve` and `process` serve `/metrics` for Prometheus; 0 takes a free port. `HOST:PORT` listens on
+    another address than 127.0.0.1; whoever can reach the address can read the metrics, without a token. None: no
+    port."""
+
+    @property
+    def metrics_address(self) -> ListenAddress | None:
+        """Where to serve metrics; None for nowhere."""
+        if self.metrics_port is None:
+            return None
+        host, _, port = str(self.metrics_port).rpartition(":")
+        setting = "env.metrics_port"
+        return ListenAddress(host.strip("[]") or "127.0.0.1", int(port), setting, setting)
 
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
@@ -175,19 +184,14 @@ def put_event_loop_first() -> None:
     sys.setswitchinterval(0.001)
 
 
-def set_log_levels(config: ReasoningGymEnvConfig, own: logging.Logger) -> None:
-    """Set the levels of our loggers and of Atropos' loggers."""
+def set_log_levels(own: logging.Logger) -> None:
+    """Log this environment's lines, and of Atropos' own loggers warnings only. A level that was set before stays."""
     core = logging.getLogger(__package__.rpartition(".")[0])
-    for ours in (own, core):
-        ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
-    # The levels of Atropos' loggers without suppression.
-    for name, level in {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}.items():
-        logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
-
-
-def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
-    """Tell whether generation ends with the first closing answer tag."""
-    return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
+    for logger in (own, core):
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.INFO)
+    for name in ("atroposlib", "atroposlib.envs.base"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def check_batch_size(config: ReasoningGymEnvConfig) -> None:

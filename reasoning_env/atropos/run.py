@@ -27,10 +27,10 @@ from ..metrics.stats import DELIVERY, DUMPS, DeliveryStats
 from ..problems.plan import made_with
 from ..problems.state import read_state
 from ..prompts.chat_format import ChatFormat
+from ..prompts.chat_templates import PLAIN
 from ..records import DropReason, Ending, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
 from ..runtime.concurrency import cancel_all
-from ..runtime.listening import ListenAddress
 from ..runtime.retries import FailureStreak
 from ..runtime.terminal import PROGRESS_INTERVAL_S
 from ..runtime.turns import each_in_turn, together
@@ -41,7 +41,6 @@ from ..workers.pool import WorkerPool
 from .config import (
     ReasoningGymEnvConfig,
     calm_garbage_collector,
-    does_stop_after_answer,
 )
 from .delivery import DeliveryQueue
 from .environment import RolloutItem
@@ -108,7 +107,7 @@ class Run:
             manager,
             self.chat,
             expected_kind=named_type(server_config).reply_kind or ReplyKind.TOKENS,
-            stop_after_answer=does_stop_after_answer(config),
+            stop_after_answer=config.chat_template == PLAIN,
             chat_template_kwargs=config.chat_template_kwargs,
         )
         self.step = step
@@ -176,8 +175,7 @@ class Run:
             check_state=read_state,
         )
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
-        if self.config.calm_garbage_collector:
-            calm_garbage_collector()
+        calm_garbage_collector()
 
     async def start_workers(self) -> None:
         """Start the workers, unless they run; raises ConfigError or WorkerError."""
@@ -318,12 +316,13 @@ class Run:
     def prepare(self, problem: Problem) -> RolloutItem | None:
         """Return the problem with its prompt; None if the prompt leaves too few tokens for a completion.
 
-        A completion needs `min_completion_tokens`, and no fewer tokens than the expected answer.
+        A completion needs a least number of tokens, and no fewer than the expected answer.
         """
         prompt = self.prompt(problem)
-        budget = self.sampling().completion_budget(prompt)
+        sampling = self.sampling()
+        budget = sampling.completion_budget(prompt)
         expected = "" if problem.answer is None else f"<answer>{problem.answer}</answer>"
-        if budget < self.config.min_completion_tokens:
+        if budget < sampling.least_budget:
             return None
         # No text has more tokens than bytes, so that a short one need not be counted.
         if len(expected.encode("utf-8", "replace")) >= budget and self.chat.count_tokens(expected) > budget:
@@ -381,8 +380,8 @@ class Run:
 
     def serve_metrics(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Serve `/metrics` meanwhile, if the settings name a port. Raises ConfigError where the port is in use."""
-        config = self.config
-        if config.metrics_port is None:
+        address = self.config.metrics_address
+        if address is None:
             return contextlib.nullcontext()
         from .prometheus import MetricsServer  # nobody else needs the package
 
@@ -391,9 +390,7 @@ class Run:
             lambda: self._readings(session.metrics.by_task), lambda: session.library if session.has_started else None
         )
         self._time = metrics.time
-        return metrics.serve(
-            ListenAddress(config.metrics_host, config.metrics_port, "env.metrics_host", "env.metrics_port")
-        )
+        return metrics.serve(address)
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report; none before `start`."""

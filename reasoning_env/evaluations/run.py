@@ -189,7 +189,7 @@ class Evaluation:
         messages = self._session.messages(problem)
         prompt = await asyncio.to_thread(self._model.prompt, messages)
         budget = self._sampling.completion_budget(prompt)
-        if budget < self._least_budget():
+        if budget < self._sampling.least_budget:
             error = ConfigError(f"{budget} tokens are left for a completion")
             return self._drop(problem, messages, DropReason.PROMPT_TOO_LONG, error)
         started = time.monotonic()
@@ -204,12 +204,6 @@ class Evaluation:
             return await self._judge(Group(problem, messages, tuple(rollouts), self._session.thinking.names), seconds)
         except Exception as error:
             return self._drop(problem, messages, DropReason.SCORING, error)
-
-    def _least_budget(self) -> int:
-        """Return the tokens that a completion needs at least."""
-        least = self._session.settings.min_completion_tokens
-        most = self._sampling.max_completion_tokens
-        return least if most is None else min(least, most)
 
     def _drop(
         self, problem: Problem, messages: tuple[Mapping[str, str], ...], reason: DropReason, error: Exception

@@ -99,18 +99,9 @@ def _reasons(settings: ReasoningSettings, available: Sequence[TaskInfo]) -> dict
 def _choose_training_tasks(
     settings: ReasoningSettings, tasks: tuple[str, ...], reasons: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Leave out tasks that pay policies without reasoning, unless `tasks` names them."""
+    """Leave out tasks that pay policies without reasoning, unless `tasks` names them or selects no others."""
     named = set(map(str.lower, settings.tasks))
-    excluded = []
-    if settings.exclude_gameable:
-        excluded = [name for name in tasks if name in reasons and name.lower() not in named]
-    if len(excluded) == len(tasks):
-        raise ConfigError(
-            "leaves no task to train on",
-            setting="exclude_gameable",
-            remedy="set it to false, or name the tasks in {tasks}",
-        )
-    return tuple(name for name in tasks if name not in excluded)
+    return tuple(name for name in tasks if name not in reasons or name.lower() in named) or tasks
 
 
 def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[str, str]) -> None:
@@ -123,12 +114,11 @@ def _log_gameable(settings: ReasoningSettings, plan: TaskPlan, reasons: Mapping[
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
             extra={"detail": True},
         )
-    asked_for = set(map(str.lower, settings.tasks))
-    named = [name for name in plan.training_tasks if name in reasons and name.lower() in asked_for]
-    if named:
+    kept = [name for name in plan.training_tasks if name in reasons]
+    if kept:
         logger.info(
-            "`tasks` names tasks that pay a policy without reasoning; without a name, training leaves them out: %s",
-            "; ".join(f"{name} ({reasons[name]})" for name in named),
+            "`tasks` asks for tasks that pay a policy without reasoning; among others, training leaves them out: %s",
+            "; ".join(f"{name} ({reasons[name]})" for name in kept),
         )
 
 
@@ -166,8 +156,8 @@ async def _check_params(params: Mapping[str, Mapping[str, object]], settings: Re
             raise ConfigError(f"{task}: {error.problem}", setting="task_params") from error
     # If levels vary, a single level that works is enough: other levels are clamped to it.
     levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
-    if settings.eval_params == "training" and settings.eval_level not in levels:
-        levels.append(settings.eval_level)
+    if settings.eval_level == "training" and settings.evaluation_level not in levels:
+        levels.append(settings.evaluation_level)
     if not params:
         return
     faults = await checker.check([(task, params[task], level) for level in levels for task in params])
@@ -260,7 +250,7 @@ def made_with(settings: ReasoningSettings, plan: TaskPlan, *parts: Decided, **mo
             "task_params": {task: dict(params) for task, params in plan.params.items()},
             "task_weights": dict(plan.weights),
         }
-    decided = {name: value for name, value in decided.items() if name not in ("exclude_tasks", "exclude_gameable")}
+    decided = {name: value for name, value in decided.items() if name != "exclude_tasks"}
     return dict(json.loads(json.dumps({**decided, **more})))
 
 
@@ -326,7 +316,7 @@ async def _try(task: str, params: Mapping[str, object], workers: Pool) -> TrialR
 class EvaluationPlan:
     """What to evaluate on, and how.
 
-    `seed` is that of the set. `params` holds training's parameters, by task, with `eval_params: training`. A
+    `seed` is that of the set. `params` holds training's parameters, by task, with `eval_level: training`. A
     `system_prompt` of None stands for training's.
     """
 
@@ -348,7 +338,7 @@ class EvaluationPlan:
             samples_per_task=self.samples_per_task,
             eval_seed=self.seed,
             deadline_s=settings.eval_generation_deadline_s,
-            level=settings.eval_level,
+            level=settings.evaluation_level,
         )
 
 
@@ -370,7 +360,7 @@ def plan_evaluation(
     # Sorted, so that the same tasks are the same set.
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
-        asked = params if settings.eval_params == "training" else {}
+        asked = params if settings.eval_level == "training" else {}
         own = {task: asked[task] for task in tasks if task in asked}
         samples = settings.num_eval_samples_per_task or 5
         return EvaluationPlan(tasks, samples, settings.eval_repeats or 1, settings.eval_seed, own)

@@ -240,7 +240,7 @@ class Exclusions:
         if not self._any_fits and self._unfit.total() >= MAX_UNFIT:
             raise ConfigError(
                 f"no problem of {MAX_UNFIT} in a row leaves room for its expected answer and for a completion",
-                remedy="lower {min_completion_tokens}, or raise the limit of tokens ({max_token_length})",
+                remedy="raise the limit of tokens ({max_token_length})",
             )
         if self._unfit[task] == 1:
             logger.warning(
@@ -336,7 +336,7 @@ class ProblemStream(Generic[T]):
             self._most_in_flight = max(self._most_in_flight, len(self._in_flight))
             self.start()
         self._count_repeat(ready.problem)
-        logger.debug("next: %s", ready.problem.spec)
+        logger.debug("next: %s", ready.problem.reference)
         return ready.prepared
 
     def done(self, problem: Problem) -> None:

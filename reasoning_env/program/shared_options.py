@@ -114,7 +114,7 @@ def problem_settings(
     options: argparse.Namespace, tasks: Sequence[str], defaults: Mapping[str, object] | None = None
 ) -> ReasoningSettings:
     """Return the settings of a command with `add_problem_options`: of the files, or of these tasks without files."""
-    given: dict[str, object] = {} if options.config else {"tasks": tasks, "exclude_gameable": False}
+    given: dict[str, object] = {} if options.config else {"tasks": tasks}
     if options.thinking is not None:
         given["thinking"] = options.thinking
     return file_settings(options, defaults or {}, given)

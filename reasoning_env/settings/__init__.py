@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import (
@@ -30,7 +31,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
-from .given import make_settings, parse_mapping, parse_options, read_none, settings_error
+from .given import make_settings, parse_mapping, parse_options, read_none, settings_error, without_unused
 from .removed import REMOVED, current_settings, unknown_setting
 
 SYSTEM_PROMPT = """\
@@ -66,6 +67,16 @@ def _split_names(value: object) -> object:
     if not names and value.strip():
         raise ValueError("must hold at least one name")
     return names
+
+
+def _read_level(value: object) -> object:
+    """Accept a number from 0 to 1, and `training`. Raises ValueError for other values."""
+    if value in (None, "training"):
+        return value
+    with suppress(TypeError, ValueError):
+        if not isinstance(value, bool) and 0.0 <= (level := float(value)) <= 1.0:  # type: ignore[arg-type]
+            return level
+    raise ValueError("must be a number from 0 to 1, or `training`")
 
 
 Decided = Literal["problems", "answers", "evaluation"]
@@ -106,7 +117,7 @@ class ReasoningSettings(BaseModel):
 
         def __init__(self, **values: object) -> None:
             try:
-                super().__init__(**values)
+                super().__init__(**without_unused(values))
             except ValidationError as error:
                 raise settings_error(error, type(self).model_fields, section="") from error
 
@@ -163,18 +174,11 @@ class ReasoningSettings(BaseModel):
     ] = "auto"
     """Format of the model's thinking, in which no answer is looked for. `auto`: `<think>` tags, and the formats that
     the tokenizer or its chat template knows."""
-    min_completion_tokens: Annotated[int, Field(ge=1), Decides("answers", "evaluation")] = 64
-    """Fewest tokens for a completion. Problems whose prompt leaves fewer are skipped and counted."""
 
     rewards: Annotated[Rewards, Decides("problems", "answers", "evaluation")] = "strict"
     """strict: corrected verifiers; wrong answers are corrected, ambiguous questions clarified, flawed problems not
     served. plain: the same problems, scored by the library's verifiers. library: the library's problems and scores as
     they are, for comparisons."""
-    lenient_answers: Annotated[bool, Decides("answers", "evaluation")] = True
-    r"""Also score an answer without its wrapping (a code fence, `\boxed{}`, bold), and in the form of the right answer
-    if both say the same (`161.0` for 161, a board in another layout)."""
-    exclude_gameable: Annotated[bool, Decides("problems")] = True
-    """Do not train on tasks that still give credit for meaningless answers, unless `tasks` names them."""
 
     eval_preset: Annotated[Literal["rg-easy", "rg-hard"] | None, Decides("problems")] = None
     """Evaluate by the protocol of the Reasoning Gym paper, beside its published models: the paper's problems, prompt
@@ -185,10 +189,11 @@ class ReasoningSettings(BaseModel):
     """Evaluation problems per task. None: 5, or the number of the preset's protocol."""
     eval_repeats: Annotated[int | None, Field(ge=1, le=1000), Decides("evaluation")] = None
     """Completions of each evaluation problem. None: 1, or the number of the preset's protocol."""
-    eval_level: Annotated[float | None, Field(ge=0.0, le=1.0), Decides("problems", "evaluation")] = None
-    """Level of difficulty of evaluation problems, from 0 to 1. None: the library's defaults."""
-    eval_params: Annotated[Literal["library", "training"], Decides("problems", "evaluation")] = "library"
-    """Parameters of evaluation problems: the library's defaults, or `task_params` as in training."""
+    eval_level: Annotated[
+        float | Literal["training"] | None, BeforeValidator(_read_level), Decides("problems", "evaluation")
+    ] = None
+    """Level of difficulty of evaluation problems, from 0 to 1. `training`: `task_params` and `complexity_level`, as in
+    training. None: the library's defaults."""
     eval_seed: Annotated[int, Field(ge=0), Decides("problems", "evaluation")] = 123
     """Seed of the evaluation set."""
     eval_temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("evaluation")] = 0.6
@@ -201,8 +206,6 @@ class ReasoningSettings(BaseModel):
     """Processes that generate problems."""
     num_verifiers: Annotated[int, Field(ge=1, le=256)] = 2
     """Processes that score answers."""
-    fast_generators: bool = True
-    """Generate the same problems faster, if the version of the library is a known one."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Decides("answers", "evaluation")] = 5.0
     """Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0. Other deadlines
     follow. A group of answers gets four times as long, and is then dropped and counted, never scored 0. The problem of
@@ -212,6 +215,11 @@ class ReasoningSettings(BaseModel):
     """Deny verifier workers files, network and processes, as far as the operating system can."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
     """Address space of a worker process, in megabytes; what `task_modules` take at import is added."""
+
+    @property
+    def evaluation_level(self) -> float | None:
+        """Level of evaluation problems; None for the library's defaults."""
+        return self.complexity_level if self.eval_level == "training" else self.eval_level
 
     @property
     def scoring_budget_s(self) -> float:
@@ -253,12 +261,6 @@ class ReasoningSettings(BaseModel):
                 "sets the parameters of its tasks itself",
                 setting="eval_preset",
                 remedy="remove {eval_preset} or {eval_level}",
-            )
-        if self.eval_preset is not None and self.eval_params == "training":
-            raise ConfigError(
-                "sets the parameters of its tasks itself",
-                setting="eval_preset",
-                remedy="remove {eval_preset} or {eval_params}",
             )
         if self.task_weights and self.task_sampling != "weighted":
             raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection, Mapping
 from enum import Enum
@@ -13,10 +14,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from ..errors import NOTHING, ConfigError, SeveralConfigErrors
-from .removed import unknown_setting
+from .removed import UNUSED, unknown_setting
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+logger = logging.getLogger(__name__)
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -37,6 +40,8 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
     """
     fields = settings_cls.model_fields
     for name in values:
+        if name in UNUSED:
+            continue
         if name not in fields:
             raise unknown_setting(name, fields, section)
         types = _alternatives(fields[name])
@@ -45,15 +50,25 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
             kind = "a whole number" if int in types else "a number"
             raise ConfigError(f"must be {kind}", setting=f"{section}{name}", got=values[name])
     keep_none: Collection[str] = getattr(settings_cls, "with_word_none", ())
-    read = {name: value if name in keep_none else read_none(value, fields[name]) for name, value in values.items()}
+    known = {name: value for name, value in values.items() if name in fields}
+    read = {name: value if name in keep_none else read_none(value, fields[name]) for name, value in known.items()}
+    unused = {name: value for name, value in values.items() if name not in fields}
     try:
-        return settings_cls(**{name: _read_whole_number(value, fields[name]) for name, value in read.items()})
+        numbers = {name: _read_whole_number(value, fields[name]) for name, value in read.items()}
+        return settings_cls(**numbers, **unused)
     except ValidationError as error:
         raise settings_error(error, fields, section) from error
     except ConfigError as error:  # of a class that raises its own errors, which name no section
         if isinstance(error.__cause__, ValidationError):
             raise settings_error(error.__cause__, fields, section) from error
         raise
+
+
+def without_unused(values: Mapping[str, object]) -> dict[str, object]:
+    """Return settings without those that have no effect, and warn of these by name."""
+    for name in values.keys() & UNUSED.keys():
+        logger.warning("%s is not used: %s", name, UNUSED[name])
+    return {name: value for name, value in values.items() if name not in UNUSED}
 
 
 def settings_error(error: ValidationError, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:

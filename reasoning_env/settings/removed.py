@@ -46,10 +46,28 @@ REMOVED: Mapping[str, Removed] = {
     "eval_generation_deadline_s": Removed(_DEADLINES, 60.0),
     "reference_deadline_s": Removed(_DEADLINES, 5.0),
     "scoring_budget_s": Removed(_DEADLINES),
+    "min_completion_tokens": Removed("take it out; it follows from {max_token_length}", 64),
+    "exclude_gameable": Removed("name the tasks in {tasks} to train on them", True),
+    "lenient_answers": Removed("take it out; {rewards}: plain scores answers as they are written", True),
+    "eval_params": Removed(
+        "set {eval_level}: training for evaluation problems with the parameters of training",
+        now=lambda value: {"eval_level": "training"} if value == "training" else {},
+    ),
+    "fast_generators": Removed("take it out; fast generators make the same problems", True),
+    "stop_after_answer": Removed("take it out; generation ends after the answer with {chat_template}: plain"),
+    "calm_garbage_collector": Removed("take it out; the garbage collector is always calmed", True),
+    "metrics_host": Removed("write the address in {metrics_port}: HOST:PORT", "127.0.0.1"),
     "dataset": Removed(f"{_EVALUATION_SET}: {{tasks}} and {{eval_tasks}} select its tasks"),
     "max_eval_samples": Removed(f"{_EVALUATION_SET}: {{num_eval_samples_per_task}} sets its size"),
     "eval_sample_seed": Removed(f"{_EVALUATION_SET}: {{eval_seed}} is its seed"),
 }
+
+
+UNUSED: Mapping[str, str] = {
+    "debug_logging": "logging.getLogger('reasoning_env').setLevel(logging.DEBUG) logs each item",
+    "suppress_base_env_logs": "Python's logging sets the levels of Atropos' own loggers, which are at warning",
+}
+"""Settings of upstream's environment that are accepted and have no effect, each with what has."""
 
 
 def unknown_setting(name: str, fields: Collection[str], section: str = "") -> ConfigError:

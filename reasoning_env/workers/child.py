@@ -369,8 +369,8 @@ def address_space_mb() -> int:
 def load_library(library: Library, settings: dict[str, Any], announce: Callable[[str], None]) -> Loaded:
     """Return the library with the user's task modules. Raises TaskModuleError."""
     source = library.add_modules(settings["task_modules"], settings["folder"], announce)
-    library.rewards, library.lenient = settings["rewards"], settings["lenient_answers"]
-    faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
+    library.rewards = settings["rewards"]
+    faster = FasterGenerators(library.module, library.tasks) if settings["fast"] else None
     hello = {
         "version": library.version,
         "path": library.path,

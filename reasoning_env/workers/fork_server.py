@@ -61,6 +61,8 @@ class PoolSettings:
     source_wrapper: str | None = None
     """`MODULE:FUNCTION`, which gets the source of problems and returns the source that workers use in its place."""
     hash_seed: int = 0
+    fast: bool = True
+    """Generate the same problems faster, if the version of the library is a known one."""
 
     @classmethod
     def of_function(cls, function: ScoreFunction, user: ReasoningSettings) -> PoolSettings:
@@ -93,6 +95,7 @@ class PoolSettings:
             "task_modules": list(map(absolute_entry, self.user.task_modules)),
             "folder": os.getcwd() if self.user.task_modules or self.score_function else None,
             "source_wrapper": self.source_wrapper,
+            "fast": self.fast,
             "niceness": WORKER_NICENESS,
         }
 
@@ -102,8 +105,6 @@ WORKER_NICENESS = 3
 
 SENT = {
     "rewards",
-    "lenient_answers",
-    "fast_generators",
     "sandbox_verifiers",
     "worker_memory_mb",
 }

@@ -39,7 +39,7 @@ class Library(Source):
     """The imported library with its caches, one per worker process: the first source of problems.
 
     `rewards` is the setting of that name: with "strict", verifiers that pay for nonsense are corrected; with "library",
-    problems and scores are the library's own. `lenient` also reads answers without decoration. Both may be changed.
+    problems and scores are the library's own. `rewards` may be changed.
 
     Construction raises what the import of reasoning_gym raises, and the reading of its registry of tasks.
     """
@@ -49,7 +49,6 @@ class Library(Source):
             sys.path.insert(0, checkout)
         self._from_checkout = checkout is not None
         self.rewards = "strict"
-        self.lenient = True
         with without_plotting():
             self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
@@ -239,9 +238,8 @@ class Library(Source):
         plainly = plainly or self.rewards == "library"
         strict = self.rewards == "strict" and not plainly
         with_tags = not plainly and (not strict or task not in TASKS)
-        lenient = self.lenient and not plainly
         rules = find_task(task).answer
-        scorer = Scorer(rules, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
+        scorer = Scorer(rules, dataset, entry, strict=strict, lenient=not plainly, with_tags=with_tags)
         if strict and self._from_checkout and _denies_own_answer(scorer, whole):
             return replace(scorer, strict=False)
         return scorer

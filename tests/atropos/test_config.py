@@ -13,6 +13,7 @@ from reasoning_env.atropos.config import (
     check_base_settings,
     set_log_levels,
 )
+from reasoning_env.errors import ConfigError
 from reasoning_env.settings import fingerprint
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
@@ -48,15 +49,30 @@ def test_range(name: str) -> None:
 # ---------------------------------------------------------------------------- loggers
 
 
-@pytest.mark.parametrize("debug", [True, False])
-@pytest.mark.parametrize("suppress", [True, False])
-def test_log_levels(caplog: pytest.LogCaptureFixture, debug: bool, suppress: bool) -> None:
-    for name in ("reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
-        caplog.set_level(logging.NOTSET, name)  # and back to what it was, at the end
+@pytest.mark.parametrize(("before", "after"), [(logging.NOTSET, logging.INFO), (logging.DEBUG, logging.DEBUG)])
+def test_log_levels(caplog: pytest.LogCaptureFixture, before: int, after: int) -> None:
+    for name in ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
+        caplog.set_level(before, name)  # and back to what it was, at the end
     own = logging.getLogger("reasoning_env.test")
-    set_log_levels(SimpleNamespace(debug_logging=debug, suppress_base_env_logs=suppress), own)
-    assert own.level == logging.getLogger("reasoning_env").level == (logging.DEBUG if debug else logging.INFO)
-    assert logging.getLogger("atroposlib.envs.base").isEnabledFor(logging.INFO) is not suppress
+    set_log_levels(own)
+    assert own.level == logging.getLogger("reasoning_env").level == after
+    assert not logging.getLogger("atroposlib.envs.base").isEnabledFor(logging.INFO)
+
+
+@pytest.mark.parametrize(
+    ("value", "host", "port"),
+    [(9464, "127.0.0.1", 9464), ("9464", "127.0.0.1", 9464), ("0.0.0.0:0", "0.0.0.0", 0), ("[::1]:80", "::1", 80)],
+)
+def test_address_of_metrics(value: Any, host: str, port: int) -> None:
+    address = ReasoningGymEnvConfig(metrics_port=value).metrics_address
+    assert address is not None
+    assert (address.host, address.port) == (host, port)
+
+
+@pytest.mark.parametrize("value", [True, -1, 65_536, "host", ":80", "host:", "host:http", 1.5])
+def test_address_of_metrics_is_checked(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^metrics_port: must be a port from 0 to 65535, or HOST:PORT"):
+        ReasoningGymEnvConfig(metrics_port=value)
 
 
 # ---------------------------------------------------------------------------- what decides the groups
@@ -64,5 +80,5 @@ def test_log_levels(caplog: pytest.LogCaptureFixture, debug: bool, suppress: boo
 
 def test_settings_that_decide_groups() -> None:
     found = fingerprint(ReasoningGymEnvConfig(), "answers")
-    assert found.keys() >= {"temperature", "chat_template", "stop_after_answer", "mask_too_long_completions"}
-    assert not found.keys() & {"dump_rollouts", "debug_logging"}
+    assert found.keys() >= {"temperature", "chat_template", "mask_too_long_completions"}
+    assert not found.keys() & {"dump_rollouts", "metrics_port"}

@@ -58,13 +58,13 @@ def test_time_limits_of_modes(
 
 @pytest.mark.parametrize(("answer", "fits"), [("number " * 50, True), ("number " * 300, False), (None, True)])
 def test_problem_fits_by_tokens_of_its_answer(tokenizer: Any, answer: str | None, fits: bool) -> None:
-    run = make_run(tokenizer, max_token_length=500, min_completion_tokens=2)
+    run = make_run(tokenizer, max_token_length=500)
     prepared = run.prepare(make_problem(answer=answer))
     assert (prepared is not None) == fits
 
 
 def test_prompt_that_leaves_too_few_tokens(tokenizer: Any) -> None:
-    run = make_run(tokenizer, max_token_length=500, min_completion_tokens=400)
+    run = make_run(tokenizer, max_token_length=120)
     assert run.prepare(make_problem(question="What is 1 + 1? " * 30, answer="2")) is None
 
 

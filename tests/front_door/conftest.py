@@ -44,6 +44,14 @@ def one_tokenizer(tokenizer: Any) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="package", autouse=True)
+def usual_garbage_collector() -> Iterator[None]:
+    """Keep environments from exempting the garbage of each test from collection."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reasoning_env.atropos.run.calm_garbage_collector", lambda: None)
+        yield
+
+
 class Env(ReasoningGymEnv):
     """The environment; `reported` holds the metrics of every `wandb_log`."""
 
@@ -72,7 +80,6 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "num_verifiers": 1,
         "scoring_deadline_s": PATIENCE_S,
         "use_wandb": False,
-        "calm_garbage_collector": False,  # it would keep the garbage of each test
     }
     return ReasoningGymEnvConfig(**{**small, **fields})
 

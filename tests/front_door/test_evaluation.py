@@ -97,7 +97,6 @@ async def test_results_of_evaluation(half_right: HalfRight) -> None:
     settings = results["settings"]
     assert (settings["eval_temperature"], settings["top_p"], settings["eval_seed"]) == (0.25, 0.95, 123)
     assert settings["rewards"] == "strict"
-    assert settings["lenient_answers"]
 
 
 async def test_evaluations_are_told(

@@ -89,7 +89,7 @@ async def test_slow_group_blocks_no_other(process: Process, server: InferenceSer
 
 
 async def test_scoring_settings_decide_file(process: Process, path: Path) -> None:
-    for number, setting in enumerate(({}, {"lenient_answers": False}, {"rewards": "plain"})):
+    for number, setting in enumerate(({}, {"thinking": "none"}, {"rewards": "plain"})):
         await process(1, **setting)
         assert len(list(path.parent.glob("*.jsonl"))) == number + 1
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 def test_streams_and_forms(tmp_path: Path) -> None:
     sizes = ["--seeds", "1", "--steps", "2", "--batch", "16", "--tests", "2", "--warm-steps", "2", "--interval", "1"]
-    ways = ["--rows", "adaptive", "curriculum", "--forms", "one", "--also", "lcm"]
+    ways = ["--rows", "adaptive", "curriculum", "--also", "lcm"]
     command = [sys.executable, "-m", "benchmarks.learning_trl", "--folder", str(tmp_path)]
     env = os.environ | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run([*command, *sizes, *ways], cwd=ROOT, capture_output=True, text=True, check=False, env=env)

@@ -60,13 +60,13 @@ def test_seed_of_the_set() -> None:
 
 def test_training_parameters() -> None:
     assert plan(("gcd", "survo")).params == {}
-    assert plan(("gcd", "survo"), eval_params="training").params == {"gcd": {"max_numbers": 3}}
+    assert plan(("gcd", "survo"), eval_level="training").params == {"gcd": {"max_numbers": 3}}
 
 
 def test_composite_has_training_members() -> None:
-    settings = ReasoningSettings(eval_params="training")
+    settings = ReasoningSettings(eval_level="training")
     workers = FakeWorkers()
-    evaluation_set = plan(("composite", "gcd"), eval_params="training").make_set(workers, settings, TASKS)
+    evaluation_set = plan(("composite", "gcd"), eval_level="training").make_set(workers, settings, TASKS)
     asyncio.run(evaluation_set.problems())
     params = {spec.task: spec.params for spec in workers.specs}
     assert params == {
@@ -76,8 +76,8 @@ def test_composite_has_training_members() -> None:
 
 
 def test_preset_excludes_training_parameters() -> None:
-    with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_params"):
-        plan(eval_preset="rg-easy", eval_params="training")
+    with pytest.raises(ValueError, match=r"eval_preset: .*remove eval_preset or eval_level"):
+        plan(eval_preset="rg-easy", eval_level="training")
 
 
 def test_preset_follows_its_protocol() -> None:

@@ -105,9 +105,9 @@ async def test_params_checked_at_run_level(fields: dict[str, Any], level: float 
 
 async def test_params_checked_at_eval_level() -> None:
     checker = LibraryChecker()
-    settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_params="training", eval_level=0.75)
+    settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_level="training", complexity_level=0.75)
     await plan_tasks(settings, LIBRARY, checker)
-    assert [level for _, _, level in checker.asked] == [None, 0.75]
+    assert [level for _, _, level in checker.asked] == [0.75]
 
 
 # ---------------------------------------------------------------------------- what is refused
@@ -132,7 +132,6 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "weight without end": ({"task_weights": {"gcd": float("inf")}}, "task_weights: .*'gcd'"),
     "weight that is no number": ({"task_weights": {"gcd": float("nan")}}, "task_weights: .*'gcd'"),
     "no weight at all": ({"task_weights": {"*": 0}}, "task_weights: every"),
-    "gameable tasks alone": ({"tasks": "probability/*", "rewards": "plain"}, "exclude_gameable"),
 }
 
 
@@ -185,7 +184,7 @@ async def test_gameable_tasks_are_left_out(caplog: pytest.LogCaptureFixture) -> 
     ("fields", "trained"),
     [
         ({"rewards": "strict"}, True),
-        ({"rewards": "plain", "exclude_gameable": False}, True),
+        ({"rewards": "plain", "tasks": "probability/*"}, True),
         ({"rewards": "plain", "tasks": "coin_flip"}, True),
         ({"rewards": "plain", "tasks": "coin_flip,all"}, True),
         ({"rewards": "plain", "tasks": "all"}, False),

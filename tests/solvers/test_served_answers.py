@@ -31,7 +31,7 @@ def opinions() -> list[Opinion]:
 
 
 async def _ask_all() -> list[Opinion]:
-    settings = ReasoningSettings(exclude_gameable=False)
+    settings = ReasoningSettings()
     async with Session(settings) as session:
         specs = [
             evaluation_spec(task, 0, 0, run_seed=20261124).with_request(level=level)

@@ -39,7 +39,7 @@ def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: 
 
 
 @asynccontextmanager
-async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[WorkerPool]:
+async def running_pool(checkout: Path | None, *, fast: bool = True, **settings: Any) -> AsyncIterator[WorkerPool]:
     """A started pool whose workers are all forked; by default one worker of each role.
 
     Verifiers of a fake library are not sandboxed, since they misbehave on purpose.
@@ -47,7 +47,7 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
     defaults = {"num_generators": 1, "num_verifiers": 1, "scoring_deadline_s": PATIENCE_S}
     defaults["sandbox_verifiers"] = checkout is None
     user = ReasoningSettings(**{**defaults, **settings})
-    pool = WorkerPool(PoolSettings(user, checkout))
+    pool = WorkerPool(PoolSettings(user, checkout, fast=fast))
     await pool.start()
     try:
         await until(lambda: len(pool.worker_pids) == user.num_generators + user.num_verifiers)

@@ -58,7 +58,7 @@ def test_cells_of_bf_wrap() -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def slow_pool() -> AsyncIterator[WorkerPool]:
-    async with running_pool(None, fast_generators=False) as pool:
+    async with running_pool(None, fast=False) as pool:
         yield pool
 
 
@@ -100,7 +100,7 @@ def other_release(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("fast", [True, False])
 async def test_unknown_source_keeps_its_generator(other_release: Path, fast: bool) -> None:
-    pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1, fast_generators=fast), other_release))
+    pool = WorkerPool(PoolSettings(ReasoningSettings(num_generators=1), other_release, fast=fast))
     try:
         warnings = (await pool.start()).warnings
         assert len(warnings) == fast

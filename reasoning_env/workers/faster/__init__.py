@@ -41,7 +41,9 @@ class FasterGenerators:
         folder = Path(str(library.__file__)).parent
         self._fitting = [faster for faster in possible.values() if fits(faster, folder)]
         others = ", ".join(task for task, faster in possible.items() if faster not in self._fitting)
-        self.warnings = [f"fast_generators: this library's {others} are not as known and stay slow"] if others else []
+        self.warnings = (
+            [f"the generators of {others} in this library are not as known, and stay slow"] if others else []
+        )
 
     def install(self) -> None:
         """Replace the library's functions in this process."""
