@@ -167,6 +167,8 @@ class OutputError(ReasoningEnvError):
 
 
 MAKE_ROOM = "make room on the disk, then give the same command again"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk, or of a user's part of the disk, that is full."""
 
 
 @contextmanager
@@ -177,7 +179,7 @@ def output_errors(path: Path, kept: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"{visible(str(path))} cannot be written ({describe(error)}); {visible(kept)}",
-            remedy=MAKE_ROOM,
+            remedy=MAKE_ROOM if error.errno in FULL else "remove the cause, then give the same command again",
         ) from error
 
 
@@ -223,7 +225,7 @@ class KeyedFile:
             raise ConfigError(
                 f"{visible(str(path))} cannot be used ({describe(error)})",
                 setting=setting,
-                remedy=MAKE_ROOM if error.errno == errno.ENOSPC else None,
+                remedy=MAKE_ROOM if error.errno in FULL else None,
             ) from error
 
     @property

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from reasoning_env.storage.files import LineFile, replace_file
+from reasoning_env.storage.files import LineFile, OutputError, output_errors, replace_file
 from tests.broken_files import NO_FILES, no_hang
 
 
@@ -29,3 +31,18 @@ def test_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a.part").symlink_to("other")
     replace_file(tmp_path / "a", [b"new"])
     assert ((tmp_path / "other").read_text(), (tmp_path / "a").read_text()) == ("stays", "new")
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "make room on the disk, then give the same command again"),
+        (errno.EDQUOT, "make room on the disk, then give the same command again"),
+        (errno.EROFS, "remove the cause, then give the same command again"),
+        (errno.EACCES, "remove the cause, then give the same command again"),
+    ],
+)
+def test_remedy_fits_the_error(code: int, remedy: str) -> None:
+    with pytest.raises(OutputError) as caught, output_errors(Path("rows"), "all rows are safe"):
+        raise OSError(code, os.strerror(code))
+    assert caught.value.remedy == remedy
