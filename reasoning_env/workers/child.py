@@ -67,6 +67,10 @@ DYING_S = 1.0
 """Seconds within which a worker that closed its socket ends, if it closed the socket by dying. A dying process has
 given its memory back by then, so that even a busy machine needs some milliseconds."""
 
+HUNGRY_MB = 128
+"""Megabytes by which a worker must have grown to count as hungry when the kernel kills it for lack of memory. A
+worker that grew less is more likely a victim of others."""
+
 
 def freeze_imports() -> None:
     """Exclude present objects from garbage collections, so that workers share their pages; collect less often.
@@ -184,6 +188,8 @@ class Forker:
         self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of workers that were not waited for yet, by process id."""
+        self._kills_before: dict[int, int] = {}
+        """What `kills_for_memory` returned when such a worker was forked, by process id."""
         self._ends: dict[int, int] = {}
         """Exit codes of workers that ended and were not replaced yet, by process id."""
 
@@ -213,6 +219,7 @@ class Forker:
     def _spawn(self, role: Role, descriptor: int, replaced_code: int | None) -> None:
         self._forked += 1
         folder = os.path.join(self._directory, str(self._forked))
+        kills_before = kills_for_memory()
         try:
             pid = os.fork()
         except OSError:  # the pool sees a closed socket, and tries again
@@ -222,6 +229,7 @@ class Forker:
             self._become_worker(role, descriptor, folder, replaced_code)
         os.close(descriptor)
         self._folders[pid] = folder
+        self._kills_before[pid] = kills_before
 
     def _clear_up(self, pid: int, *, has_closed: bool = False) -> None:
         """Make sure that a worker and its process group have ended, keep the exit code, and remove its folder.
@@ -230,12 +238,15 @@ class Forker:
         end: its code then tells whether somebody killed the worker. LEFT_STATUS is the code of a worker that lives on.
         """
         lives_on = has_closed and not _ends_soon(pid)
+        kills = kills_for_memory() - self._kills_before.pop(pid) if _has_ended(pid) else 0
         # Until the worker is waited for, no other process can have its id. It leads a group from its first moments on.
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        self._ends[pid] = LEFT_STATUS if lives_on else os.waitstatus_to_exitcode(status)
+        _, status, usage = os.wait4(pid, 0)
+        code = LEFT_STATUS if lives_on else os.waitstatus_to_exitcode(status)
+        grown_mb = usage.ru_maxrss - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        self._ends[pid] = blame_for_memory(code, grown_mb, kills)
         shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str, replaced_code: int | None) -> None:
@@ -265,6 +276,25 @@ class Forker:
             status = 0
         finally:
             os._exit(status)
+
+
+def blame_for_memory(code: int, grown_mb: int, kills: int) -> int:
+    """Return OUT_OF_MEMORY_STATUS in place of an exit code that says that the kernel killed a hungry worker.
+
+    A container or a machine may have less memory than its workers may use. `kills` is how many processes the kernel
+    killed for lack of memory while the worker lived.
+    """
+    return OUT_OF_MEMORY_STATUS if code == -signal.SIGKILL and kills > 0 and grown_mb >= HUNGRY_MB else code
+
+
+def kills_for_memory() -> int:
+    """Return how many processes the kernel killed for lack of memory so far; 0 where the system does not tell it."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as counters:
+        for line in counters:
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
 
 
 def _has_ended(pid: int) -> bool:

@@ -25,7 +25,8 @@ ORDER = struct.Struct("!IB?")
 place, and whether the worker to end closed its socket. The new worker's socket comes with the order, and carries the
 worker's reply; without a socket none is forked."""
 OUT_OF_MEMORY_STATUS = 12
-"""Exit status of a worker that ran out of memory: ENOMEM."""
+"""Exit status of a worker that ran out of memory: ENOMEM. Also stands for a worker that took much memory, and that the
+kernel killed for the lack of it."""
 LEFT_STATUS = 256
 """In place of the exit status of a worker that closed its socket and lived on. No process exits with this status."""
 FATAL_SIGNALS = frozenset({
@@ -112,7 +113,7 @@ class WorkerEnd:
 
     @property
     def from_outside(self) -> bool:
-        """Whether the worker was killed: by somebody, or by the kernel for the machine's lack of memory."""
+        """Whether the worker was killed: by somebody, or by the kernel for lack of memory that others took."""
         return self.status is None and self.signal not in FATAL_SIGNALS
 
     @property

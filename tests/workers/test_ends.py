@@ -1,0 +1,34 @@
+"""What a fork server reports of workers that were killed."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+from reasoning_env.workers.child import HUNGRY_MB, blame_for_memory, kills_for_memory
+from reasoning_env.workers.protocol import LEFT_STATUS, OUT_OF_MEMORY_STATUS
+
+KILLED = -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("code", "grown_mb", "kills", "reported"),
+    [
+        (KILLED, HUNGRY_MB, 1, OUT_OF_MEMORY_STATUS),
+        (KILLED, HUNGRY_MB - 1, 1, KILLED),
+        (KILLED, 900, 0, KILLED),
+        (-signal.SIGTERM, 900, 1, -signal.SIGTERM),
+        (LEFT_STATUS, 900, 1, LEFT_STATUS),
+        (0, 900, 1, 0),
+    ],
+)
+def test_only_a_hungry_worker_is_blamed(code: int, grown_mb: int, kills: int, reported: int) -> None:
+    assert blame_for_memory(code, grown_mb, kills) == reported
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the counter is Linux's")
+def test_kernel_counts_kills() -> None:
+    with open("/proc/vmstat") as counters:
+        assert f"oom_kill {kills_for_memory()}\n" in counters
