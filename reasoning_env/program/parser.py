@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..data.training import PassRates
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..runtime.text import redact
 from ..settings.given import parse_mapping
 from ..storage.folders import DISTRIBUTION
+
+if TYPE_CHECKING:
+    from ..data.training import PassRates
 
 
 def program() -> str:
@@ -203,6 +205,8 @@ def names(text: str) -> list[str]:
 
 def pass_rates(text: str) -> PassRates:
     """Read a range of pass rates."""
+    from ..data.training import PassRates  # its imports would take half of the time of `-h`
+
     low, _, high = text.partition("..")
     with suppress(ValueError):
         if 0.0 <= float(low) <= float(high) <= 1.0:
