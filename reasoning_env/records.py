@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from inspect import Signature
 
+# ASCII: otherwise the long s counts as a spelling of s.
+OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
+"""Begins an answer in a completion."""
 Row = Mapping[str, Any]
 """A row of a user's data: values by the names of its columns."""
 Subject = str | Row
@@ -44,10 +48,16 @@ class Reason(StrEnum):
 
     SCORED = "scored"
     """The verifier returned a number for the answer."""
+    NO_TEXT = "no_text"
+    """The completion has no text: the model wrote nothing, or the server returned everything as reasoning."""
     NO_ANSWER = "no_answer"
+    """The text has no answer tags."""
     UNCLOSED_THINKING = "unclosed_thinking"
     """Thinking began and never ended, so whatever stands behind its mark is no answer."""
+    REPEATED_ANSWER = "repeated_answer"
+    """Several pairs of answer tags, with the same content in each."""
     SEVERAL_ANSWERS = "several_answers"
+    """Several answer tags in any other way."""
     REFUSED = "refused"
     """The server or the model refused to answer, and the server says so."""
     UNCLOSED_ANSWER = "unclosed_answer"

@@ -12,15 +12,16 @@ from itertools import islice
 
 from .errors import ConfigError
 from .prompts.thinking import TAGS, Thinking, ThinkingFormat
-from .records import Ending, Group, Pool, Problem, Reason, Rollout, Verdict
+from .records import OPENING_TAG, Ending, Group, Pool, Problem, Reason, Rollout, Verdict
 from .runtime.text import short
 from .runtime.turns import in_background
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
-OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 
 TAG_LENGTH = len("</answer>")
+MAX_TAGS = 16
+"""Answer tags that are looked at: with more tags, an answer counts as several even if all pairs are equal."""
 WINDOW = 1 << 16
 """Characters that are searched at a time: `re` holds the interpreter meanwhile, for 0.3 s in 16 MB of `<`."""
 MAX_ANSWER_BYTES = 20_000
@@ -46,11 +47,11 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     reply = split_thinking(text, thinking)
     rest = reply.text
     if next(find_all(OPENING_TAG, rest, TAG_LENGTH), None) is None:
-        return Extraction(None, Reason.UNCLOSED_THINKING if reply.unclosed else Reason.NO_ANSWER)
-    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), 3))  # a text may hold a hundred thousand
+        return Extraction(None, _reason_without_tags(text, reply))
+    tags = list(islice(find_all(ANSWER_TAG, rest, TAG_LENGTH), MAX_TAGS + 1))  # a text may hold a hundred thousand
     kinds = [tag[1] for tag in tags]
-    if len(tags) == 3 or kinds == ["", ""]:
-        return Extraction(None, Reason.SEVERAL_ANSWERS)
+    if len(tags) > 2 or kinds == ["", ""]:
+        return Extraction(None, Reason.REPEATED_ANSWER if _repeats_answer(rest, tags) else Reason.SEVERAL_ANSWERS)
     if kinds != ["", "/"]:
         return Extraction(None, Reason.UNCLOSED_ANSWER)
     answer = rest[tags[0].end() : tags[1].start()].strip()
@@ -59,6 +60,21 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     if len(answer) > max_bytes or len(answer.encode("utf-8", "surrogatepass")) > max_bytes:
         return Extraction(None, Reason.TOO_LONG)
     return Extraction(answer)
+
+
+def _reason_without_tags(text: str, reply: Reply) -> Reason:
+    if not text.strip():
+        return Reason.NO_TEXT
+    return Reason.UNCLOSED_THINKING if reply.unclosed else Reason.NO_ANSWER
+
+
+def _repeats_answer(text: str, tags: Sequence[re.Match[str]]) -> bool:
+    """Tell whether the tags are pairs with the same content, and at most MAX_TAGS."""
+    if len(tags) > MAX_TAGS or [tag[1] for tag in tags] != ["", "/"] * (len(tags) // 2):
+        return False
+    pairs = zip(tags[::2], tags[1::2], strict=True)
+    contents = {text[opening.end() : closing.start()].strip() for opening, closing in pairs}
+    return len(contents) == 1 and "" not in contents
 
 
 @dataclass(frozen=True)
@@ -144,7 +160,10 @@ async def score_texts_as_library(verifier: Pool, problem: Problem, texts: Sequen
     """Return the verdicts of the library's own evaluation: its verifier's score of the last answer in tags, else 0."""
     answers = await in_background(lambda: [extract_last_answer(text, MAX_ANSWER_BYTES) for text in texts])
     scored = iter(await verifier.score(problem, [said for said in answers if said is not None], plainly=True))
-    return [Verdict(0.0, Reason.NO_ANSWER) if said is None else next(scored) for said in answers]
+    reasons = [Reason.NO_ANSWER if text.strip() else Reason.NO_TEXT for text in texts]
+    return [
+        Verdict(0.0, reason) if said is None else next(scored) for said, reason in zip(answers, reasons, strict=True)
+    ]
 
 
 def extract_last_answer(text: str, max_bytes: int) -> str | None:

@@ -117,7 +117,7 @@ def test_other_forms_of_completions(bridge: Bridge) -> None:
     ]
     verdicts = bridge.judge(problem, forms)
     assert scores(verdicts) == [1.0] * 4 + [0.0] * 2
-    assert verdicts[4] is not None and verdicts[4].reason == "no_answer"
+    assert verdicts[4] is not None and verdicts[4].reason == "no_text"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (
     LONG_TEXTS,
+    MAX_TAGS,
     Extraction,
     apply_length_penalty,
     extract_answer,
@@ -56,6 +57,8 @@ def test_answer_in_tags(text: str, answer: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        ("", Reason.NO_TEXT),
+        (" \n\u3000", Reason.NO_TEXT),
         ("5</answer>", Reason.NO_ANSWER),
         ("< answer>5</ answer>", Reason.NO_ANSWER),
         ("<answer id='1'>5</answer>", Reason.NO_ANSWER),
@@ -67,6 +70,12 @@ def test_answer_in_tags(text: str, answer: str) -> None:
         ("<answer>5", Reason.UNCLOSED_ANSWER),
         ("</answer><answer>5", Reason.UNCLOSED_ANSWER),
         ("<answer>4</answer> no, <ANSWER>5</ANSWER>", Reason.SEVERAL_ANSWERS),
+        ("<answer>5</answer> so <ANSWER> 5 </ANSWER>", Reason.REPEATED_ANSWER),
+        ("<answer>5</answer>" * 3, Reason.REPEATED_ANSWER),
+        ("<answer>5</answer>" * 3 + "<answer>4</answer>", Reason.SEVERAL_ANSWERS),
+        ("<answer>5</answer>" * 3 + "<answer>", Reason.SEVERAL_ANSWERS),
+        ("<answer>5</answer>" * (MAX_TAGS // 2 + 1), Reason.SEVERAL_ANSWERS),
+        ("<answer></answer><answer> </answer>", Reason.SEVERAL_ANSWERS),
         ("<answer>5</answer></answer>", Reason.SEVERAL_ANSWERS),
         ("</answer><answer>5</answer>", Reason.SEVERAL_ANSWERS),
         ("<answer> \n\t\u3000</answer>", Reason.EMPTY_ANSWER),
@@ -129,8 +138,13 @@ def _reference_unclosed(text: str) -> bool:
 def _reference_extraction(text: str, max_bytes: int) -> Extraction:
     rest = _reference_thinking(text)
     tags = [tag.lower() for tag in re.findall("</?answer>", rest, ASCII_TAGS)]
+    if not text.strip():
+        return without_answer(Reason.NO_TEXT)
     if "<answer>" not in tags:
         return without_answer(Reason.UNCLOSED_THINKING if _reference_unclosed(text) else Reason.NO_ANSWER)
+    contents = [content.strip() for content in re.findall("<answer>(.*?)</answer>", rest, ASCII_TAGS)]
+    if len(tags) == 2 * len(contents) > 2 and len(set(contents)) == 1 and contents[0]:
+        return without_answer(Reason.REPEATED_ANSWER)
     if tags.count("<answer>") > 1 or len(tags) > 2:
         return without_answer(Reason.SEVERAL_ANSWERS)
     held = re.search("<answer>(.*)</answer>", rest, ASCII_TAGS)
@@ -214,7 +228,7 @@ async def test_verdicts_in_order(padding: int, monkeypatch: pytest.MonkeyPatch) 
         (0.0, Reason.UNCLOSED_ANSWER, None),
         (1.0, Reason.SCORED, "1.0"),
         (0.0, Reason.EMPTY_ANSWER, None),
-        (0.0, Reason.SEVERAL_ANSWERS, None),
+        (0.0, Reason.REPEATED_ANSWER, None),
         (0.0, Reason.TOO_LONG, None),
     ]
 

@@ -225,7 +225,7 @@ class DumpedRollout:
     @cached_property
     def outcome(self) -> str:
         """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason of a later version."""
-        return outcome(self.judged_score, self.reason, self.finish_reason)
+        return outcome(self.judged_score, self.reason, self.finish_reason, self.thinking)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ from typing import Any, NotRequired, cast
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
-from ..dumps.format import DumpedGroup, read_group
+from ..dumps.format import DumpedGroup, DumpedRollout, read_group
 from ..errors import ConfigError
+from ..records import OPENING_TAG
 from ..runtime.text import visible
 from ..settings import changed_settings
 from ..settings.removed import current_settings
@@ -154,9 +155,15 @@ class EvaluationFolder:
         """Keep what statistics need of a line, without its texts. Raises ValueError for a line that is no sample."""
         task, _, number = key.rpartition("/")
         group = read_group(line)
-        rollouts = tuple(replace(rollout, conversation=(), answer=None, thinking="") for rollout in group.rollouts)
+        rollouts = tuple(_without_texts(rollout) for rollout in group.rollouts)
         kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None)
         self.samples[task, int(number)] = kept
+
+
+def _without_texts(rollout: DumpedRollout) -> DumpedRollout:
+    """Return a rollout without its texts, and with the same outcome, which an answer tag in the thinking decides."""
+    tag = OPENING_TAG.search(rollout.thinking)
+    return replace(rollout, conversation=(), answer=None, thinking="" if tag is None else tag[0])
 
 
 def read_results(folder: Path) -> Results:

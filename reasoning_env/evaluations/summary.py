@@ -18,9 +18,8 @@ from typing import Annotated, Literal, NamedTuple, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic cannot read the TypedDict of Python 3.11
 
-from ..dumps.format import DumpedGroup, DumpedRollout
+from ..dumps.format import DumpedGroup
 from ..metrics.outcomes import Tally
-from ..rewards import OPENING_TAG
 from ..storage.values import Count, Name, Number
 
 Ends = Annotated[list[Number], Field(min_length=2, max_length=2)]
@@ -50,8 +49,6 @@ class SummaryRow(TypedDict):
     """Scored completions."""
     failed: Count
     """Completions that the server never gave."""
-    held_back: NotRequired[Count]
-    """Completions without a text, with answer tags in the thinking that the server returned apart; left out if none."""
     not_made: NotRequired[Count]
     """Problems of the set that could not be generated; 0 until the end of the evaluation."""
     tasks: NotRequired[Count]
@@ -100,7 +97,6 @@ class TaskTally:
     tokens: Tally = field(default_factory=Tally)
     seconds: Tally = field(default_factory=Tally)
     failed: int = 0
-    held_back: int = 0
 
     @property
     def problems(self) -> int:
@@ -124,7 +120,6 @@ class TaskTally:
             self.figures["library_score"].append(fmean(library_scores))
         self.correct_counts[len(rollouts), correct] += 1
         self.outcomes.update(rollout.outcome for rollout in rollouts)
-        self.held_back += sum(_is_held_back(rollout) for rollout in rollouts)
         self.tokens.add(*(rollout.tokens for rollout in rollouts if rollout.tokens is not None))
         if rollouts[0].seconds is not None:
             self.seconds.add(rollouts[0].seconds)
@@ -138,13 +133,10 @@ class TaskTally:
         self.tokens.merge(other.tokens)
         self.seconds.merge(other.seconds)
         self.failed += other.failed
-        self.held_back += other.held_back
 
     def row(self) -> SummaryRow:
         """Return counts and, where a completion was scored, figures."""
         row: SummaryRow = {"problems": self.problems, "completions": self.completions, "failed": self.failed}
-        if self.held_back:
-            row["held_back"] = self.held_back
         if not self.completions:
             return row
         for name, values in self.figures.items():
@@ -164,11 +156,6 @@ class TaskTally:
             if completions >= k:
                 chances += [pass_at_k(completions, correct, k)] * problems
         return chances
-
-
-def _is_held_back(rollout: DumpedRollout) -> bool:
-    """Tell whether a completion has no text, and answer tags in its thinking."""
-    return OPENING_TAG.search(rollout.thinking) is not None and not rollout.completion.strip()
 
 
 def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
@@ -208,8 +195,6 @@ def combine(rows: Collection[SummaryRow]) -> SummaryRow:
         "failed": sum(of_task["failed"] for of_task in rows),
         "not_made": sum(of_task["not_made"] for of_task in rows),
     }
-    if held_back := sum(of_task.get("held_back", 0) for of_task in rows):
-        row["held_back"] = held_back
     scored = [of_task for of_task in rows if of_task["completions"]]
     if not scored:
         return row

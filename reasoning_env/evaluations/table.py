@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..metrics.outcomes import MANY_UNANSWERED, RIGHT, outcome_remarks
+from ..metrics.outcomes import RIGHT, outcome_remarks
 from ..runtime.terminal import UNLIMITED, print_table, width
 from ..runtime.text import counted
 from .folder import PublishedMeans, Results
@@ -56,7 +56,7 @@ SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: 
 
 
 def remarks(results: Results) -> list[str]:
-    """Return what the results say about the set-up, in sentences: failed, truncated and missing answers."""
+    """Return what the results say about the set-up, in sentences: failed completions, and outcomes of many."""
     overall = results["overall"]
     if overall is None:
         return []
@@ -64,12 +64,6 @@ def remarks(results: Results) -> list[str]:
     if (failed := failed_share(overall)) > MANY_FAILED:
         found.append(
             f"{failed:.0%} of completions failed: the server never gave them, and the figures are those of the others"
-        )
-    if (held_back := overall.get("held_back", 0)) and held_back / overall["completions"] >= MANY_UNANSWERED:
-        found.append(
-            f"{held_back / overall['completions']:.0%} of completions have no text, and an answer in the field for the "
-            "reasoning: a reasoning parser of the server holds the answers back; start the server without it, or with "
-            "the parser of this model"
         )
     completion_tokens = results["settings"].get("max_completion_tokens")
     tokens = completion_tokens or results["settings"].get("max_token_length")

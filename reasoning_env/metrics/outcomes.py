@@ -6,20 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..records import Ending, Group, Reason, Rollout, Verdict
+from ..records import OPENING_TAG, Ending, Group, Reason, Rollout, Verdict
 
 RIGHT = "right"
 PARTIAL = "partial"
 WRONG = "wrong"
 TRUNCATED = "truncated"
+HELD_BACK = "held_back"
+"""No text, and an answer in the reasoning that the server returned apart."""
 FORMAT_FAILURES = (
+    HELD_BACK,
+    Reason.NO_TEXT.value,
     Reason.NO_ANSWER.value,
     Reason.UNCLOSED_THINKING.value,
     Reason.UNCLOSED_ANSWER.value,
+    Reason.REPEATED_ANSWER.value,
     Reason.SEVERAL_ANSWERS.value,
     Reason.EMPTY_ANSWER.value,
 )
-"""Reasons for a score of 0 without an answer that could be scored."""
+"""Outcomes with a score of 0 and without an answer that could be scored."""
+UNFINISHED = (
+    Reason.NO_TEXT.value,
+    Reason.NO_ANSWER.value,
+    Reason.UNCLOSED_THINKING.value,
+    Reason.UNCLOSED_ANSWER.value,
+)
+"""Reasons that a limit of tokens explains."""
 OUTCOMES = (
     RIGHT,
     PARTIAL,
@@ -55,11 +67,11 @@ class Tally:
         return self.total / self.count if self.count else None
 
 
-def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
+def outcome(score: float, reason: str | None, finish_reason: str | None, thinking: str = "") -> str:
     """Return the outcome of a completion with this score, reason and finish reason.
 
-    A reason of None counts as `scored`. A missing or unclosed answer, and unclosed thinking, are `truncated` if a limit
-    of tokens ended the completion.
+    `thinking` is the reasoning that the server returned apart. A reason of None counts as `scored`. A completion that a
+    limit of tokens ended before its answer was complete is `truncated`.
     """
     if reason is None or reason == Reason.SCORED.value:
         if score >= Verdict.CORRECT_SCORE:
@@ -67,34 +79,109 @@ def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
         if score > 0:
             return PARTIAL
         return WRONG
-    unfinished = reason in (Reason.NO_ANSWER.value, Reason.UNCLOSED_THINKING.value, Reason.UNCLOSED_ANSWER.value)
-    return TRUNCATED if unfinished and Ending.of(finish_reason) is Ending.CUT else reason
+    if reason in UNFINISHED and Ending.of(finish_reason) is Ending.CUT:
+        return TRUNCATED
+    if reason == Reason.NO_TEXT.value and OPENING_TAG.search(thinking):
+        return HELD_BACK
+    return reason
 
 
 def outcome_of(rollout: Rollout) -> str:
     """Return the outcome of a rollout with a verdict."""
     assert rollout.verdict is not None, "only scored rollouts have an outcome"
-    return outcome(rollout.verdict.score, rollout.verdict.reason.value, rollout.finish_reason)
+    return outcome(rollout.verdict.score, rollout.verdict.reason.value, rollout.finish_reason, rollout.thinking)
 
 
-MANY_TRUNCATED = 0.10
-"""Share of completions without an answer for want of tokens, from which the limit is likely to be too low."""
-MANY_UNANSWERED = 0.50
-"""Share of completions without an answer, from which the model, its template or its server is likely to be at fault."""
+@dataclass(frozen=True)
+class Remark:
+    """What an outcome says about the set-up, where many completions have it.
+
+    From `share` of the completions on, the remark is made: `fact` says what they have in common, and `advice` names
+    likely causes and remedies. `{limit}` in it stands for the limit of tokens.
+    """
+
+    share: float
+    fact: str
+    advice: str
+
+    def text(self, share: float, limit: str) -> str:
+        return f"{share:.0%} of completions {self.fact}: {self.advice.format(limit=limit)}"
+
+
+REMARKS: Mapping[str, Remark] = {
+    TRUNCATED: Remark(0.10, "were cut off without an answer", "raise the limit, {limit}"),
+    HELD_BACK: Remark(
+        0.10,
+        "have no text, and an answer in the reasoning that the server returned apart",
+        "a reasoning parser of the server holds the answers back; start the server without it, or with the parser of "
+        "this model",
+    ),
+    Reason.NO_TEXT.value: Remark(
+        0.10,
+        "have no text",
+        "the model ends at once, or the server returns all of its text as reasoning; check the chat template and the "
+        "server's reasoning parser",
+    ),
+    Reason.NO_ANSWER.value: Remark(
+        0.50,
+        "have no answer tags",
+        "the model does not follow the format (docs/models.md, small models), or its chat template is another's",
+    ),
+    Reason.UNCLOSED_THINKING.value: Remark(
+        0.10,
+        "began to think and never ended",
+        "the model ends without its closing mark, or `thinking` names the format of another model (docs/models.md)",
+    ),
+    Reason.UNCLOSED_ANSWER.value: Remark(
+        0.10,
+        "have an answer tag that is not closed",
+        "a stop text of the server or of the request may end them at `</answer>`; let the server include the stop text",
+    ),
+    Reason.REPEATED_ANSWER.value: Remark(
+        0.02,
+        "give the same answer more than once, and score 0",
+        "have `system_prompt` ask for one pair of answer tags at the end",
+    ),
+    Reason.SEVERAL_ANSWERS.value: Remark(
+        0.10,
+        "have several answers",
+        "the model may think in tags that are not known here, with answers in its thinking; set `thinking` to the "
+        "model's format (docs/models.md)",
+    ),
+    Reason.EMPTY_ANSWER.value: Remark(
+        0.10, "have an empty answer", "the model copies the tags of the prompt; change `system_prompt`"
+    ),
+    Reason.TOO_LONG.value: Remark(
+        0.10, "have an answer that is too long to be judged", "the model puts its work into the answer tags"
+    ),
+    Reason.REFUSED.value: Remark(
+        0.02, "were refused", "a filter of the server, or the model, refuses the questions; see the completions"
+    ),
+    Reason.VERIFIER_ERROR.value: Remark(
+        0.10, "made the verifier fail", "a fault of the task's verifier is likely; `rescore` shows the answers"
+    ),
+    Reason.TIMEOUT.value: Remark(
+        0.02,
+        "took the verifier longer than its deadline",
+        "raise `scoring_deadline_s` if the answers are ordinary ones",
+    ),
+    Reason.OUT_OF_MEMORY.value: Remark(
+        0.02,
+        "took the verifier more memory than it may have",
+        "raise `worker_memory_mb` if the answers are ordinary ones",
+    ),
+    Reason.CRASH.value: Remark(0.02, "ended the verifier", "the answers attack the verifier, or it has a fault"),
+}
+"""Remarks by outcome. Right, partial and wrong answers say nothing about the set-up."""
 
 
 def outcome_remarks(shares: Mapping[str, float], limit: str) -> dict[str, str]:
     """Return what shares of outcomes say about the set-up: a sentence by outcome; `limit` names the limit of tokens."""
-    remarks = {}
-    if (truncated := shares.get(TRUNCATED, 0.0)) >= MANY_TRUNCATED:
-        remarks[TRUNCATED] = f"{truncated:.0%} of completions were cut off without an answer: raise the limit, {limit}"
-    if (unanswered := shares.get(Reason.NO_ANSWER.value, 0.0)) >= MANY_UNANSWERED:
-        remarks[Reason.NO_ANSWER.value] = (
-            f"{unanswered:.0%} of completions have no answer tags. Likely causes: the model does not follow the format "
-            "(docs/models.md, small models); its chat template is another's; a reasoning parser of the server holds "
-            "the answer back"
-        )
-    return remarks
+    return {
+        word: remark.text(shares[word], limit)
+        for word, remark in REMARKS.items()
+        if shares.get(word, 0.0) >= remark.share
+    }
 
 
 class GroupOutcome(StrEnum):

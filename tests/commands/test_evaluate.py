@@ -26,7 +26,8 @@ ENDED: Mapping[str, Mapping[str, Any]] = {
 
 
 class RightAnswers(FaultyServer):
-    """Answers the small library's questions. Models called `bad-...` are refused, and `base` has no chat template.
+    """Answers the small library's questions. Models called `bad-...` are refused, and `base` has no chat template. A
+    reasoning parser takes all text of `parsed`.
 
     The replies to the first question have further fields for the models of ENDED.
     """
@@ -48,7 +49,8 @@ class RightAnswers(FaultyServer):
         question = asked["messages"][-1]["content"]
         is_first = question == self.first.setdefault(asked["model"], question) if text else False
         ended = ENDED.get(asked["model"], {}) if is_first else {}
-        choice = {"message": {"content": text}, "finish_reason": "stop", **ended}
+        message = {"content": None, "reasoning_content": text} if asked["model"] == "parsed" else {"content": text}
+        choice = {"message": message, "finish_reason": "stop", **ended}
         return web.json_response({"choices": [choice], "usage": {"completion_tokens": 5}})
 
     async def complete(self, request: web.Request) -> web.Response:
@@ -100,6 +102,16 @@ def test_broken_off_is_failed(folder: Path, url: str, capsys: pytest.CaptureFixt
     assert evaluate(folder, model, *words) == 0
     overall = json.loads(capsys.readouterr().out)["overall"]
     assert (overall["failed"], overall["completions"], overall["reasons"]) == (1, 2, {"right": 1.0})
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["table", "json"])
+def test_held_back_answers_are_explained(
+    folder: Path, url: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, words: list[str]
+) -> None:
+    assert evaluate(folder, "parsed", "--base-url", url, "--tasks", "exact", "--limit", "2", *words) == 0
+    told = "\n".join([capsys.readouterr().out, *caplog.messages])
+    assert "100% of completions have no text, and an answer in the reasoning" in told
+    assert "a reasoning parser of the server holds the answers back" in told
 
 
 @pytest.mark.parametrize("model", ["filtered", "refuses"])

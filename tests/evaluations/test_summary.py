@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,18 +53,6 @@ def test_missing_completions_are_no_zeros() -> None:
     rows = {"overall": found["overall"], **found["tasks"]}
     counts = {name: (row["problems"], row["failed"], row["not_made"]) for name, row in rows.items()}
     assert counts == {"overall": (1, 6, 3), "gcd": (1, 3, 1), "lcm": (0, 0, 2), "maze": (0, 3, 0)}
-
-
-def test_answers_in_thinking_are_held_back() -> None:
-    """A reasoning parser that takes the whole reply for thinking leaves the content empty."""
-    sample = make_sample("gcd", 0.0, 0.0)
-    message = {"role": "assistant", "content": ""}
-    held_back = [
-        replace(rollout, conversation=(message,), thinking="So <answer>4</answer>") for rollout in sample.rollouts
-    ]
-    found = summary_of(replace(sample, rollouts=tuple(held_back)), make_sample("lcm", 1.0))
-    assert (found["overall"]["held_back"], found["tasks"]["gcd"]["held_back"]) == (2, 2)
-    assert "held_back" not in found["tasks"]["lcm"]
 
 
 def test_summary_of_nothing() -> None:

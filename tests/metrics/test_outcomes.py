@@ -8,6 +8,7 @@ from reasoning_env.metrics.outcomes import (
     Tally,
     outcome,
     outcome_of_group,
+    outcome_remarks,
 )
 from reasoning_env.records import Reason, Rollout
 from tests.records import make_group, make_rollout
@@ -30,12 +31,25 @@ PENALISED = make_rollout(1.0, reward=0.0)
         (0.0, "unclosed_thinking", "stop", "unclosed_thinking"),
         (0.0, "unclosed_thinking", "length", "truncated"),
         (0.0, "several_answers", "length", "several_answers"),
+        (0.0, "no_text", "stop", "no_text"),
+        (0.0, "no_text", "length", "truncated"),
         (0.0, "timeout", "stop", "timeout"),
         (1.0, None, None, "right"),
     ],
 )
 def test_outcome_of_a_completion(score: float, reason: str | None, finish_reason: str | None, word: str) -> None:
     assert outcome(score, reason, finish_reason) == word
+
+
+def test_answer_in_the_reasoning_is_held_back() -> None:
+    assert outcome(0.0, "no_text", "stop", "So <answer>4</answer>") == "held_back"
+    assert outcome(0.0, "no_text", "stop", "So 4") == "no_text"
+
+
+@pytest.mark.parametrize("word", sorted(set(OUTCOMES) - {"right", "partial", "wrong"}))
+def test_every_other_outcome_is_explained(word: str) -> None:
+    [remark] = outcome_remarks({word: 1.0}, "max_token_length").values()
+    assert remark.startswith("100% of completions ")
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -23,7 +23,7 @@ from ...evaluations.summary import (
     pass_at_interval,
     summarise,
 )
-from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG
+from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, outcome_remarks
 from ...metrics.recorder import RecentAnswers
 from ...problems.references import module_of, without_release
 from ...problems.repeats import RepeatCounter
@@ -282,6 +282,13 @@ class Figures:
     def often_repeated(self) -> Mapping[str, float]:
         """Tasks that asked many questions twice, with the share; none of an evaluation, which asks none twice."""
         return self._repeats.repetitive_tasks()
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the outcomes of the run say about its set-up."""
+        outcomes = sum((tally.outcomes for tally in self.tasks.values()), Counter())
+        shares = {word: count / outcomes.total() for word, count in outcomes.items()}
+        return list(outcome_remarks(shares, "max_token_length").values())
 
     def add(self, group: DumpedGroup) -> None:
         """Count a group; a group without rollouts has failed completions alone."""

@@ -145,6 +145,7 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
                 for run, figures in read
                 for task, share in figures.often_repeated.items()
             ),
+            *(f"{run.name}: {remark}" for run, figures in read for remark in figures.remarks),
         ],
         "tasks": list(categories.items()),
         "outcomes": PAGE_OUTCOMES,

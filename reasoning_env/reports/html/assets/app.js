@@ -48,7 +48,7 @@ function colour(outcome) {
   if (["right", "partial", "wrong"].includes(outcome)) return `var(--${outcome})`;
   const family = FORM.has(outcome) ? "form" : "fault";
   const place = D.outcomes.filter((other) => !["right", "partial", "wrong"].includes(other) && FORM.has(other) === FORM.has(outcome)).indexOf(outcome);
-  return `color-mix(in oklab, var(--${family}) ${100 - 15 * place}%, var(--text))`;
+  return `color-mix(in oklab, var(--${family}) ${100 - 10 * place}%, var(--text))`;
 }
 
 function resolved(name) {

@@ -107,7 +107,7 @@ def test_messages_of_a_response_are_one_completion(client: TestClient) -> None:
     assert verify(client, ROWS[0]["reference"], "<answer>4", "2</answer>")["extracted_answer"] == "42"
 
 
-def test_refusal_is_no_answer(client: TestClient) -> None:
+def test_refusal_has_no_text(client: TestClient) -> None:
     refusal = {
         "id": "msg",
         "type": "message",
@@ -116,7 +116,7 @@ def test_refusal_is_no_answer(client: TestClient) -> None:
         "content": [{"type": "refusal", "refusal": "no"}],
     }
     reply = verify(client, ROWS[0]["reference"], output=[refusal])
-    assert (reply["reward"], reply["reason"], reply["mask_sample"]) == (0.0, "no_answer", False)
+    assert (reply["reward"], reply["reason"], reply["mask_sample"]) == (0.0, "no_text", False)
 
 
 @pytest.mark.parametrize("text", ["", "<answer>" + "[" * 1_000_000, "<answer>__import__('os')._exit(0)</answer>"])
