@@ -338,12 +338,12 @@ class _PathBeneath(ctypes.Structure):
 def _open(paths: Sequence[str], only: Collection[tuple[int, int]] | None) -> dict[tuple[int, int], int]:
     """Return a descriptor of each file and folder, by its device and inode number.
 
-    Leaves out what cannot be opened, and what is not among `only`, if that is given.
+    Leaves out what cannot be opened, and what is not among `only`, if that is given. Opens nothing but on Linux.
     """
     opened: dict[tuple[int, int], int] = {}
-    for path in paths:
+    for path in paths if sys.platform.startswith("linux") else ():
         try:
-            descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
+            descriptor = os.open(path, os.O_PATH)
         except OSError:
             continue
         status = os.fstat(descriptor)
