@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument("--completions", type=int, default=10_000, help="of --score")
     options = parser.parse_args()
     if options.score:
-        print(json.dumps(asyncio.run(_score.measure(options.completions, SETTINGS.num_verifiers))))
+        print(json.dumps(asyncio.run(_score.measure(options.completions, SETTINGS.verifiers))))
         print(json.dumps(asyncio.run(_score.measure_math_verify())))
         return
     with serving("judge") as url:

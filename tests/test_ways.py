@@ -134,7 +134,7 @@ async def trace_groups(folder: Path, count: int, **settings: Any) -> Trace:
         await env.get_next_item()
         await until(lambda: env._run.session.stats.ready == ProblemStream.min_ahead)
         # A worker that is started meanwhile is no part of a way.
-        await until(lambda: len(env._run.session.pool.worker_pids) == config.num_generators + config.num_verifiers)
+        await until(lambda: len(env._run.session.pool.worker_pids) == config.generators + config.verifiers)
         with Trace() as trace:
             for _ in range(count):
                 item = await env.get_next_item()

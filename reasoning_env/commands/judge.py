@@ -93,8 +93,15 @@ def _add_options(parser: CommandParser) -> None:
     )
     parser.add_argument("--log-json", action="store_true", help="log each line as a JSON object")
     add_config_option(parser)
-    parser.add_argument("--generators", dest="num_generators", type=int, help="processes that make problems")
-    parser.add_argument("--verifiers", dest="num_verifiers", type=int, help="processes that judge, on a node")
+    parser.add_argument(
+        "--generators",
+        dest="num_generators",
+        type=int,
+        help="processes that make problems (default: half of the cores, 2 to 8)",
+    )
+    parser.add_argument(
+        "--verifiers", dest="num_verifiers", type=int, help="processes that judge, on a node (default: the same)"
+    )
     group = parser.add_argument_group("a score function of your own in place of reasoning-gym's tasks")
     group.add_argument(
         "--score",

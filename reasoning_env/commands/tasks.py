@@ -194,7 +194,7 @@ async def _collect(session: Session[Problem], options: argparse.Namespace) -> tu
             for number in range(options.samples)
         ]
         parameters = await session.pool.describe(names) if options.names else {}
-        at_once = 2 * session.settings.num_generators
+        at_once = 2 * session.settings.generators
         return await map_with_progress("samples", numbered, sample, at_once=at_once), parameters
 
 

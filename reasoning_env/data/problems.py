@@ -166,7 +166,7 @@ class ProblemRows:
         self._places = {task: place for place, task in enumerate(tasks)}
         self._owned = tasks_of_part(tasks, wanted.part, wanted.parts)
         # Twice the workers: the next job waits when a worker is done, and a slow problem leaves work for the others.
-        self._at_once = 2 * session.settings.num_generators
+        self._at_once = 2 * session.settings.generators
         rows = shares(wanted.count, {task: session.plan.weights[task] for task in tasks})
         adjustable = session.plan.adjustable
         self.progress = {

@@ -74,7 +74,7 @@ async def judge_each(
     Twice as many rows as the session has workers are judged at a time: the next one waits when a worker is done, of
     either role.
     """
-    at_once = 2 * (session.settings.num_generators + session.settings.num_verifiers)
+    at_once = 2 * (session.settings.generators + session.settings.verifiers)
     under_way: deque[tuple[T, asyncio.Task[RowVerdicts]]] = deque()
     try:
         async for row in rows:

@@ -31,6 +31,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
+from .cores import default_workers
 from .given import make_settings, parse_mapping, parse_options, read_none, settings_error, without_unused
 from .removed import REMOVED, current_settings, unknown_setting
 
@@ -202,10 +203,10 @@ class ReasoningSettings(BaseModel):
     """Most tokens of a completion in evaluation, however long the prompt is. None: the tokens that `max_token_length`
     leaves, or the preset's 32,768."""
 
-    num_generators: Annotated[int, Field(ge=1, le=256)] = 2
-    """Processes that generate problems."""
-    num_verifiers: Annotated[int, Field(ge=1, le=256)] = 2
-    """Processes that score answers."""
+    num_generators: Annotated[int | None, Field(ge=1, le=256)] = None
+    """Processes that generate problems. None: half of the cores that the process may use, from 2 to 8."""
+    num_verifiers: Annotated[int | None, Field(ge=1, le=256)] = None
+    """Processes that score answers. None: half of the cores that the process may use, from 2 to 8."""
     scoring_deadline_s: Annotated[float, Field(gt=0.0, le=3600.0), Decides("answers", "evaluation")] = 5.0
     """Seconds of processor time for the scoring of one answer. An answer that takes longer scores 0. Other deadlines
     follow. A group of answers gets four times as long, and is then dropped and counted, never scored 0. The problem of
@@ -215,6 +216,16 @@ class ReasoningSettings(BaseModel):
     """Deny verifier workers files, network and processes, as far as the operating system can."""
     worker_memory_mb: Annotated[int, Field(ge=512, le=1_048_576)] = 1024
     """Address space of a worker process, in megabytes; what `task_modules` take at import is added."""
+
+    @property
+    def generators(self) -> int:
+        """Number of processes that generate problems."""
+        return self.num_generators or default_workers()
+
+    @property
+    def verifiers(self) -> int:
+        """Number of processes that score answers."""
+        return self.num_verifiers or default_workers()
 
     @property
     def evaluation_level(self) -> float | None:

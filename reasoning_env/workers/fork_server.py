@@ -85,8 +85,8 @@ class PoolSettings:
     def workers(self, role: Role) -> int:
         """The number of workers of a role."""
         if role is Role.VERIFIER:
-            return self.user.num_verifiers
-        return self.user.num_generators if self.score_function is None else 0
+            return self.user.verifiers
+        return self.user.generators if self.score_function is None else 0
 
     def for_child(self) -> dict[str, object]:
         """Return as JSON values what the fork server needs to know, and no more: its workers read model text."""

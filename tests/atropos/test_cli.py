@@ -217,7 +217,7 @@ def test_settings_as_schema(show: Show) -> None:
     assert env["task_sampling"]["enum"] == ["uniform", "weighted", "adaptive"]
     assert env["eval_preset"]["default"] is None
     assert (env["top_p"]["exclusiveMinimum"], env["top_p"]["maximum"]) == (0.0, 1.0)
-    assert env["num_generators"]["type"] == "integer"
+    assert env["seed"]["type"] == "integer"
     assert "at least 1" in env["group_size"]["description"]
 
 

@@ -50,7 +50,7 @@ async def running_pool(checkout: Path | None, *, fast: bool = True, **settings: 
     pool = WorkerPool(PoolSettings(user, checkout, fast=fast))
     await pool.start()
     try:
-        await until(lambda: len(pool.worker_pids) == user.num_generators + user.num_verifiers)
+        await until(lambda: len(pool.worker_pids) == user.generators + user.verifiers)
         yield pool
     finally:
         await pool.close()
