@@ -7,42 +7,32 @@ from dataclasses import astuple
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..evaluations.comparison import Comparison, compare, rank, read_scores
+from ..evaluations.comparison import Comparison, compare, read_scores
+from ..evaluations.folder import RESULTS
 from ..evaluations.table import MOST
 from ..program.parser import Command, CommandParser
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
 from ..runtime.text import counted, visible
 
-LEGEND = """\
-ASKED: preset and tasks; rows are ranked only among rows over the same tasks.
-COMPARABLE TASKS, ALL TASKS: mean score by the library's own verifiers, as published, over the tasks whose questions and
-scoring are still those of the published runs, and over all tasks.
-SCORE, FROM, TO: mean score by this environment's verifiers over all tasks, with its 95 % interval.
-RIGHT: share of right completions."""
-"""What stands below the ranking: a table that is pasted elsewhere explains itself."""
-
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
-    """Compare every further folder with the first; returns 0.
+    """Compare every further evaluation with the first; returns 0.
 
     Raises ConfigError:
 
     - a folder holds no evaluation
+    - there are fewer than two evaluations
     - two evaluations have no problem in common
     """
-    if len(options.folders) < 2 and not options.markdown:
-        raise ConfigError("name two folders or more")
-    if options.markdown:
-        rank(options.folders).print_markdown()
-        print(f"\n{LEGEND}")
-        return 0
-    evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
+    folders = [folder for path in options.folders for folder in _evaluations_in(path)]
+    if len(folders) < 2:
+        raise ConfigError("name two evaluations or more, or a folder that holds them")
+    evaluations = [read_scores(path) for path in folders]
     first = evaluations[0]
     comparisons = [compare(first, other) for other in evaluations[1:]]
     if options.json:
         print_json(
             {
-                "scores": "share of right answers" if options.accuracy else "mean score",
                 "first": str(first.path),
                 "comparisons": [
                     {"second": str(comparison.second.path), **comparison.as_json()} for comparison in comparisons
@@ -57,6 +47,13 @@ FROM, TO, P: the 95 % interval of the change and its p-value, by one paired perm
 row: 0 is outside the interval where P is below 0.05. Of 100 tasks that do not differ, up to 5 are below 0.05
 BETTER, WORSE: problems on which the second evaluation scores higher, and lower""")
     return 0
+
+
+def _evaluations_in(path: Path) -> list[Path]:
+    """Return the folders of evaluations below a folder, by name; the folder itself if it is one, or holds none."""
+    if (path / RESULTS).exists() or not path.is_dir():
+        return [path]
+    return sorted(found.parent for found in path.glob(f"*/{RESULTS}")) or [path]
 
 
 def _print(comparison: Comparison) -> None:
@@ -97,15 +94,14 @@ def p_value(p: float) -> str:
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="two or more folders of `evaluate`")
-    parser.add_argument("--accuracy", action="store_true", help="compare shares of right answers, not mean scores")
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print everything as JSON")
-    forms.add_argument(
-        "--markdown",
-        action="store_true",
-        help="rank the evaluations and the models published beside them, among those over the same tasks",
+    parser.add_argument(
+        "folders",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="folders of `evaluate`, or a folder that holds them (evals)",
     )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 compare_command = Command(

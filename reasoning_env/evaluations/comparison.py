@@ -1,4 +1,4 @@
-"""Compare evaluations problem by problem: the change of each task, its interval and a paired test; and rank them.
+"""Compare evaluations problem by problem: the change of each task, its interval and a paired test.
 
 Problems are paired by their references without the release of the library: a reference holds a hash of the question,
 so two releases are compared over the questions that both ask.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple, TypedDict
@@ -18,8 +18,7 @@ from ..dumps.format import DumpedGroup
 from ..dumps.reader import DumpFormatError, stream_groups
 from ..errors import ConfigError
 from ..problems.references import without_release
-from ..runtime.terminal import Table
-from ..runtime.text import counted, visible
+from ..runtime.text import visible
 from ..storage.values import describe
 from .folder import SAMPLES, Results, load_results
 from .summary import bootstrap_interval
@@ -31,7 +30,7 @@ OVERALL = "mean over tasks"
 
 @dataclass(frozen=True)
 class ProblemScore:
-    """The score of one problem in an evaluation: the mean over its completions, or the share of correct completions.
+    """The score of one problem in an evaluation: the mean over its completions.
 
     `index` is the problem's number in its task.
     """
@@ -43,10 +42,9 @@ class ProblemScore:
     score: float
 
     @classmethod
-    def of(cls, group: DumpedGroup, *, accuracy: bool) -> ProblemScore:
-        """Score a group, which has a rollout at least; `accuracy` takes the share of correct completions."""
-        scores = [float(rollout.correct) for rollout in group.rollouts] if accuracy else group.scores
-        return cls(group.item_id, group.index, group.seed, group.level, fmean(scores))
+    def of(cls, group: DumpedGroup) -> ProblemScore:
+        """Score a group, which has a rollout at least."""
+        return cls(group.item_id, group.index, group.seed, group.level, fmean(group.scores))
 
 
 @dataclass(frozen=True)
@@ -143,8 +141,8 @@ def _unpaired_places(run: RunScores, other: RunScores) -> set[tuple[str, int | N
     return {(problem.task, problem.index) for problem in unpaired}
 
 
-def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
-    """Read an evaluation folder; `accuracy` takes the share of correct completions, not the mean score.
+def read_scores(path: Path) -> RunScores:
+    """Read an evaluation folder.
 
     Damaged lines are skipped with a warning. Raises ConfigError:
 
@@ -158,7 +156,7 @@ def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
     try:
         for group in stream_groups(samples, strict=False, on_damage=damage.append):
             if group.rollouts and group.reference is not None:
-                problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
+                problems[without_release(group.reference)] = ProblemScore.of(group)
     except OSError as error:
         raise ConfigError(f"{samples} cannot be read: {describe(error)}") from error
     for each in damage:
@@ -230,96 +228,6 @@ def describe_difference(name: str, first: object, second: object) -> str:
         both = sum(value in second for value in first)
         return f"{name}: {len(first)} and {len(second)}, {both} of them in both"
     return f"{name}: {visible(repr(first), limit=60)} and {visible(repr(second), limit=60)}"
-
-
-@dataclass(frozen=True)
-class RankedModel:
-    """A row of the ranking. `comparable_tasks` and `all_tasks` are scores by the library's verifier, as published.
-
-    `asked` names the preset and the tasks whose problems the model was given. Scores are ranked only among rows that
-    are equal in this.
-    """
-
-    model: str
-    asked: str
-    comparable_tasks: float | None
-    all_tasks: float | None
-    score: float | None = None
-    low: float | None = None
-    high: float | None = None
-    accuracy: float | None = None
-    problems: int | None = None
-
-    @classmethod
-    def of(cls, folder: str, results: Results, asked: str) -> RankedModel:
-        comparable = results.get("comparable")
-        overall = results["overall"]
-        name = f"{results['model']} ({visible(folder)})"
-        plain = None if comparable is None else comparable.get("library_score")
-        if overall is None:
-            return cls(name, asked, plain, None)
-        low, high = overall.get("mean_score_interval", (None, None))
-        return cls(
-            model=name,
-            asked=asked,
-            comparable_tasks=plain,
-            all_tasks=overall.get("library_score"),
-            score=overall.get("mean_score"),
-            low=low,
-            high=high,
-            accuracy=overall.get("accuracy"),
-            problems=overall.get("problems"),
-        )
-
-
-@dataclass(frozen=True)
-class GivenTasks:
-    """The preset and the tasks that a model was given."""
-
-    preset: str | None
-    tasks: frozenset[str]
-
-    def __str__(self) -> str:
-        words = counted(len(self.tasks), "task")
-        if len(self.tasks) == 1:
-            words = next(iter(self.tasks))
-        return visible(words if self.preset is None else f"{self.preset}, {words}")
-
-
-def rank(folders: Sequence[Path]) -> Table:
-    """Return a row for each evaluation and for each model published beside an evaluation.
-
-    Rows over the same tasks stand together, the most tasks first, and in a group the best first: a score over a few
-    tasks says nothing about a score over all. Raises ConfigError for a folder without results of an evaluation.
-    """
-    groups: defaultdict[GivenTasks, dict[str, RankedModel]] = defaultdict(dict)
-    for folder in folders:
-        results = load_results(folder)
-        asked = GivenTasks(results["preset"], frozenset(results["tasks"]))
-        row = RankedModel.of(folder.name, results, str(asked))
-        groups[asked][row.model] = row
-        for model, means in results.get("published", {}).items():
-            published = GivenTasks(results["preset"], frozenset(means["tasks"]))
-            published_row = RankedModel(model, str(published), means.get("comparable"), means["overall"])
-            groups[published].setdefault(model, published_row)
-    columns = {
-        "MODEL": "",
-        "ASKED": "",
-        "COMPARABLE TASKS": ".3f",
-        "ALL TASKS": ".3f",
-        "SCORE": ".3f",
-        "FROM": ".3f",
-        "TO": ".3f",
-        "RIGHT": ".3f",
-        "PROBLEMS": "d",
-    }
-    rows: list[RankedModel] = []
-    for asked in sorted(groups, key=lambda asked: (-len(asked.tasks), str(asked), sorted(asked.tasks))):
-        rows += sorted(
-            groups[asked].values(),
-            key=lambda row: (-(row.comparable_tasks or 0.0), -(row.all_tasks or 0.0), -(row.score or 0.0)),
-        )
-    return Table(columns, [astuple(row) for row in rows])
 
 
 # ------------------------------------------------------------------ the paired test

@@ -51,12 +51,6 @@ class Table:
         """Print the table; columns of numbers are aligned to the right."""
         print_table(list(self.columns), self._cells(), numbers={name for name, spec in self.columns.items() if spec})
 
-    def print_markdown(self) -> None:
-        """Print the table as Markdown."""
-        rules = ["---:" if spec else "---" for spec in self.columns.values()]
-        for cells in (list(self.columns), rules, *self._cells()):
-            print("| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |")
-
     def _cells(self) -> list[list[str]]:
         specs = list(self.columns.values())
         return [

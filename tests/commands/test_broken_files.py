@@ -127,7 +127,7 @@ def test_report_tells_other_files(run: Run, tmp_path: Path, kind: str, suffix: s
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "binary file"])
-@pytest.mark.parametrize("command", ["report {}", "rescore {}", "compare good {}", "compare {} good --markdown"])
+@pytest.mark.parametrize("command", ["report {}", "rescore {}", "compare good {}"])
 @pytest.mark.parametrize("place", ["folder/samples.jsonl", "folder/results.json", "file.jsonl", "only/file.jsonl"])
 def test_nothing_to_read(run: Run, tmp_path: Path, kind: str, command: str, place: str) -> None:
     write_evaluation(tmp_path / "good", GROUP)
@@ -138,9 +138,6 @@ def test_nothing_to_read(run: Run, tmp_path: Path, kind: str, command: str, plac
     NO_FILES[kind](path)
     argument = "file.jsonl" if place == "file.jsonl" else place.partition("/")[0]
     ended = run(*command.format(argument).split())
-    if command.endswith("--markdown") and place == "folder/samples.jsonl":  # the ranking needs results alone
-        assert ended.status == 0
-        return
     # Without results.json, the lines of an evaluation are still a run.
     reads_lines = place == "folder/results.json" and command in ("report {}", "rescore {}")
     assert ended.status == (0 if reads_lines else 2), ended
@@ -159,7 +156,7 @@ def test_names_are_shown_as_escapes(run: Run, tmp_path: Path) -> None:
     evaluations = [write_evaluation(tmp_path / f"{name}{EVIL}", GROUP, results=EVALUATION) for name in "ab"]
     settings = {EVIL: {EVIL: 2}, "versions": {EVIL: 1}}
     (evaluations[1] / "results.json").write_text(json.dumps({**EVALUATION, "model": EVIL, "settings": settings}))
-    for form in ([], ["--json"], ["--markdown"]):
+    for form in ([], ["--json"]):
         assert run("compare", *evaluations, *form).status == 0
 
 

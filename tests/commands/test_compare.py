@@ -9,7 +9,7 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command, p_value
 from reasoning_env.errors import ConfigError
-from tests.reports.lines import RESULTS, group, published, reference_of, report, rollout, row, write_evaluation
+from tests.reports.lines import RESULTS, group, reference_of, report, rollout, row, write_evaluation
 
 Write = Callable[..., Path]
 Compare = Callable[..., list[dict[str, Any]]]
@@ -59,13 +59,6 @@ def test_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
     assert (overall["better"], overall["worse"]) == (1, 9)
 
 
-def test_accuracy(write: Write, compare: Compare) -> None:
-    first, second = write("a", {"task": [0.5, 1.0]}), write("b", {"task": [0.9, [1.0, 0.98]]})
-    (one,) = compare("--accuracy", first, second)
-    assert (one["overall"]["first"], one["overall"]["second"]) == (0.5, 0.25)
-    assert [{**one["overall"], "task": "task"}] == one["tasks"], "the interval too"
-
-
 def test_tasks_have_equal_weights(write: Write, compare: Compare) -> None:
     first = write("a", {"many": [0.5, 1.0] * 20, "few": [0.25, 0.5]})
     second = write("b", {"many": [1.0, 0.5] * 20, "few": [0.75, 1.0]})
@@ -77,6 +70,16 @@ def test_tasks_have_equal_weights(write: Write, compare: Compare) -> None:
 def test_each_folder_against_the_first(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(*folders)] == [0.5, 1.0]
+
+
+def test_folder_of_evaluations(write: Write, compare: Compare) -> None:
+    folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
+    assert [one["overall"]["change"] for one in compare(folders[0].parent)] == [0.5, 1.0]
+
+
+def test_one_evaluation_is_too_few(write: Write) -> None:
+    with pytest.raises(ConfigError, match="name two evaluations or more, or a folder that holds them"):
+        compare_command([str(write("a", {"task": [1.0]}))], Path())
 
 
 def test_unpaired_problems_are_left_out(write: Write, compare: Compare) -> None:
@@ -142,34 +145,6 @@ def test_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture
     ]
 
 
-def ranked(*paths: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    assert compare_command([*map(str, paths), "--markdown"], Path()) == 0
-    return capsys.readouterr().out.splitlines()
-
-
-def test_ranking_has_published_models(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    models = {
-        "lab/good": published(0.8, comparable=0.9, tasks={"task": 0.8}),
-        "lab/poor": published(0.2, comparable=0.1, tasks={"task": 0.2}),
-    }
-    more = {"published": models, "comparable": row(library_score=0.5)}
-    folder = write("a", {"task": [1.0]}, overall=row(mean_score=0.25, library_score=0.5), **more)
-    lines = ranked(folder, capsys=capsys)
-    assert [line.split(" | ")[:4] for line in lines[2:5]] == [
-        ["| lab/good", "task", "0.900", "0.800"],
-        ["| m (a)", "task", "0.500", "0.500"],
-        ["| lab/poor", "task", "0.100", "0.200"],
-    ]
-    assert any(line.startswith("ASKED: ") for line in lines), "columns of a table to paste"
-
-
-def test_few_tasks_are_not_ranked_above_many(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    few = write("few", {"gcd": [1.0]}, overall=row(mean_score=0.9))
-    many = write("many", {"gcd": [0.0], "lcm": [0.5]}, overall=row(mean_score=0.2))
-    lines = ranked(few, many, capsys=capsys)
-    assert [line.split(" | ")[:2] for line in lines[2:4]] == [["| m (many)", "2 tasks"], ["| m (few)", "gcd"]]
-
-
 @pytest.mark.parametrize(("p", "shown"), [(0.0004, "< 0.001"), (0.0, "< 0.001"), (0.001, "0.001"), (0.5, "0.500")])
 def test_p_value_is_never_zero(p: float, shown: str) -> None:
     assert p_value(p) == shown
@@ -227,11 +202,6 @@ def test_lines_without_references(write: Write) -> None:
         ConfigError, match=rf"{second}/samples.jsonl holds no scored completion of a problem with a reference"
     ):
         compare_command([str(first), str(second)], Path())
-
-
-def test_ranking_without_references(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = without_references(write("a", {"gcd": [1.0]}))
-    assert ranked(folder, capsys=capsys)[2].startswith("| m (a) |")
 
 
 def test_two_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:

@@ -94,7 +94,6 @@ BY_HAND = (
 # Below: each command, and a text that it must print.
 COMPARE = {
     "compare evals/A evals/B": "FIRST: ",
-    "compare evals/A evals/B --markdown": "| MODEL |",
     "report evals/A evals/B -o compared.html": "compared.html",
 }
 LOOK = {

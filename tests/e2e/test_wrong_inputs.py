@@ -23,7 +23,7 @@ COMMANDS = [
     ("--nosuch", "there is no command '--nosuch'"),
     ("evaluate --nosuch 1", "there is no option --nosuch"),
     ("serve stray", "'stray' is not an option"),
-    ("compare a b --acuracy", "there is no option --acuracy; did you mean --accuracy"),
+    ("compare a b --jsn", "there is no option --jsn; did you mean --json"),
     ("report missing extra --sampel-mb 3", "there is no option --sampel-mb; did you mean --sample-mb"),
     ("process --env.group_sise=4", "there is no option --env.group_sise; did you mean --env.group_size"),
     ("process group_size=4", "'group_size=4' is not an option"),
@@ -90,7 +90,7 @@ TWICE = [
     ("evaluate m --quiet -v", "-v: not allowed with argument --quiet"),
 ]
 SETTINGS = [
-    ("evaluate --env.eval_level 7", "--env.eval_level: must be at most 1; got '7'"),
+    ("evaluate --env.eval_level 7", "--env.eval_level: must be a number from 0 to 1"),
     ("evaluate --seed -1", "--seed: must be at least 0; got '-1'"),
     ("evaluate --seed x", "--seed: must be a whole number; got 'x'"),
     ("evaluate -n 0", "-n: must be at least 1; got '0'"),
@@ -181,7 +181,7 @@ FILES = [
         "serve --config no_server.yaml --config missing.yaml",
         "--config: no_server.yaml: openai: must name at least one server",
     ),
-    ("compare folder", "name two folders or more"),
+    ("compare folder", "name two evaluations or more"),
     ("compare missing alsomissing", "missing is no folder of an evaluation: missing/results.json: No such file"),
     ("compare folder folder", "folder is no folder of an evaluation"),
     ("report missing", "missing cannot be read: No such file or directory"),

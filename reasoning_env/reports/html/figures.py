@@ -318,7 +318,7 @@ class Figures:
         if len(self.problems) == 20_000:  # each is a line of the page, and stays in memory
             self.problems_left_out += 1
         else:
-            self.problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=False)
+            self.problems[without_release(group.reference)] = ProblemScore.of(group)
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> RunFigures:
         """Return the figures as JSON of the page; a task is named by its position in `tasks`."""
