@@ -140,7 +140,7 @@ class Worker:
     ) -> None:
         self.pid = pid
         self.forked_by = forked_by
-        self.look_s = THREADED_LOOK_S if threaded else LOOK_S
+        self.look_s = THREADED_LOOK_S if threaded else WORKER_LOOK_S
         self._threaded = threaded
         self._channel = channel
         self._end = end
@@ -263,7 +263,7 @@ class Slot:
 
 WORKER_START_TIMEOUT_S = 300.0
 """Seconds for a worker to import the library, or to build its task."""
-LOOK_S = 1.0
+WORKER_LOOK_S = 1.0
 """Seconds between two looks at a worker that has not replied yet."""
 MAX_THREADS = 500
 """Threads of a worker that may start threads. Libraries start one or two for each core, and every thread takes one of
@@ -336,7 +336,8 @@ async def receive_in_cpu_time(worker: Worker, limit_s: float, patience_s: float)
         waited_s = used.wall_s
         if cpu_s > before_s:
             changed_s = waited_s
-        if waited_s - looked_s >= min(LOOK_S, WORKER_STALL_S):  # looking at hundreds of threads takes milliseconds
+        # Looking at hundreds of threads takes milliseconds.
+        if waited_s - looked_s >= min(WORKER_LOOK_S, WORKER_STALL_S):
             looked_s = waited_s
             is_asleep = worker.is_asleep
             if awake_s is None or not is_asleep:
