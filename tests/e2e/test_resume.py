@@ -95,10 +95,6 @@ def run_piece(training: LocalTraining, trainer: Trainer, folder: Path, number: i
     before = len(handed_out(environment))
     wait_until(lambda: len(handed_out(environment)) > before, "another problem, which is in flight then")
     ended_at = time.monotonic()
-    if end is TERM:  # the second signal ends the run at once, with problems in flight
-        logged = len(environment.stderr)
-        environment.send(TERM)
-        wait_until(lambda: len(environment.stderr) > logged, "a word on the first signal")
     environment.end(end)
     done = frozenset(group.index for group in scored(environment))
     return Piece(tuple(handed_out(environment)), done, end, between, ended_at)
