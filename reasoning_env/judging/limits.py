@@ -15,7 +15,7 @@ BODY_TIMEOUT_S = 30.0
 """Seconds in which the client sends the body of a request."""
 REPLY_TIMEOUT_S = 30.0
 """Seconds in which the client reads the reply."""
-BODIES_AT_ONCE = 20
+BODIES_AT_ONCE = 18
 """Bodies of the largest size that the server holds at a time, from the first byte until the reply is sent."""
 TEXTS_AT_ONCE = 2
 """Requests of the largest size whose texts the server holds at a time: decoded texts may be four times as large."""

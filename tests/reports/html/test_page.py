@@ -65,6 +65,16 @@ def test_repeated_questions_are_noted(tmp_path: Path) -> None:
     assert "75% of the questions of coin_flip are repeats" in note
 
 
+def test_outcomes_are_explained(tmp_path: Path) -> None:
+    """All completions of one run have several answers, and none of the other's."""
+    for name, reason in (("a", "several_answers"), ("b", "scored")):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "a.jsonl", group(rollout(0.0, reason=reason, answer=None)))
+    data = report(tmp_path / "a", tmp_path / "b")
+    [note] = data["notes"]
+    assert "100% of completions have several answers: the model may think in tags" in note
+
+
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
