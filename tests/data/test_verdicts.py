@@ -86,7 +86,7 @@ async def test_completions_get_scores(rescore: Rescore, problem: Problem, tmp_pa
     await rescore(write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl")
     [judged] = read(tmp_path / "b.jsonl")
     assert (judged["scores"], judged["pass_rate"]) == ([1.0, 1.0, 0.0, 0.0], 0.5)
-    assert judged["reasons"] == ["scored", "scored", "no_answer", "no_answer"]
+    assert judged["reasons"] == ["scored", "scored", "no_answer", "no_text"]
 
 
 @on_module_loop
