@@ -4,12 +4,11 @@ The front door imports the names that are exported here.
 """
 
 from ..inference.addresses import ask_loopback_directly
+from ..program.training import DEFAULT_MODEL, ENV_NAME
 from ..runtime.concurrency import run_until_signal
 from ..storage.checkpoints import CheckpointStore
 from .cli import commands, own_defaults
 from .config import (
-    DEFAULT_MODEL,
-    ENV_NAME,
     ReasoningGymEnvConfig,
     check_batch_size,
     explain_construction,

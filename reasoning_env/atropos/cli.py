@@ -92,6 +92,8 @@ def run_environment(env_cls: EnvironmentClass, mode_cls: type[Mode], manager: st
     # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [mode.name, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
+    if launch.unused:
+        logger.warning("not used by `%s`: %s", mode.name, ", ".join(launch.unused))
     with errors_for_user(names, secrets):
         # What can be told before the imports of a tokenizer, and before a trainer is there.
         mode.check_files(launch.config)

@@ -7,15 +7,14 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from atroposlib.envs.base import BaseEnvConfig
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, model_validator
 
 from ..errors import ConfigError
+from ..program.training import ENV_NAME, TrainingSettings
 from ..runtime.listening import ListenAddress
-from ..seeds import INSTANCES
-from ..settings import Decides, ReasoningSettings, TemplateOptions
 
 
 @dataclass(frozen=True)
@@ -40,17 +39,10 @@ def _any_of(*words: str) -> Range:
     return Range(lambda value: value is None or value in words, f"one of {', '.join(words)}, or none")
 
 
-DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-"""Model of the default server, and name of its tokenizer."""
-ENV_NAME = "reasoning_gym"
-
 BASE_RANGES = {
-    "group_size": _at_least(1),
     "max_num_workers": _at_least(1, or_minus_one=True),
     "max_eval_workers": _at_least(1),
     "max_num_workers_per_node": _at_least(1),
-    "steps_per_eval": _at_least(-1),
-    "max_token_length": _at_least(16),
     "eval_limit_ratio": _share(),
     "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
     "batch_size": _at_least(1, or_minus_one=True),
@@ -84,63 +76,12 @@ def check_base_settings(values: object) -> None:
             raise ConfigError(f"must be {allowed.words}", setting=name, got=value)
 
 
-def _read_address(value: object) -> object:
-    """Accept a port, or HOST:PORT; a port alone becomes a number. Raises ValueError for other values."""
-    if value is None:
-        return None
-    host, colon, port = str(value).rpartition(":")
-    if isinstance(value, bool) or not port.isdecimal() or int(port) > 65_535 or (colon and not host):
-        raise ValueError("must be a port from 0 to 65535, or HOST:PORT")
-    return value if colon else int(port)
-
-
-class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
+class ReasoningGymEnvConfig(TrainingSettings, BaseEnvConfig):
     """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
 
     model_config = ConfigDict(extra="forbid")
 
     with_word_none = frozenset({"reasoning_effort"})
-
-    wandb_name: str | None = ENV_NAME
-    """Name of the run at wandb, and of this environment at run-api."""
-    ensure_scores_are_not_same: bool = True
-    """Do not send groups whose scores are all equal; off for a `group_size` of 1."""
-
-    chat_template: Annotated[str | None, Decides("answers")] = None
-    """Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models."""
-    chat_template_kwargs: Annotated[TemplateOptions, Decides("answers")] = Field(default_factory=dict)
-    """Options of the chat template: `{enable_thinking: false}`; chat servers get them too."""
-    temperature: Annotated[float, Field(ge=0.0, le=2.0), Decides("answers")] = 1.0
-    """Sampling temperature in training."""
-    top_p: Annotated[float, Field(gt=0.0, le=1.0), Decides("answers")] = 1.0
-    """Nucleus sampling threshold in training."""
-    mask_too_long_completions: Annotated[bool, Decides("answers")] = True
-    """Give rollouts that ran out of tokens the override `set_advantage_to_zero`."""
-
-    dump_rollouts: bool = False
-    """Write groups with a score above `rollout_save_score_threshold` to `data_dumps_dir`."""
-    dump_failed_rollouts: bool = False
-    """Write groups whose scores are all 0 to `data_dumps_dir`."""
-    rollout_save_score_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    """`dump_rollouts` writes groups with a score above this threshold."""
-    data_dumps_dir: str | None = None
-    """Folder of the dumps. None: `data_dumps/` beside the module, or in the working directory if the module is
-    installed."""
-
-    startup_timeout_s: Annotated[float | None, Field(gt=0.0, le=86_400.0)] = None
-    """Seconds to wait for an absent server: at startup and, except in `serve`, later too. None: no limit in `serve`, 30
-    elsewhere."""
-    instance: Annotated[int, Field(ge=0, lt=INSTANCES)] = 0
-    """Number of this environment among those of one trainer. It names the folder of checkpoints and picks the stream of
-    problems; without a `checkpoint_dir`, run-api's number picks the stream."""
-    resume_with_changes: bool = False
-    """Resume a checkpoint that was made with another seed, other tasks or other settings that decide the problems,
-    instead of refusing it."""
-
-    metrics_port: Annotated[int | str | None, BeforeValidator(_read_address)] = None
-    """Port at which `serve` and `process` serve `/metrics` for Prometheus; 0 takes a free port. `HOST:PORT` listens on
-    another address than 127.0.0.1; whoever can reach the address can read the metrics, without a token. None: no
-    port."""
 
     @property
     def metrics_address(self) -> ListenAddress | None:

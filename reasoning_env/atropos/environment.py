@@ -50,7 +50,7 @@ class Environment(Protocol):
     eval_workers: set[asyncio.Task[object]]
 
     # The loop of `serve`
-    status_dict: Mapping[str, object]
+    status_dict: Mapping[str, int]
     """What run-api said last."""
     last_loop_time: float | None
     mainloop_timings: list[float]

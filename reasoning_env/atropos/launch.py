@@ -17,8 +17,9 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from ..errors import ConfigError
 from ..evaluations.plan import check_seed
 from ..inference.addresses import check_url
+from ..program.training import OF_EVALUATE
 from ..settings.given import make_settings
-from ..storage.config_files import Sections, read_config_files, write_config
+from ..storage.config_files import Sections, check_names, read_config_files, write_config
 from .config import SERVER_RANGES, ReasoningGymEnvConfig
 from .environment import EnvironmentClass
 from .modes.mode import Mode
@@ -32,6 +33,8 @@ class Launch:
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool
+    unused: Sequence[str]
+    """Settings in files that other commands have."""
 
     @property
     def server_list(self) -> list[ServerBaseline]:
@@ -49,6 +52,11 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     """
     defaults, default_servers = env_cls.config_init()
     file = read_config_files(options.get("config", ()))
+    check_names(file, type(defaults).model_fields, [*server_class(default_servers).model_fields, *OF_EVALUATE])
+    unused = [f"openai.{name}" for name in OF_EVALUATE if any(name in server for server in file.openai)]
+    servers_of_file = [
+        {name: value for name, value in server.items() if name not in OF_EVALUATE} for server in file.openai
+    ]
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
     chosen = make_settings(Sections, switches)
     sections = file.model_copy(update={name: getattr(chosen, name) for name in switches})
@@ -57,8 +65,8 @@ def build_launch(env_cls: EnvironmentClass, mode: Mode, options: Mapping[str, An
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**preset, **given}, "env.")
     check_seed(config, options)
-    servers = _build_servers(default_servers, sections.openai, _section("openai", options))
-    return Launch(config, servers, sections.slurm, sections.testing)
+    servers = _build_servers(default_servers, servers_of_file, _section("openai", options))
+    return Launch(config, servers, sections.slurm, sections.testing, unused)
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError
 from ..evaluations.folder import DEFAULT_FOLDER, Results
-from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation
+from ..evaluations.plan import check_seed, choose_sampling, describe_evaluation, without_password
 from ..evaluations.results import EvaluationResult
 from ..evaluations.run import Evaluation
 from ..evaluations.table import MANY_FAILED, failed_share, print_results, remarks
@@ -25,10 +25,10 @@ from ..inference.addresses import PATIENCE_S, check_url, find_secrets, read_key
 from ..inference.chat import Stream
 from ..inference.hosted import CHAT_TYPE, TEXT_TYPE, HostedModel, HostedServer, max_connections, only_model
 from ..problems.presets import MAX_COMPLETION_TOKENS
-from ..program.options import OptionParser, option_parser, short_names
-from ..program.parser import UnknownOptionError, errors_for_user, program
+from ..program.options import option_parser
+from ..program.parser import errors_for_user, program
 from ..program.running import run_on_thread, run_to_end, start_log
-from ..program.settings import read_page
+from ..program.training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER
 from ..prompts.chat_templates import PLAIN
 from ..records import Problem, Timeouts
 from ..runtime.terminal import print_json
@@ -36,7 +36,8 @@ from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings, TemplateOptions
 from ..settings.given import make_settings
-from ..storage.config_files import Sections, read_config_files, split_settings, write_config
+from ..settings.removed import UNUSED
+from ..storage.config_files import Sections, check_names, read_config_files, split_settings, write_config
 from ..storage.folders import check_writable, find_checkout
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,10 @@ class ServerSettings(BaseModel):
     """Whether replies are asked for as events. `auto`: where the server says that it only streams."""
 
 
+OF_TRAINING = frozenset(OF_SERVER).difference(ServerSettings.model_fields)
+"""Settings of a server that only a training has."""
+
+
 @dataclass(frozen=True)
 class Request:
     """The settings of a command line."""
@@ -98,7 +103,7 @@ class Request:
     settings: HostedSettings
     server: ServerSettings
     unused: Sequence[str]
-    """Settings in files that only a training has."""
+    """Settings that only a training has."""
 
     def served_as(self) -> str | None:
         """Return how the server is asked; None where that is found out."""
@@ -114,8 +119,8 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
     ConfigError for a mistake of the user, ServerError for a server that cannot be used, and ReasoningEnvError for a
     score below --fail-under, or more failed completions than --max-failed.
     """
-    parser = option_parser(program(), "evaluate", HostedSettings.model_fields, ServerSettings.model_fields)
-    options = _read(parser, argv)
+    parser = option_parser(program(), "evaluate", NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
+    options = parser.read(argv)
     names = parser.setting_names(argv)
     with errors_for_user(names):
         request = _read_request(options, defaults or {})
@@ -124,13 +129,15 @@ def evaluate_command(argv: Sequence[str], folder: Path, defaults: Mapping[str, o
             return 0
         if "dry-run" in options:
             session = Session[Problem](request.settings, checkout=find_checkout(folder))
+            name = request.server.model_name or "the only model"
+            print(f"{visible(name)} at {visible(without_password(request.server.base_url))}")
             print(run_to_end(lambda: preview(session, request.settings)))
             return 0
         key = read_key(request.server.api_key, for_chat=True)
         secrets = find_secrets([request.server])
         start_log(secrets, quiet="quiet" in options, verbose="verbose" in options, as_json="log-json" in options)
         if request.unused:
-            logger.info("not used by `evaluate`: %s", visible(", ".join(request.unused)))
+            logger.warning("not used by `evaluate`: %s", visible(", ".join(request.unused)))
         show = _show_json if "json" in options else _show_table
         model = request.server.model_name
     with errors_for_user(names, secrets):
@@ -182,42 +189,31 @@ def evaluate(
         ServerError: No server answers.
         WorkerError: The worker processes cannot be started.
     """
-    given = {
-        "model": model,
-        "base_url": base_url,
-        "api_key": api_key,
-        "server_type": server_type,
-        "tasks": tasks,
-        "preset": preset,
-        "limit": limit,
-        "repeats": repeats,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "seed": seed,
-        "concurrency": concurrency,
-        "folder": folder,
-        **settings,
+    arguments = {
+        "base_url": ("openai.base_url", base_url),
+        "model": ("openai.model_name", model),
+        "api_key": ("openai.api_key", api_key),
+        "server_type": ("openai.server_type", server_type),
+        "tasks": ("env.eval_tasks", tasks),
+        "preset": ("env.eval_preset", preset),
+        "limit": ("env.num_eval_samples_per_task", limit),
+        "repeats": ("env.eval_repeats", repeats),
+        "temperature": ("env.eval_temperature", temperature),
+        "max_tokens": ("env.eval_max_completion_tokens", max_tokens),
+        "seed": ("env.eval_seed", seed),
+        "concurrency": ("env.max_eval_workers", concurrency),
+        "folder": ("env.data_dir_to_save_evals", None if folder is None else str(folder)),
+        **{name: (f"env.{name}", value) for name, value in settings.items()},
     }
-    values, names = _name_settings(given)
-    names = {**names, **{name.removeprefix("env."): typed for name, typed in names.items()}}
+    names = {setting: argument for argument, (setting, _) in arguments.items()}
+    names |= {setting.removeprefix("env."): argument for setting, argument in names.items()}
     with errors_for_user(names):
-        request = _read_request(values, {})
+        request = _read_request({setting: value for setting, value in arguments.values() if value is not None}, {})
         key = read_key(request.server.api_key, for_chat=True)
+    if request.unused:
+        logger.warning("not used by `evaluate`: %s", visible(", ".join(request.unused)))
     with errors_for_user(names, find_secrets([request.server])):
         return run_on_thread(_evaluate(request, model, key, None, _show_nothing))
-
-
-def _name_settings(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-    """Return the settings of the arguments of `evaluate` that are not None, and the argument of each setting.
-
-    An argument has the name of a short option, or of a setting of the environment.
-    """
-    short = {option[2:].replace("-", "_"): setting for option, setting in short_names("evaluate").items()}
-    of_server = {"api_key": "openai.api_key", "server_type": "openai.server_type"}
-    settings = {**short, **of_server, "folder": "env.data_dir_to_save_evals"}
-    names = {settings.get(argument, f"env.{argument}"): argument for argument in given}
-    values = {name: given[argument] for name, argument in names.items() if given[argument] is not None}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}, names
 
 
 def check_score(results: Results, least: float | None, most_failed: float | None) -> None:
@@ -246,23 +242,14 @@ def check_score(results: Results, least: float | None, most_failed: float | None
 # ------------------------------------------------------------------ settings
 
 
-def _read(parser: OptionParser, argv: Sequence[str]) -> dict[str, Any]:
-    """Return the options. Raises ConfigError, which says where settings of a training may stand."""
-    try:
-        return parser.read(argv)
-    except UnknownOptionError as error:
-        section, _, name = error.name.removeprefix("--").partition(".")
-        sections = read_page()["schema"]["properties"]
-        if section in sections and name in sections[section]["properties"]:
-            remedy = "take it out; the files of --config may hold it"
-            raise ConfigError("is a setting of a training alone", setting=error.name, remedy=remedy) from error
-        raise
-
-
 def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) -> Request:
     """Return the settings of files and options. Raises ConfigError."""
     file = read_config_files(options.get("config", ()))
+    check_names(file, NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
     given = {name.removeprefix("env."): value for name, value in options.items() if name.startswith("env.")}
+    of_training = (NAMES_OF_TRAINING | UNUSED.keys()) - HostedSettings.model_fields.keys()
+    unused_options = [f"env.{name}" for name in given if name in of_training]
+    given = {name: value for name, value in given.items() if name not in of_training}
     known = {name: value for name, value in defaults.items() if name in HostedSettings.model_fields}
     settings, unused = split_settings(HostedSettings, file.model_copy(update={"openai": []}), known, given)
     check_seed(settings, options)
@@ -283,7 +270,7 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
     has_limit = "max_token_length" in settings.model_fields_set or settings.eval_max_completion_tokens is not None
     if not has_limit and settings.chat_template != PLAIN:
         settings = settings.model_copy(update={"eval_max_completion_tokens": MAX_COMPLETION_TOKENS})
-    unused = [*(name for name in unused if name != "openai"), *unused_of_server]
+    unused = [*(name for name in unused if name != "openai"), *unused_of_server, *unused_options]
     if server.server_type == CHAT_TYPE and settings.chat_template is not None:
         unused.append("env.chat_template")
     return Request(settings, server, unused)
@@ -292,11 +279,13 @@ def _read_request(options: Mapping[str, Any], defaults: Mapping[str, object]) ->
 def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerSettings, list[str]]:
     """Return the settings of the server, and the names of other settings in files. Raises ConfigError."""
     of_file = file.openai[0] if file.openai else {}
-    known = {name: value for name, value in of_file.items() if name in ServerSettings.model_fields}
+    known = {name: value for name, value in of_file.items() if name not in OF_TRAINING}
     if known.get("server_type") != CHAT_TYPE:
         known.pop("server_type", None)  # the types of a training tell how tokens are asked for
     section = "openai."
     from_options = {name.removeprefix(section): value for name, value in options.items() if name.startswith(section)}
+    unused = [f"openai.{name}" for name in {**of_file, **from_options} if name in OF_TRAINING]
+    from_options = {name: value for name, value in from_options.items() if name not in OF_TRAINING}
     variable = os.environ.get("OPENAI_BASE_URL")
     from_variable = {"base_url": variable} if variable else {}
     server = make_settings(ServerSettings, {**from_variable, **known, **from_options}, "openai.")
@@ -307,7 +296,9 @@ def _read_server(file: Sections, options: Mapping[str, object]) -> tuple[ServerS
         raise ConfigError("is empty", setting="openai.model_name", remedy="name the model")
     by_variable = variable is not None and "base_url" not in known and "base_url" not in from_options
     check_url("OPENAI_BASE_URL" if by_variable else "openai.base_url", server.base_url)
-    return server, [f"openai.{name}" for name in of_file if name not in known]
+    if "server_type" in of_file and "server_type" not in known:
+        unused.append("openai.server_type")
+    return server, unused
 
 
 # ------------------------------------------------------------------ an evaluation

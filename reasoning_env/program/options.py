@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from pydantic.fields import FieldInfo
-
+from ..settings.removed import REMOVED, UNUSED
 from .parser import CommandParser, share
 from .shared_options import add_selection_options
 
@@ -90,8 +89,8 @@ class OptionParser(CommandParser):
 def option_parser(
     program: str,
     command: str,
-    env_fields: Mapping[str, FieldInfo],
-    server_fields: Mapping[str, FieldInfo],
+    env_fields: Iterable[str],
+    server_fields: Iterable[str],
 ) -> OptionParser:
     """Return the parser of a command.
 
@@ -135,7 +134,7 @@ def option_parser(
     _add_command_options(parser.add_argument_group("the command"))
     for name in ("task_modules", "checkout", "rewards"):
         parser.add_hidden(f"--{name.replace('_', '-')}", f"env.{name}")
-    for name in env_fields:
+    for name in [*env_fields, *REMOVED, *UNUSED]:
         parser.add_hidden(f"--env.{name}", f"env.{name}")
     for name in server_fields:
         parser.add_hidden(f"--openai.{name}", f"openai.{name}")
@@ -231,10 +230,10 @@ def settings_parser(program: str) -> OptionParser:
 
 def help_text(program: str, command: str) -> str:
     """Return a command's help: the options in common use, by purpose."""
-    parser = settings_parser(program) if command == "settings" else option_parser(program, command, {}, {})
+    parser = settings_parser(program) if command == "settings" else option_parser(program, command, (), ())
     return parser.format_help().rstrip()
 
 
 def short_names(command: str) -> dict[str, str]:
     """Return the short options of a command, with their settings."""
-    return option_parser("", command, {}, {}).short_names()
+    return option_parser("", command, (), ()).short_names()

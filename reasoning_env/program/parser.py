@@ -31,14 +31,6 @@ def program() -> str:
     return f"python {shlex.quote(sys.argv[0])}"
 
 
-class UnknownOptionError(ConfigError):
-    """There is no option with the name `name`."""
-
-    def __init__(self, name: str, *, remedy: str | None = None) -> None:
-        self.name = name
-        super().__init__(f"there is no option {name}", remedy=remedy)
-
-
 class CommandParser(argparse.ArgumentParser):
     """Raises ConfigError for a mistake; argparse itself would print the usage and end the process."""
 
@@ -109,7 +101,7 @@ class CommandParser(argparse.ArgumentParser):
                 f"{word!r} is not an option",
                 remedy="options begin with --, as in --NAME VALUE; put a value with spaces in quotes",
             )
-        return UnknownOptionError(name, remedy=did_you_mean(name, self._option_string_actions))
+        return ConfigError(f"there is no option {name}", remedy=did_you_mean(name, self._option_string_actions))
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -12,12 +13,12 @@ from ..dumps.format import Keep
 from ..errors import ConfigError
 from ..prompts.thinking import AUTO_FORMAT, NAMES
 from ..records import Problem
-from ..runtime.text import visible
 from ..session import Session
 from ..settings import ReasoningSettings, Rewards
 from ..sources.score_function import ScoreFunction
-from ..storage.config_files import read_config_files, split_settings
+from ..storage.config_files import check_names, read_config_files, split_settings
 from .parser import at_least_one, mapping, pass_rates, seed, share
+from .training import NAMES_OF_TRAINING, OF_EVALUATE, OF_SERVER
 
 
 def add_selection_options(parser: argparse._ActionsContainer) -> None:
@@ -43,6 +44,9 @@ def read_selection(options: Mapping[str, Any]) -> Selection:
     if limit is not None and keep is None:
         raise ConfigError("--max-per-problem goes with --keep")
     return Selection(None if keep is None else Keep(keep), options.get("pass_rate"), limit)
+
+
+logger = logging.getLogger(__name__)
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
@@ -76,14 +80,15 @@ def file_settings(
 
     `options` are those of a command with `add_config_option`; its other options are given too.
 
-    Names on stderr what the files hold for other commands. Raises ConfigError.
+    Warns of what the files hold for other commands. Raises ConfigError.
     """
     more = {"task_modules": options.task_modules, "checkout": options.checkout, "rewards": options.rewards}
     given = {**given, **{name: value for name, value in more.items() if value is not None}}
     files = read_config_files(options.config)
+    check_names(files, NAMES_OF_TRAINING, [*OF_SERVER, *OF_EVALUATE])
     settings, others = split_settings(ReasoningSettings, files, defaults, given)
     if others:
-        print(f"not used by this command: {visible(', '.join(others))}", file=sys.stderr)
+        logger.warning("not used by this command: %s", ", ".join(others))
     return settings
 
 

@@ -32,8 +32,8 @@ from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError
 from .cores import default_workers
-from .given import make_settings, parse_mapping, parse_options, read_none, settings_error, without_unused
-from .removed import REMOVED, current_settings, unknown_setting
+from .given import make_settings, parse_mapping, parse_options, raise_all, read_none, settings_error, without_unused
+from .removed import REMOVED, UNUSED, current_settings, unknown_setting
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
@@ -291,9 +291,10 @@ def read_settings(owner: type, settings: object, fields: Mapping[str, object]) -
         remedy = f"pass keywords, as in {owner.__name__}(tasks=['gcd'])"
         raise ConfigError("must be ReasoningSettings", setting="settings", got=settings, remedy=remedy)
     parameters = inspect.signature(owner).parameters
-    for name in fields:
-        if name not in ReasoningSettings.model_fields:
-            raise unknown_setting(name, [*ReasoningSettings.model_fields, *parameters])
+    known = ReasoningSettings.model_fields
+    raise_all(
+        [unknown_setting(name, [*known, *parameters]) for name in fields if name not in known and name not in UNUSED]
+    )
     if settings is not None and fields:
         raise ConfigError(
             f"{', '.join(fields)} cannot be combined with `settings`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Literal, TypeVar, Union, get_args, get_origin
@@ -39,11 +39,8 @@ def make_settings(settings_cls: type[Settings], values: Mapping[str, object], se
     with `section` in front (`env.`).
     """
     fields = settings_cls.model_fields
-    for name in values:
-        if name in UNUSED:
-            continue
-        if name not in fields:
-            raise unknown_setting(name, fields, section)
+    raise_all([unknown_setting(name, fields, section) for name in values if name not in fields and name not in UNUSED])
+    for name in values.keys() & fields.keys():
         types = _alternatives(fields[name])
         if isinstance(values[name], bool) and bool not in types and not {int, float}.isdisjoint(types):
             # pydantic would read 0 or 1.
@@ -69,6 +66,12 @@ def without_unused(values: Mapping[str, object]) -> dict[str, object]:
     for name in values.keys() & UNUSED.keys():
         logger.warning("%s is not used: %s", name, UNUSED[name])
     return {name: value for name, value in values.items() if name not in UNUSED}
+
+
+def raise_all(errors: Sequence[ConfigError]) -> None:
+    """Raise several errors as one, if there are any."""
+    if errors:
+        raise errors[0] if len(errors) == 1 else SeveralConfigErrors(errors)
 
 
 def settings_error(error: ValidationError, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:

@@ -72,7 +72,7 @@ UNUSED: Mapping[str, str] = {
 
 def unknown_setting(name: str, fields: Collection[str], section: str = "") -> ConfigError:
     """Return the error for a name that is none of the `fields`, with what to do about it."""
-    if name in REMOVED:
+    if name in REMOVED and section != "openai.":
         instead = REMOVED[name].instead.replace("{", f"{{{section}")
         return ConfigError("is not a setting", setting=f"{section}{name}", remedy=instead)
     return ConfigError("there is no such setting", setting=f"{section}{name}", remedy=did_you_mean(name, fields))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -12,7 +11,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from ..errors import ConfigError, did_you_mean
 from ..settings import ReasoningSettings
-from ..settings.given import DuplicateKeyError, load_yaml, make_settings
+from ..settings.given import DuplicateKeyError, load_yaml, make_settings, raise_all
+from ..settings.removed import UNUSED, unknown_setting
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
@@ -67,6 +67,14 @@ def read_config_file(path: Path) -> Sections:
         raise ConfigError(f"{path}: {error}", setting="--config") from error
 
 
+def check_names(sections: Sections, env: Collection[str], server: Collection[str]) -> None:
+    """Raise ConfigError for all settings in files that are none of the `env` settings and none of the `server`'s."""
+    unknown = [unknown_setting(name, env, "env.") for name in sections.env if name not in env and name not in UNUSED]
+    for several in sections.openai:
+        unknown += [unknown_setting(name, server, "openai.") for name in several if name not in server]
+    raise_all(unknown)
+
+
 def split_settings(
     settings_cls: type[SettingsT],
     sections: Sections,
@@ -75,25 +83,15 @@ def split_settings(
 ) -> tuple[SettingsT, list[str]]:
     """Return the settings of a class that files hold, and the names of the other settings in the files.
 
-    `defaults` stand in for settings that no file has; the command line's settings `given` win over the files. A file
-    may be the file of a training: a trainer's own settings and the inference servers are in the list of names.
-
-    Raises ConfigError:
-        A value is out of range.
-        A name is nearly the name of a setting.
+    `defaults` stand in for settings that no file has; the command line's settings `given` win over the files.
+    `check_names` has checked the names. Raises ConfigError for a value out of range.
     """
     core = settings_cls.model_fields
     of_core = {name: value for name, value in sections.env.items() if name in core}
-    others = [name for name in sections.env if name not in core]
-    for name in others:
-        # So similar a name is a typing mistake: the adapter's own names reach 0.81.
-        if difflib.get_close_matches(name, core, n=1, cutoff=0.85):
-            remedy = did_you_mean(name, core)
-            raise ConfigError("there is no such setting", setting=f"env.{name}", remedy=remedy)
     make_settings(settings_cls, of_core, "env.")
     settings = make_settings(settings_cls, {**defaults, **of_core, **given})
     sections_left = [name for name in ("openai", "slurm", "testing") if name in sections.model_fields_set]
-    return settings, [*(f"env.{name}" for name in others), *sections_left]
+    return settings, [*(f"env.{name}" for name in sections.env if name not in core), *sections_left]
 
 
 def write_config(settings: BaseModel, servers: Sequence[BaseModel]) -> str:
@@ -111,7 +109,7 @@ def _read_yaml(path: Path) -> object:
     if path == Path():
         raise ConfigError("must be the name of a file", setting="--config")
     try:
-        return load_yaml(path.read_text())
+        return load_yaml(path.read_text(encoding="utf-8-sig"))
     except DuplicateKeyError as error:
         raise ConfigError(f"{path}: {error}", setting="--config", remedy="keep one of them") from error
     except OSError as error:

@@ -218,7 +218,8 @@ def test_settings_as_schema(show: Show) -> None:
     assert env["eval_preset"]["default"] is None
     assert (env["top_p"]["exclusiveMinimum"], env["top_p"]["maximum"]) == (0.0, 1.0)
     assert env["seed"]["type"] == "integer"
-    assert "at least 1" in env["group_size"]["description"]
+    assert env["group_size"]["minimum"] == 1
+    assert "at least 1" in env["batch_size"]["description"]
 
 
 @pytest.mark.parametrize("word", ["Group_Size", "eval_seed", "base_url"])

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from atroposlib.envs.base import BaseEnvConfig
 
 from reasoning_env.atropos.config import (
     BASE_RANGES,
@@ -13,11 +14,12 @@ from reasoning_env.atropos.config import (
     check_base_settings,
     set_log_levels,
 )
+from reasoning_env.atropos.inference.servers import ServerConfig
 from reasoning_env.errors import ConfigError
+from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettings
 from reasoning_env.settings import fingerprint
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
-    "group_size": ([1, 64], [0, -1]),
     "max_num_workers": ([-1, 1, 8], [0, -2]),
     "eval_limit_ratio": ([0.0, 0.5, 1.0], [-0.1, 1.1, math.nan]),
     "inference_weight": ([-1, 0, 2.5], [-0.5, -2, math.nan]),
@@ -82,3 +84,22 @@ def test_settings_that_decide_groups() -> None:
     found = fingerprint(ReasoningGymEnvConfig(), "answers")
     assert found.keys() >= {"temperature", "chat_template", "mask_too_long_completions"}
     assert not found.keys() & {"dump_rollouts", "metrics_port"}
+
+
+# ---------------------------------------------------------------------------- names that need no Atropos
+
+
+def test_names_of_atropos_are_known() -> None:
+    names = [*TrainingSettings.model_fields, *OF_ATROPOS]
+    assert sorted(names) == sorted(ReasoningGymEnvConfig.model_fields)
+    assert set(OF_SERVER) == set(ServerConfig.model_fields)
+
+
+def test_defaults_are_those_of_atropos() -> None:
+    ours = {"wandb_name"}
+    shared = TrainingSettings.model_fields.keys() & BaseEnvConfig.model_fields.keys() - ours
+    defaults = [
+        {name: fields[name].default for name in shared}
+        for fields in (TrainingSettings.model_fields, BaseEnvConfig.model_fields)
+    ]
+    assert defaults[0] == defaults[1]

@@ -151,14 +151,14 @@ def test_config_file_sets_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_unused_settings_of_file_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = tmp_path / "run.yaml"
     config.write_text("env: {group_size: 4}\nopenai: {model_name: x}")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match="Ray is not installed"):
         judge.judge_command(["--config", str(config), "--ray", "x"], ROOT)
-    assert capsys.readouterr().err == "not used by this command: env.group_size, openai\n"
+    assert caplog.messages == ["not used by this command: env.group_size, openai"]
 
 
 async def test_no_descriptor_for_connections(caplog: pytest.LogCaptureFixture) -> None:

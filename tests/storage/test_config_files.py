@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.errors import ConfigError
+from reasoning_env.program.training import NAMES_OF_TRAINING, OF_SERVER
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.storage.config_files import read_config_file, read_config_files, split_settings
+from reasoning_env.storage.config_files import check_names, read_config_file, read_config_files, split_settings
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 
@@ -54,7 +55,9 @@ def test_unreadable_file(tmp_path: Path, name: str) -> None:
 def core_settings(
     paths: list[str], defaults: dict[str, object], given: dict[str, object]
 ) -> tuple[ReasoningSettings, list[str]]:
-    return split_settings(ReasoningSettings, read_config_files(paths), defaults, given)
+    files = read_config_files(paths)
+    check_names(files, NAMES_OF_TRAINING, OF_SERVER)
+    return split_settings(ReasoningSettings, files, defaults, given)
 
 
 def write(folder: Path, content: str) -> list[str]:
@@ -85,6 +88,10 @@ def test_every_name_of_trainer_passes(tmp_path: Path) -> None:
     ("content", "named"),
     [
         ("env: {reward: plain}", "env.reward: .*did you mean rewards"),
+        ("env: {bonus: 3}", "env.bonus: there is no such setting$"),
+        ("openai: {base_ur: x}", "openai.base_ur: there is no such setting; did you mean base_url"),
+        ("env: {dataset: x, max_eval_samples: 3}", "env.dataset: .*generated, not fetched.*; env.max_eval_samples: "),
+        ("openai: [{modelname: x}, {foo: y}]", "openai.modelname: .*; openai.foo: "),
         ("env: {seed: x}", "env.seed: "),
         ("env: {num_verifiers: 0}", "env.num_verifiers: "),
         ("envv: {}", "--config: "),
