@@ -35,6 +35,7 @@ from .prompts.messages import Completion, read_completions
 from .records import Problem, Subject, Verdict
 from .rewards import check_subject, check_whole_problem
 from .runtime.concurrency import cancel_all
+from .seeds import hash_int
 from .session import Session
 from .settings import ReasoningSettings, changed_settings, read_settings
 from .settings.given import check_whole_number
@@ -196,7 +197,10 @@ class Bridge:
         self._run(self._call(lambda: self.session.observe(problem, verdicts)))
 
     def evaluation_problems(self) -> list[Problem]:
-        """Return the fixed problems of the evaluation, which `next` never hands out."""
+        """Return the fixed problems of the evaluation, which `next` never hands out.
+
+        The tasks take turns in a fixed shuffled order, so the first problems are a sample of all tasks.
+        """
         return self._run(self._evaluation_problems())
 
     def state(self) -> dict[str, object]:
@@ -333,7 +337,8 @@ class Bridge:
 
     async def _evaluation_problems(self) -> list[Problem]:
         await self._start()
-        return await self.session.evaluation_set.problems()
+        problems = await self.session.evaluation_set.problems()
+        return sorted(problems, key=lambda problem: (problem.spec.index, hash_int("shuffled tasks", problem.task)))
 
     async def _call(self, function: Callable[[], T]) -> T:
         return function()

@@ -374,3 +374,12 @@ def test_state_of_other_settings(caplog: pytest.LogCaptureFixture) -> None:
         second.next()
     [warning] = [record.getMessage() for record in caplog.records if "made with other" in record.getMessage()]
     assert "other seed;" in warning
+
+
+def test_evaluation_tasks_take_turns() -> None:
+    tasks = ["chain_sum", "gcd", "lcm", "spell_backward", "prime_factorization"]
+    with Bridge(tasks=tasks, num_eval_samples_per_task=2, num_generators=1, num_verifiers=1) as bridge:
+        asked = [problem.task for problem in bridge.evaluation_problems()]
+    assert asked[:5] == asked[5:]
+    assert sorted(asked[:5]) == sorted(tasks)
+    assert asked[:5] != sorted(tasks)

@@ -1,13 +1,16 @@
 """Inspect AI: the evaluation set as a task, judged by this project's verifiers.
 
-    inspect eval reasoning_env/integrations/inspect.py --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
-    inspect eval reasoning_env/integrations/inspect.py --model openai/gpt-5 -T preset=rg-hard -T limit=5
+    inspect eval reasoning_gym_environment/reasoning_gym --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
+    inspect eval reasoning_gym_environment/reasoning_gym --model openai/gpt-5 -T preset=rg-hard -T limit=5
+
+In a clone that is not installed, the task is `reasoning_env/integrations/inspect.py`.
 
 Set --max-tokens to the length of the longest completion, because Inspect sets no maximum.
 """
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -23,8 +26,8 @@ MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser}
 
 
 @cache
-def _bridge(**settings: Any) -> Bridge:
-    return Bridge(**settings)
+def _bridge(settings_json: str) -> Bridge:
+    return Bridge(**json.loads(settings_json))
 
 
 @task
@@ -35,17 +38,19 @@ def reasoning_gym(
     seed: int = 123,
     task_modules: str | list[str] = "",
     checkout: str | None = None,
+    settings: dict[str, Any] | None = None,
 ) -> Task:
     """Make the task: `limit` problems of each task of `tasks`, or of a preset.
 
     `tasks` are names, globs or categories, joined by commas or as a list: the command line of Inspect makes a list of a
-    value with commas. `task_modules` add tasks of yours; `checkout` is another reasoning-gym.
+    value with commas. `task_modules` add tasks of yours; `checkout` is another reasoning-gym. `settings` are further
+    settings of `Bridge` by name: `-T 'settings={"rewards": "library", "eval_level": 0.5}'`.
     """
-    chosen: dict[str, object] = {"tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
+    chosen: dict[str, object] = {**(settings or {}), "tasks": _joined(tasks), "eval_preset": preset, "eval_seed": seed}
     chosen |= {"task_modules": _joined(task_modules), "checkout": checkout}
     if limit is not None:
         chosen["num_eval_samples_per_task"] = limit
-    bridge = _bridge(**chosen)
+    bridge = _bridge(json.dumps(chosen, sort_keys=True))
     samples = [
         Sample(
             # Not its position: a retry reuses a sample by its id, also where the set of another run has other problems.

@@ -10,8 +10,8 @@ The taskset's id is `reasoning-gym-taskset`, in prime-rl too:
 
 Without the options for the client, requests go to the hosted provider of the package's authors. Without the last three
 options, the command line of verifiers needs a paid runtime and uploads the run. Rewards are computed in other processes
-than `load`, and no process sees a whole group, so levels are fixed or random. With the variable `REASONING_JUDGE_URL`,
-all reward processes share the processes of a `judge` server.
+than `load`, and no process sees a whole group, so levels are fixed or random (`--env.taskset.level random`). With the
+variable `REASONING_JUDGE_URL`, all reward processes share the processes of a `judge` server.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import verifiers.v1 as vf
+from pydantic import Field
 
 from reasoning_env.bridge import Bridge
+from reasoning_env.errors import ConfigError
 from reasoning_env.integrations import process_bridge
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Verdict
@@ -34,11 +36,10 @@ __all__ = ["ReasoningGymTaskset"]
 
 
 class ReasoningGymData(vf.TaskData):
-    """Data of a task. Any process makes the problem again: from its reference, with its module and library."""
+    """Data of a task. Any process makes the problem again: from its reference, with the settings of its bridge."""
 
     reference: str
-    task_modules: str = ""
-    checkout: str | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class ReasoningGymTask(vf.Task[ReasoningGymData]):
@@ -84,27 +85,32 @@ class ReasoningGymTask(vf.Task[ReasoningGymData]):
         return await self._bridge().averdict(self.data.reference, completion)
 
     def _bridge(self) -> Bridge:
-        return process_bridge(json.dumps({"task_modules": self.data.task_modules, "checkout": self.data.checkout}))
+        return process_bridge(json.dumps(self.data.settings, sort_keys=True))
 
 
 class ReasoningGymConfig(vf.TasksetConfig):
-    """`tasks` are names, globs or categories, joined by commas. Without `level`, the library's default parameters.
+    """`tasks` are names, globs or categories, joined by commas.
+
+    `level` is a difficulty from 0 to 1, or `random`, which draws a level for each training problem. Without `level`,
+    problems have the library's default parameters.
 
     `evaluation` gives the fixed evaluation set in place of endless training problems, and `preset` (`rg-easy` or
     `rg-hard`) that of a published evaluation; `num_eval_samples_per_task` is their number. Without `seed`, the seed is
     the default of `serve` or of `evaluate`. `system_message` replaces the system prompt, and "" leaves it out.
-    `task_modules`, joined by commas, add tasks of yours; `checkout` is the folder of another reasoning-gym.
+    `task_modules`, joined by commas, add tasks of yours; `checkout` is the folder of another reasoning-gym. `settings`
+    are further settings of `Bridge` by name, such as `{"rewards": "plain"}`.
     """
 
     tasks: str = "all"
     seed: int | None = None
-    level: float | None = None
+    level: float | Literal["random"] | None = None
     evaluation: bool = False
     preset: str | None = None
     num_eval_samples_per_task: int | None = None
     system_message: str | None = None
     task_modules: str = ""
     checkout: str | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
@@ -117,8 +123,8 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
         # Rewards may be computed in another folder.
         modules = ",".join(absolute_entry(entry) for entry in config.task_modules.split(",") if entry)
         checkout = None if config.checkout is None else os.path.abspath(config.checkout)
-        library: dict[str, Any] = {"task_modules": modules, "checkout": checkout}
-        with Bridge(tasks=config.tasks, **self._settings(), **library) as bridge:
+        settings = {**config.settings, "task_modules": modules, "checkout": checkout}
+        with Bridge(**{**settings, **self._chosen()}) as bridge:
             for problem in _endless(bridge) if self.INFINITE else bridge.evaluation_problems():
                 by_role = {message["role"]: message["content"] for message in bridge.messages(problem)}
                 system = by_role.get("system") if config.system_message is None else config.system_message
@@ -128,23 +134,32 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
                     id=problem.reference,
                     name=problem.task,
                     reference=problem.reference,
-                    **library,
+                    settings=settings,
                 )
                 yield ReasoningGymTask(data, config.task)
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the settings that the configuration names, and none that keep their defaults."""
+    def _chosen(self) -> dict[str, Any]:
+        """Return the settings that choose the problems, and none that keep their defaults."""
         config = self.config
         if self.INFINITE:
-            named = {"seed": config.seed, "complexity_level": config.level}
+            is_random = config.level == "random"
+            chosen = {
+                "seed": config.seed,
+                "complexity_mode": "random" if is_random else None,
+                "complexity_level": None if is_random else config.level,
+            }
         else:
-            named = {
+            if config.level == "random":
+                raise ConfigError(
+                    "level: an evaluation has one level for all problems, so `random` is for training alone"
+                )
+            chosen = {
                 "eval_seed": config.seed,
                 "eval_level": config.level,
                 "eval_preset": config.preset,
                 "num_eval_samples_per_task": config.num_eval_samples_per_task,
             }
-        return {name: value for name, value in named.items() if value is not None}
+        return {"tasks": config.tasks, **{name: value for name, value in chosen.items() if value is not None}}
 
 
 def _endless(bridge: Bridge) -> Iterator[Problem]:

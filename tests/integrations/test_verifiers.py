@@ -18,7 +18,7 @@ vf = pytest.importorskip("verifiers.v1", reason="needs the extra `verifiers`: ma
 import reasoning_env
 from demo.policy import ScriptedPolicy
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ScoringError
+from reasoning_env.errors import ConfigError, ScoringError
 from reasoning_env.integrations import verifiers as adapter
 from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, Reason, Verdict
@@ -198,3 +198,27 @@ async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     [task] = islice(taskset(), 1)
     with pytest.raises(ScoringError, match="could not be judged"):
         await task.judged(Trace())
+
+
+def test_random_levels_differ() -> None:
+    levels = {Reference.parse(task.data.reference).level for task in islice(taskset(level="random"), 8)}
+    assert len(levels) > 1
+    assert None not in levels
+
+
+def test_random_level_of_evaluation_is_refused() -> None:
+    with pytest.raises(ConfigError, match="level"):
+        list(taskset(level="random", evaluation=True))
+
+
+@pytest.mark.parametrize(("rewards", "score"), [("library", 1.0), ("plain", 1.0), ("strict", 0.0)])
+async def test_settings_reach_the_reward(rewards: str, score: float) -> None:
+    """The library pays 0 for a problem of coin_flip whose right answer is close to 0."""
+    settings = {"rewards": rewards}
+    with Bridge(tasks="coin_flip", seed=3, **settings) as bridge:
+        [task] = islice(taskset(tasks="coin_flip", settings=settings), 1)
+        [direct] = bridge.judge(task.data.reference, ["<answer>0</answer>"])
+    judged = await task._verdict("<answer>0</answer>")
+    assert direct is not None
+    assert judged.score == direct.score
+    assert (judged.score > 0.5) == (score > 0.5)

@@ -328,7 +328,7 @@ def test_frames_of_an_answer() -> None:
     assert read_verdict(reply, 0, "answer").frames == ("label", "code")
 
 
-@pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 18, [1], {"label": 1}])
+@pytest.mark.parametrize("frames", ["label", ["label", "<script>"], ["label"] * 19, [1], {"label": 1}])
 def test_forged_frames(frames: object) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, "frames": frames}, b""), 0, "answer")
