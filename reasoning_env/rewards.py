@@ -13,8 +13,8 @@ from itertools import islice
 from .errors import ConfigError
 from .prompts.thinking import TAGS, Thinking, ThinkingFormat
 from .records import OPENING_TAG, Ending, Group, Pool, Problem, Reason, Rollout, Verdict
+from .runtime.concurrency import in_background
 from .runtime.text import short
-from .runtime.turns import in_background
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)

@@ -4,8 +4,8 @@ The front door imports the names that are exported here.
 """
 
 from ..inference.addresses import ask_loopback_directly
+from ..program.running import run_until_signal
 from ..program.training import DEFAULT_MODEL, ENV_NAME
-from ..runtime.concurrency import run_until_signal
 from ..storage.checkpoints import CheckpointStore
 from .cli import commands, own_defaults
 from .config import (

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..metrics.stats import DeliveryStats
-from ..runtime.concurrency import cancel_all
+from ..runtime.concurrency import BACKGROUND, cancel_all
 from ..runtime.retries import OutageLog, pauses
-from ..runtime.turns import BACKGROUND
 from .run_api import GROUPS, ONE_GROUP, RunApiFault, RunApiSession
 from .wire import encode_body, join_bodies
 

@@ -18,7 +18,7 @@ import wandb
 from atroposlib.envs.base import ScoredDataGroup
 
 from ..records import Problem
-from ..runtime.turns import in_background
+from ..runtime.concurrency import in_background
 from .config import ReasoningGymEnvConfig
 from .environment import Environment
 

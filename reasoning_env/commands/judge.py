@@ -20,7 +20,7 @@ from ..judging.limits import JudgeLimits
 from ..judging.server import Judge, JudgeServer
 from ..metrics.prometheus import build_info
 from ..program.parser import Command, CommandParser
-from ..program.running import start_log
+from ..program.running import Interrupted, run_until_signal, start_log
 from ..program.shared_options import (
     add_config_option,
     add_score_options,
@@ -30,7 +30,6 @@ from ..program.shared_options import (
     score_function,
 )
 from ..records import Problem
-from ..runtime.concurrency import Interrupted, run_until_signal
 from ..runtime.listening import ListenAddress, check_address, listen
 from ..session import Session
 from ..settings import ReasoningSettings

@@ -8,9 +8,10 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError
@@ -20,7 +21,6 @@ from ..problems.giving_up import MAX_FAILED_GROUPS
 from ..problems.references import without_release
 from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
-from ..runtime.concurrency import do_as_they_come
 from ..runtime.retries import FailureStreak
 from ..runtime.terminal import progress_bar
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
@@ -39,6 +39,8 @@ from .results import EvaluationResult
 from .summary import combine, summarise, tally_by_task
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -285,3 +287,25 @@ def set_fingerprint(references: Iterable[str]) -> str:
     """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
     names = sorted(map(without_release, references))
     return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
+
+
+async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
+    """Do `work` with each item as soon as the item arrives, on at most `at_once` items at a time.
+
+    On an error, all other work is cancelled and awaited; then the error is raised.
+    """
+    limit = asyncio.Semaphore(at_once)
+
+    async def run(item: T) -> None:
+        try:
+            await work(item)
+        finally:
+            limit.release()
+
+    try:
+        async with asyncio.TaskGroup() as running:
+            async for item in items:
+                await limit.acquire()
+                running.create_task(run(item))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None

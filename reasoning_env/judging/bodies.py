@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from ..runtime.turns import in_background
+from ..runtime.concurrency import in_background
 from .limits import BODIES_AT_ONCE, BODY_TIMEOUT_S, TEXTS_AT_ONCE, JudgeLimits, Room
 from .replies import Refused
 

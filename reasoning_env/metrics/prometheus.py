@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from ..records import LibraryInfo
-from ..runtime.turns import in_background
+from ..runtime.concurrency import in_background
 from .metric import Kind, Metric, Reading
 from .outcomes import Tally
 

@@ -3,20 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import os
+import signal
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from ..runtime.concurrency import map_concurrently, run_until_signal
+from ..errors import ReasoningEnvError
+from ..runtime.concurrency import map_concurrently
 from ..runtime.terminal import StderrHandler, progress_bar
 from ..runtime.text import redact
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Interrupted(ReasoningEnvError):
+    """A signal stopped the run. All accepted groups were written before."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.exit_code = 128 + number
+
+
+async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
+    """Run `work`, then `close`, also after an error. Raises Interrupted if a signal ended `work`.
+
+    A second signal ends the process at once, like a kill. Where signals cannot be handled (outside the main thread,
+    without POSIX), their handlers stay unchanged.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work())
+    received: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(number: int) -> None:
+        if received:
+            os._exit(128 + number)
+        received.append(number)
+        task.cancel()
+
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        for number in signals:
+            loop.add_signal_handler(number, stop, number)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if received:
+            raise Interrupted(received[0]) from None
+        raise
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await close()
+        with contextlib.suppress(NotImplementedError):
+            for number in signals:
+                loop.remove_signal_handler(number)
 
 
 def run_to_end(work: Callable[[], Awaitable[R]]) -> R:

@@ -9,9 +9,8 @@ from ..errors import ConfigError
 from ..problems.plan import select
 from ..problems.selection import select_tasks
 from ..records import TaskInfo
-from ..session import Session
+from ..session import Session, check_checkout
 from ..settings import ReasoningSettings
-from ..storage.folders import check_checkout
 from ..tasks import TASKS
 
 

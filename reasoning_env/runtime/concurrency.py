@@ -1,21 +1,27 @@
-"""Run coroutines in good order: many items at the same time, and to an orderly end at Ctrl-C or SIGTERM."""
+"""Run work beside the event loop, and many coroutines at the same time."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import os
-import signal
 import time
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ..errors import ReasoningEnvError
 from .retries import FIRST_PAUSE_S
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+BACKGROUND = ThreadPoolExecutor(1, thread_name_prefix="background")
+"""For work that holds the interpreter for some milliseconds. One thread: the event loop waits for each such piece."""
+
+
+async def in_background(work: Callable[..., R], *arguments: object) -> R:
+    """Do `work` on a thread beside the event loop and return its result."""
+    return await asyncio.get_running_loop().run_in_executor(BACKGROUND, work, *arguments)
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[T]]) -> None:
@@ -48,28 +54,6 @@ async def map_concurrently(
     finally:
         await cancel_all(running)
     return [results[number] for number in sorted(results)]
-
-
-async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
-    """Do `work` with each item as soon as the item arrives, on at most `at_once` items at a time.
-
-    On an error, all other work is cancelled and awaited; then the error is raised.
-    """
-    limit = asyncio.Semaphore(at_once)
-
-    async def run(item: T) -> None:
-        try:
-            await work(item)
-        finally:
-            limit.release()
-
-    try:
-        async with asyncio.TaskGroup() as running:
-            async for item in items:
-                await limit.acquire()
-                running.create_task(run(item))
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
 
 
 class AdaptiveLimit:
@@ -141,46 +125,3 @@ class AdaptiveLimit:
         self._sent = 0
         self._refused_s = now_s
         self._begins_s = now_s + self._span_s
-
-
-class Interrupted(ReasoningEnvError):
-    """A signal stopped the run. All accepted groups were written before."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.exit_code = 128 + number
-
-
-async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
-    """Run `work`, then `close`, also after an error. Raises Interrupted if a signal ended `work`.
-
-    A second signal ends the process at once, like a kill. Where signals cannot be handled (outside the main thread,
-    without POSIX), their handlers stay unchanged.
-    """
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work())
-    received: list[int] = []
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def stop(number: int) -> None:
-        if received:
-            os._exit(128 + number)
-        received.append(number)
-        task.cancel()
-
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        for number in signals:
-            loop.add_signal_handler(number, stop, number)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if received:
-            raise Interrupted(received[0]) from None
-        raise
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        await close()
-        with contextlib.suppress(NotImplementedError):
-            for number in signals:
-                loop.remove_signal_handler(number)

@@ -15,8 +15,6 @@ from weakref import WeakKeyDictionary
 T = TypeVar("T")
 R = TypeVar("R")
 
-BACKGROUND = ThreadPoolExecutor(1, thread_name_prefix="background")
-"""For work that holds the interpreter for some milliseconds. One thread: the event loop waits for each such piece."""
 DECODER = ThreadPoolExecutor(1, thread_name_prefix="decoder")
 """For prompts and for decoding tokens, which leaves the interpreter free. Replies that wait behind BACKGROUND's work
 take memory."""
@@ -27,11 +25,6 @@ PIECES_IN_A_HOP = 8
 """Pieces that `together` gives to the thread at a time."""
 LONGEST_HOP_S = 0.005
 """Seconds after which the thread of `together` begins no further piece, so that finished pieces do not wait."""
-
-
-async def in_background(work: Callable[..., R], *arguments: object) -> R:
-    """Do `work` on a thread beside the event loop and return its result."""
-    return await asyncio.get_running_loop().run_in_executor(BACKGROUND, work, *arguments)
 
 
 async def together(work: Callable[..., R], *arguments: object) -> R:

@@ -41,25 +41,11 @@ def install_command(extra: str) -> str:
 def find_checkout(folder: Path) -> Path | None:
     """Return the user's own checkout of the library in `folder`, or None."""
     checkout = folder / CHECKOUT
-    if _has_library(checkout):
+    if (checkout / "reasoning_gym" / "__init__.py").exists():
         return checkout
     if checkout.exists():
         logger.warning("%s holds no reasoning_gym package; the installed one is used", checkout)
     return None
-
-
-def check_checkout(folder: str | None) -> None:
-    """Raise ConfigError if the folder of the setting `checkout` has no library; workers would use the installed one."""
-    if folder is not None and not _has_library(Path(folder).expanduser()):
-        raise ConfigError(
-            f"{folder} holds no package reasoning_gym",
-            setting="checkout",
-            remedy="name the folder in which the folder reasoning_gym lies",
-        )
-
-
-def _has_library(folder: Path) -> bool:
-    return (folder / "reasoning_gym" / "__init__.py").exists()
 
 
 def default_dumps_folder(folder: Path) -> Path:

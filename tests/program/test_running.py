@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.program.running import map_with_progress, run_to_end
-from reasoning_env.runtime.concurrency import Interrupted
+from reasoning_env.program.running import Interrupted, map_with_progress, run_to_end
 from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from tests.small_library import write_small_library

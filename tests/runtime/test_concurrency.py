@@ -7,8 +7,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from reasoning_env.evaluations.run import do_as_they_come
 from reasoning_env.runtime import concurrency
-from reasoning_env.runtime.concurrency import AdaptiveLimit, do_as_they_come, map_concurrently
+from reasoning_env.runtime.concurrency import AdaptiveLimit, map_concurrently
 
 
 async def test_map_concurrently() -> None:

@@ -13,12 +13,12 @@ from unittest.mock import AsyncMock
 import pytest
 
 import reasoning_env
-from reasoning_env.runtime.concurrency import Interrupted, run_until_signal
+from reasoning_env.program.running import Interrupted, run_until_signal
 from tests.waiting import PATIENCE_S
 
 SCRIPT = """
 import asyncio, sys
-from reasoning_env.runtime.concurrency import Interrupted, run_until_signal
+from reasoning_env.program.running import Interrupted, run_until_signal
 
 async def work():
     print("working", flush=True)

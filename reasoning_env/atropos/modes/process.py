@@ -26,10 +26,9 @@ from ...metrics.recorder import MetricsRecorder
 from ...problems.giving_up import MAX_FAILED_GROUPS
 from ...problems.plan import made_with
 from ...records import Group
-from ...runtime.concurrency import cancel_all
+from ...runtime.concurrency import BACKGROUND, cancel_all, in_background
 from ...runtime.terminal import progress_bar
 from ...runtime.text import counted
-from ...runtime.turns import BACKGROUND, in_background
 from ...session import ScoredGroup, Session
 from ...storage.files import KeyedFile
 from ..config import ReasoningGymEnvConfig
