@@ -120,13 +120,14 @@ def split_thinking(text: str, thinking: Thinking) -> Reply:
 
 
 def find_all(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of `pattern.finditer(text)`, none of which is empty or longer than `longest` characters.
+    """Return the matches of `pattern.finditer(text)`, none of which is empty or longer than `longest` characters.
 
     A window of a long text is searched at a time, so that other threads keep their turn.
     """
-    if len(text) <= WINDOW:
-        yield from pattern.finditer(text)
-        return
+    return pattern.finditer(text) if len(text) <= WINDOW else _find_in_windows(pattern, text, longest)
+
+
+def _find_in_windows(pattern: re.Pattern[str], text: str, longest: int) -> Iterator[re.Match[str]]:
     position = 0
     while position < len(text):
         stop = position + WINDOW
