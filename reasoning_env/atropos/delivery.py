@@ -87,7 +87,7 @@ class DeliveryQueue:
             await asyncio.wait(done, timeout=timeout_s)
 
     async def close(self) -> None:
-        """Stop sending; the futures of groups that still wait are never done. Safe to call twice."""
+        """Stop sending; the futures of groups that still wait stay unresolved. Safe to call twice."""
         if self._sender is not None:
             await cancel_all([self._sender])
 

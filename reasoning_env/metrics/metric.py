@@ -1,7 +1,7 @@
-"""One description of each metric: what wandb gets, what Prometheus reads and the tables of docs/metrics.md come of it.
+"""Describe each metric once. wandb, Prometheus and the tables of docs/metrics.md are generated from the description.
 
-A table of metrics describes what one part knows of itself, and stands beside that part's record. `read` reads the
-values; `for_wandb` and `metrics/prometheus.py` write them.
+The table of a part's metrics is in the module of the record that they are read from. `read` reads the values;
+`for_wandb` and `metrics/prometheus.py` write them.
 """
 
 from __future__ import annotations

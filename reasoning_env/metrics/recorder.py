@@ -1,4 +1,4 @@
-"""What groups add up to: since the last report, since the start, by task, and over the last minute.
+"""Totals over groups: since the last report, since the start, by task, and over the last minute.
 
 Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Sums:
-    """What some groups add up to: counts of groups and completions, and tallies over completions.
+    """Totals over a set of groups: counts of groups and completions, and tallies over completions.
 
     `frames` counts completions by the frames that were removed; `level` and `generation_s` are of problems.
     """
@@ -108,7 +108,7 @@ TRAIN: Sequence[Metric[Sums]] = (
     Metric(
         "answers/frame/NAME",
         Kind.SHARE,
-        "completions whose answer stood in a frame that came off, by frame",
+        "completions whose answer had a frame that was removed, by frame",
         lambda sums: _shares(sums.frames, sorted(sums.frames), sums.completions.total()),
     ),
     Metric("time/mean_generation_s", Kind.MEAN_MAX, "seconds to generate a problem", lambda sums: sums.generation_s),
@@ -133,13 +133,13 @@ class RecentAnswers:
     """The last answers of each task. A policy that collapses gives one answer to all problems of a task."""
 
     KEPT = 1_000
-    """Answers by task: a share of them is known to 3 %."""
+    """Answers of each task: the standard error of a share is at most 0.016."""
 
     def __init__(self) -> None:
         self._hashes: defaultdict[str, deque[int]] = defaultdict(deque)
-        """Not the answers, each of which may have 20,000 characters."""
+        """Hashes instead of the answers, because an answer may have 20,000 characters."""
         self._counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        """How often each of these hashes is there: to count 106,000 of them at once takes 18 ms."""
+        """Counts of these hashes, kept up to date because counting 106,000 hashes at once takes 18 ms."""
 
     def add(self, task: str, answers: Iterable[str | None]) -> None:
         """Add answers to problems of a task; None is a completion without an answer."""
@@ -213,7 +213,7 @@ class MetricsRecorder:
     """
 
     REMARKED = 200
-    """Completions over which the shares of outcomes are taken: a share of 50 % is known to 7 %."""
+    """Number of completions after which the shares of outcomes are checked."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.last_level: dict[str, float | None] = {}
@@ -223,10 +223,10 @@ class MetricsRecorder:
         self._interval: defaultdict[str, Sums] = defaultdict(Sums)
         """Groups since the last call of `take_interval`, by task."""
         self._before: defaultdict[str, Sums] = defaultdict(Sums)
-        """Groups until then, by task."""
+        """Groups before that call, by task."""
         self._recent = RecentRates(clock)
         self._latest: Counter[str] = Counter()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def record_group(self, group: Group) -> None:
         """Count a scored group, also a group that will not be sent."""
@@ -245,8 +245,8 @@ class MetricsRecorder:
         self._latest.clear()
         remarks = outcome_remarks(shares, "max_token_length, or the trainer's own for completions")
         for word, remark in remarks.items():
-            if word not in self._told:
-                self._told.add(word)
+            if word not in self._logged:
+                self._logged.add(word)
                 logger.warning("of the last %d completions: %s", total, remark)
 
     def record_dropped(self, reason: DropReason) -> None:

@@ -195,7 +195,7 @@ def test_progress_line_words() -> None:
 # ---------------------------------------------------------------------------- remarks
 
 
-def test_missing_answers_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_answers_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     unanswered = make_group([make_rollout(0.0, Reason.NO_ANSWER)] * 5 + [RIGHT] * 5)
     recorded(*[unanswered] * 60)
     [record] = caplog.records
