@@ -9,11 +9,8 @@ import asyncio
 import functools
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from atroposlib.envs.base import BaseEnvConfig
-from pydantic.fields import FieldInfo
 
 from ..data.training import Selection, write_kept
 from ..inference.addresses import find_secrets
@@ -21,16 +18,14 @@ from ..program.options import OptionParser, option_parser
 from ..program.parser import errors_for_user, program
 from ..program.running import start_log
 from ..program.selection import check_selection
-from ..program.settings import SettingRow, SettingsPage, settings_command
+from ..program.settings import settings_command
 from ..program.shared_options import read_selection
 from ..runtime.text import redact
-from ..settings import ReasoningSettings
-from ..settings.given import default_text, meaning, range_text
+from ..settings.given import meaning
 from ..storage.folders import FOLDER, find_checkout
 from .config import (
     BASE_RANGES,
     SERVER_RANGES,
-    Range,
     put_event_loop_first,
 )
 from .environment import EnvironmentClass
@@ -120,32 +115,10 @@ def _write_kept(groups: Path | None, selection: Selection) -> None:
 # ------------------------------------------------------------------ settings
 
 
-def describe_settings(env_cls: EnvironmentClass) -> SettingsPage:
-    """Return all settings of an environment class, as the command `settings` shows them."""
-    return {"rows": setting_rows(env_cls), "schema": settings_schema(env_cls)}
-
-
 def print_settings(env_cls: EnvironmentClass, argv: Sequence[str]) -> int:
     """Print all settings of an environment class, or those with the words `argv`. Raises ConfigError for no match."""
-    return settings_command(argv, page=describe_settings(env_cls))
-
-
-def setting_rows(env_cls: EnvironmentClass) -> dict[str, list[SettingRow]]:
-    """Return all settings of an environment class, in sections by their titles."""
-    defaults, servers = env_cls.config_init()
-    fields = type(defaults).model_fields
-    core = ReasoningSettings.model_fields
-    adapter = {name: field for name, field in fields.items() if name not in {**core, **BaseEnvConfig.model_fields}}
-    atropos = {name: fields[name] for name in BaseEnvConfig.model_fields}
-    server = [
-        (name, default, limits, "Its tokenizer; by default the environment's." if name == "tokenizer_name" else meaning)
-        for name, default, limits, meaning in _rows(server_class(servers).model_fields, SERVER_RANGES)
-    ]
-    return {
-        "This environment's settings (`--env.NAME`)": _rows({**core, **adapter}, {}),
-        "Atropos' settings (`--env.NAME`)": _rows(atropos, BASE_RANGES),
-        "Settings of an inference server (`--openai.NAME`)": server,
-    }
+    defaults, _ = env_cls.config_init()
+    return settings_command(argv, fields=type(defaults).model_fields, schema=lambda: settings_schema(env_cls))
 
 
 def settings_schema(env_cls: EnvironmentClass) -> dict[str, object]:
@@ -177,16 +150,3 @@ def settings_schema(env_cls: EnvironmentClass) -> dict[str, object]:
         "properties": sections,
         "$defs": definitions,
     }
-
-
-def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[SettingRow]:
-    """Return the rows of some settings; `ranges` has ranges that are not in the fields themselves."""
-    return [
-        (
-            name,
-            default_text(field),
-            ranges[name].words if name in ranges else range_text(field),
-            meaning(field),
-        )
-        for name, field in fields.items()
-    ]

@@ -61,7 +61,9 @@ def _prepare_program(file: Path, needs: str) -> None:
 
 def needs_environment(argv: Sequence[str]) -> bool:
     """Return True if a command line needs the environment class, whose imports take seconds."""
-    return bool(argv) and argv[0] in ("serve", "process") and HELP_OPTIONS.isdisjoint(argv)
+    if not argv or not HELP_OPTIONS.isdisjoint(argv):
+        return False
+    return argv[0] in ("serve", "process") or (argv[0] == "settings" and "--json" in argv)
 
 
 def _missing_extra() -> str:

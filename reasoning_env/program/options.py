@@ -220,7 +220,15 @@ def _add_command_options(command: OptionGroup) -> None:
 
 def settings_parser(program: str) -> OptionParser:
     """Return the parser of the command `settings`."""
-    parser = OptionParser(prog=f"{program} settings", description="Print all settings, or search them.")
+    parser = OptionParser(
+        prog=f"{program} settings",
+        description="Print all settings, or search them.",
+        epilog="Options of all commands that make or judge problems: --config FILE, a YAML file with settings, of "
+        "several files the later ones win; --rewards WORD, strict (corrected verifiers), plain (scored by the "
+        "library's verifiers) or library (the library as it is); --task-modules NAME,NAME, modules that add your own "
+        "tasks: names that Python can import, or paths of .py files; --checkout FOLDER, a folder with another "
+        "reasoning_gym package.",
+    )
     parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these words in name or meaning")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")

@@ -1,86 +1,169 @@
 """The command `settings`: print all settings, or the settings with some words.
 
-The settings of Atropos are known only to its own package, whose import takes seconds. `settings.json` beside this
-module holds what the command shows of `ReasoningGymEnv`, so that neither the seconds nor the package are needed.
-`python -m tools.settings_page` writes the file, and a test compares the file with the class.
+The settings of Atropos that users change are declared in `training.py`, so that nothing here imports Atropos, which
+takes seconds. Its other settings are named in one paragraph.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from typing_extensions import TypedDict
+from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, did_you_mean
 from ..runtime.terminal import Table, print_json
+from ..settings.given import default_text, meaning, range_text
 from .options import ABOUT, settings_parser, short_names
 from .parser import program
-
-SETTINGS_FILE = Path(__file__).with_name("settings.json")
+from .training import OF_ATROPOS, OF_SERVER, TrainingSettings
 
 SettingRow = tuple[str, str, str, str]
 """Name, default, range and meaning."""
 
+SUBJECTS: Mapping[str, Sequence[str]] = {
+    "Settings that most runs change": (
+        "tasks",
+        "task_params",
+        "task_weights",
+        "task_modules",
+        "complexity_mode",
+        "seed",
+        "rewards",
+        "system_prompt",
+        "base_url",
+        "model_name",
+        "api_key",
+        "tokenizer_name",
+        "max_token_length",
+        "temperature",
+        "group_size",
+        "rollout_server_url",
+        "total_steps",
+        "steps_per_eval",
+        "eval_preset",
+        "num_eval_samples_per_task",
+        "wandb_name",
+        "dump_rollouts",
+        "dump_failed_rollouts",
+        "rollout_save_score_threshold",
+    ),
+    "Problems": ("exclude_tasks", "checkout", "task_sampling", "complexity_level", "curriculum_target_accuracy"),
+    "Prompts and completions": (
+        "thinking",
+        "chat_template",
+        "chat_template_kwargs",
+        "top_p",
+        "mask_too_long_completions",
+    ),
+    "Evaluation": (
+        "eval_tasks",
+        "eval_level",
+        "eval_seed",
+        "eval_repeats",
+        "eval_temperature",
+        "eval_max_completion_tokens",
+    ),
+    "Workers": ("num_generators", "num_verifiers", "scoring_deadline_s", "worker_memory_mb", "sandbox_verifiers"),
+    "The run": (
+        "ensure_scores_are_not_same",
+        "data_dumps_dir",
+        "startup_timeout_s",
+        "instance",
+        "resume_with_changes",
+        "metrics_port",
+    ),
+}
+"""All settings but those that Atropos alone has, by subject."""
 
-class SettingsPage(TypedDict):
-    """What the command shows."""
-
-    rows: Mapping[str, Sequence[SettingRow]]
-    """Settings by the titles of their sections."""
-    schema: Mapping[str, Any]
-    """The JSON Schema of a file for `--config`."""
+FURTHER = "Atropos' further settings"
 
 
-def settings_command(argv: Sequence[str], folder: Path | None = None, page: SettingsPage | None = None) -> int:
+def settings_command(
+    argv: Sequence[str],
+    folder: Path | None = None,
+    fields: Mapping[str, FieldInfo] = TrainingSettings.model_fields,
+    schema: Callable[[], Mapping[str, object]] | None = None,
+) -> int:
     """Print all settings, or the settings with some words, and return 0.
 
-    Without a page, the settings are those of `ReasoningGymEnv`. Raises ConfigError if no setting has the words.
+    `fields` are those of an environment class, and `schema` returns the JSON Schema of a file for `--config`. Raises
+    ConfigError if no setting has the words.
     """
     options = settings_parser(program()).read(argv)
-    shown = read_page() if page is None else page
     words = options["words"]
-    if words and options["json"]:
-        raise ConfigError("--json prints the schema of all settings", remedy="leave the words out")
-    all_rows = shown["rows"]
-    if not options["markdown"] and not options["json"]:
-        short = {command: short_names(command) for command in ABOUT}
-        all_rows = {title: [_with_short_names(row, short) for row in rows] for title, rows in all_rows.items()}
-    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in all_rows.items()}
-    matching = {title: rows for title, rows in matching.items() if rows}
-    if not matching:
-        names = [name for rows in shown["rows"].values() for name, *_ in rows]
-        remedy = did_you_mean(words[-1].lower(), names)
-        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning", remedy=remedy)
     if options["json"]:
-        print_json(shown["schema"])
-    elif options["markdown"]:
-        print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in matching.items()))
+        if words:
+            raise ConfigError("--json prints the schema of all settings", remedy="leave the words out")
+        assert schema is not None, "the command line starts --json with an environment class"
+        print_json(schema())
+        return 0
+    sections = _sections(fields)
+    if not options["markdown"]:
+        short = {command: short_names(command) for command in ABOUT}
+        sections = {title: [_with_short_names(row, short) for row in rows] for title, rows in sections.items()}
+    if words:
+        sections = _with_words(sections, words)
     else:
-        for title, rows in matching.items():
+        del sections[FURTHER]
+    for title, rows in sections.items():
+        if options["markdown"]:
+            print(f"#### {title}\n\n{_markdown(rows)}\n")
+        else:
             print(f"{title}\n")
             Table({"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}, rows).print()
             print()
+    if not words:
+        print(f"#### {FURTHER}\n\n{_further('`')}" if options["markdown"] else f"{FURTHER}\n\n{_further('')}")
     return 0
 
 
-def read_page() -> SettingsPage:
-    """Return the content of `settings.json`."""
-    page: SettingsPage = json.loads(SETTINGS_FILE.read_text())
-    return page
+def _with_words(sections: Mapping[str, Sequence[SettingRow]], words: Sequence[str]) -> dict[str, list[SettingRow]]:
+    """Return the rows with all words, by subject. Raises ConfigError for no such row."""
+    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
+    if not any(matching.values()):
+        remedy = did_you_mean(words[-1].lower(), [name for rows in sections.values() for name, *_ in rows])
+        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning", remedy=remedy)
+    return {title: rows for title, rows in matching.items() if rows}
 
 
-def encode_page(page: SettingsPage) -> str:
-    """Return the text of `settings.json`."""
-    return json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+def _sections(fields: Mapping[str, FieldInfo]) -> dict[str, list[SettingRow]]:
+    """Return the rows of all settings by subject; those that Atropos alone has come last."""
+    sections = {title: [_row(name, fields) for name in names] for title, names in SUBJECTS.items()}
+    shown = {name for names in SUBJECTS.values() for name in names}
+    added = [name for name in fields if name not in shown and name not in OF_ATROPOS]
+    if added:
+        sections["Settings of this environment class"] = [_row(name, fields) for name in added]
+    sections[FURTHER] = [
+        (name, "", "", words) for name, words in {**OF_ATROPOS, **OF_SERVER}.items() if name not in shown
+    ]
+    return sections
+
+
+def _row(name: str, fields: Mapping[str, FieldInfo]) -> SettingRow:
+    field = fields.get(name)
+    if field is None:
+        return name, "", "", OF_SERVER[name]
+    return name, default_text(field), range_text(field), meaning(field)
+
+
+def _further(code: str) -> str:
+    """Return a paragraph on the settings that Atropos alone has; `code` stands around each name."""
+    common = SUBJECTS["Settings that most runs change"]
+    lists = []
+    for several in (OF_ATROPOS, {name: words for name, words in OF_SERVER.items() if name not in common}):
+        named = [f"{code}{name}{code}" + (f" ({words})" if words else "") for name, words in several.items()]
+        lists.append(", ".join(named))
+    return (
+        f"The other settings of Atropos work as upstream. As --env.NAME: {lists[0]}. Of an inference server, as "
+        f"--openai.NAME: {lists[1]}. `evaluate` alone has {code}stream{code} of a server."
+    )
 
 
 def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
     """Tell whether all words stand in a setting's name, its choices or its meaning."""
-    name, _default, choices, meaning = row
-    return all(word.lower() in f"{name} {choices} {meaning}".lower() for word in words)
+    name, _default, choices, text = row
+    return all(word.lower() in f"{name} {choices} {text}".lower() for word in words)
 
 
 def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -> SettingRow:
@@ -88,7 +171,7 @@ def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -
 
     `Written short: evaluate --limit.` An option of all commands stands without a command.
     """
-    name, default, choices, meaning = row
+    name, default, choices, text = row
     commands_of: dict[str, list[str]] = {}
     for command, options in short.items():
         for option, setting in options.items():
@@ -97,17 +180,13 @@ def _with_short_names(row: SettingRow, short: Mapping[str, Mapping[str, str]]) -
     texts = []
     for option, commands in commands_of.items():
         texts += [option] if len(commands) == len(short) else [f"{command} {option}" for command in commands]
-    return name, default, choices, f"{meaning.rstrip('.')}. Written short: {', '.join(texts)}." if texts else meaning
-
-
-ON_PAGES: Mapping[str, str] = {"server_type": "[a type of server](servers.md)"}
-"""Ranges that another page of the documentation tells, by setting."""
+    return name, default, choices, f"{text.rstrip('.')}. Written short: {', '.join(texts)}." if texts else text
 
 
 def _markdown(rows: Sequence[SettingRow]) -> str:
     lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
-    for name, default, allowed, meaning in rows:
-        shown = default if default in ("empty", "none", "a text") else f"`{default}`"
-        cells = (f"`{name}`", shown, ON_PAGES.get(name, allowed), meaning)
+    for name, default, allowed, words in rows:
+        shown = default if default in ("", "empty", "none", "a text") else f"`{default}`"
+        cells = (f"`{name}`", shown, allowed, words)
         lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
     return "\n".join(lines)

@@ -49,22 +49,23 @@ def read_selection(options: Mapping[str, Any]) -> Selection:
 logger = logging.getLogger(__name__)
 
 
+COMMON_OPTIONS = (
+    "common options: --config FILE, --rewards WORD, --task-modules NAMES, --checkout FOLDER (`settings --help` "
+    "explains them)"
+)
+
+
 def add_config_option(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --rewards and where tasks come from to a command whose options are not the settings themselves."""
-    help_text_of_config = "a YAML file with settings, as `serve` takes it; of several files the later ones win"
-    parser.add_argument("--config", metavar="FILE", action="append", default=[], help=help_text_of_config)
-    parser.add_argument(
-        "--task-modules",
-        "--task_modules",
-        metavar="NAME,NAME",
-        help="modules that add your own tasks: names that Python can import, or paths of .py files",
-    )
-    parser.add_argument("--checkout", metavar="FOLDER", help="a folder with another reasoning_gym package")
-    parser.add_argument(
-        "--rewards",
-        choices=get_args(Rewards),
-        help="corrected; scored by the library's verifiers; or the library as it is (default: of --config, or strict)",
-    )
+    """Add --config, --rewards and where tasks come from to a command whose options are not the settings themselves.
+
+    `settings --help` explains them once, for all commands.
+    """
+    hidden = argparse.SUPPRESS
+    parser.add_argument("--config", metavar="FILE", action="append", default=[], help=hidden)
+    parser.add_argument("--task-modules", "--task_modules", metavar="NAME,NAME", help=hidden)
+    parser.add_argument("--checkout", metavar="FOLDER", help=hidden)
+    parser.add_argument("--rewards", choices=get_args(Rewards), help=hidden)
+    parser.epilog = COMMON_OPTIONS
 
 
 def given_settings(options: argparse.Namespace) -> dict[str, object]:

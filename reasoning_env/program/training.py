@@ -109,20 +109,21 @@ OF_ATROPOS: Mapping[str, str] = {
     "max_reasoning_tokens": "",
 }
 """The trainer's further settings of an environment, which work as upstream, in a few words where they matter here."""
-OF_SERVER = (
-    "base_url",
-    "model_name",
-    "api_key",
-    "server_type",
-    "timeout",
-    "num_max_requests_at_once",
-    "num_requests_for_eval",
-    "tokenizer_name",
-    "rolling_buffer_length",
-    "n_kwarg_is_ignored",
-    "health_check",
-)
-"""Settings of an inference server in a training."""
+OF_SERVER: Mapping[str, str] = {
+    "base_url": "Address of the inference server, as in http://localhost:9001/v1 (`--openai.base_url`). By default the "
+    "variable OPENAI_BASE_URL. A file lists several servers under `openai`.",
+    "model_name": "Model to ask the server for (`--openai.model_name`).",
+    "api_key": "Key of the server (`--openai.api_key`); `$NAME` reads a variable. By default OPENAI_API_KEY.",
+    "server_type": "how tokens are asked for; auto detects it",
+    "timeout": "seconds for a request",
+    "num_max_requests_at_once": "requests at a time",
+    "num_requests_for_eval": "requests of evaluations at a time",
+    "tokenizer_name": "its tokenizer; by default the environment's",
+    "rolling_buffer_length": "",
+    "n_kwarg_is_ignored": "",
+    "health_check": "",
+}
+"""Settings of an inference server in a training, in a few words."""
 OF_EVALUATE = ("stream",)
 """Settings of an inference server that `evaluate` alone has."""
 

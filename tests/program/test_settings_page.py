@@ -1,0 +1,34 @@
+"""The command `settings`, which needs no environment class."""
+
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.program.settings import SUBJECTS, settings_command
+from reasoning_env.program.training import OF_ATROPOS, OF_SERVER, TrainingSettings
+
+
+def test_every_setting_has_one_subject() -> None:
+    shown = [name for names in SUBJECTS.values() for name in names]
+    of_server = {"base_url", "model_name", "api_key"}
+    assert sorted(shown) == sorted([*TrainingSettings.model_fields, *of_server])
+    assert len(SUBJECTS["Settings that most runs change"]) == 24
+
+
+def test_every_setting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert settings_command([]) == 0
+    shown = capsys.readouterr().out
+    names = [*TrainingSettings.model_fields, *OF_ATROPOS, *OF_SERVER]
+    assert [name for name in names if name not in shown] == []
+
+
+@pytest.mark.parametrize(("word", "told"), [("concurrency", "evaluate --concurrency"), ("base-url", "--base-url")])
+def test_short_names_are_found(word: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert settings_command([word]) == 0
+    assert f"Written short: {told}." in " ".join(capsys.readouterr().out.split())
+
+
+def test_json_is_of_all_settings() -> None:
+    with pytest.raises(ConfigError, match="leave the words out"):
+        settings_command(["curriculum_target", "--json"])
