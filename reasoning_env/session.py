@@ -325,9 +325,9 @@ class Session(Generic[T]):
         stays in flight until the method `done`.
         """
         check_whole_problem(problem)
-        read = read_verdicts(verdicts)
-        judged = [verdict for verdict in read if verdict is not None]
-        if len(judged) < len(read):
+        observed = read_verdicts(verdicts)
+        judged = [verdict for verdict in observed if verdict is not None]
+        if len(judged) < len(observed):
             self.drop(problem, DropReason.SCORING)
             return
         if rollouts is None:
