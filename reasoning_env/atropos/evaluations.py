@@ -73,7 +73,7 @@ class ModelEvaluations:
 
         Args:
             step: Step of the trainer, for the results; None without a trainer.
-            bar: Show a progress bar on a terminal.
+            bar: Show a progress bar on a terminal; else write progress lines to the log.
         """
         try:
             return await self._evaluate(step, bar=bar)

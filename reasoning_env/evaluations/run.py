@@ -22,7 +22,7 @@ from ..problems.references import without_release
 from ..records import DropReason, Group, Problem, Sampling
 from ..rewards import score_texts_as_library, with_verdicts
 from ..runtime.retries import FailureStreak
-from ..runtime.terminal import progress_bar
+from ..runtime.terminal import PROGRESS_INTERVAL_S, progress_bar, progress_lines
 from .folder import DEFAULT_FOLDER, EvaluationFolder, Results, open_folder
 from .plan import (
     EvaluatingSession,
@@ -150,7 +150,7 @@ class Evaluation:
         return self._folder.path
 
     async def run(self, *, bar: bool = True) -> None:
-        """Evaluate the problems that are not done; with `bar`, a progress bar is shown on a terminal.
+        """Evaluate the problems that are not done, with a progress bar on a terminal, or without `bar` with log lines.
 
         A dropped problem is written after all problems were tried, so that a start after an interruption tries it
         again. Raises:
@@ -163,7 +163,8 @@ class Evaluation:
         done = dict(self._folder.samples)
         for sample in done.values():
             self._scores.add(*sample.scores)
-        with progress_bar("evaluation", self._problems, done=len(done), shown=bar) as advance:
+        show = progress_bar if bar else progress_lines
+        with show("evaluation", self._problems, done=len(done), interval_s=PROGRESS_INTERVAL_S) as advance:
 
             async def work(problem: Problem) -> None:
                 await self._keep(await self.evaluate(problem))

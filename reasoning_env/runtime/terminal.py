@@ -100,17 +100,16 @@ def width() -> int:
 
 @contextlib.contextmanager
 def progress_bar(
-    title: str, total: int | None, *, done: int = 0, shown: bool = True, interval_s: float = PROGRESS_INTERVAL_S
+    title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
 ) -> Iterator[Callable[..., None]]:
-    """Show a bar with rate and time left on stderr, or a line every `interval_s` seconds where stderr is no terminal.
+    """Show a bar with rate and time left on stderr; without a terminal, write `progress_lines`.
 
-    `done` items are done at the start. A bar that is not `shown` shows nothing.
-    A `total` of None means an unknown length. Yields a function that advances the bar by one and takes a note to show
-    beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
+    `done` items are done at the start. A `total` of None means an unknown length. Yields a function that advances the
+    bar by one and takes a note to show beside the bar. Text written to `sys.stderr` meanwhile appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
-    if shown and not console.is_terminal:
-        with _progress_lines(title, total, done, interval_s) as advance:
+    if not console.is_terminal:
+        with progress_lines(title, total, done=done, interval_s=interval_s) as advance:
             yield advance
         return
     columns = (
@@ -121,7 +120,7 @@ def progress_bar(
         _TimeLeft(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=console, disable=not shown) as progress:
+    with Progress(*columns, console=console) as progress:
         bar = progress.add_task(title, total=total, completed=done, before=done, note="")
 
         def advance_bar(note: str = "") -> None:
@@ -131,10 +130,12 @@ def progress_bar(
 
 
 @contextlib.contextmanager
-def _progress_lines(title: str, total: int | None, done: int, interval_s: float) -> Iterator[Callable[..., None]]:
+def progress_lines(
+    title: str, total: int | None, *, done: int = 0, interval_s: float = PROGRESS_INTERVAL_S
+) -> Iterator[Callable[..., None]]:
     """Write a line of progress every `interval_s` seconds, by a thread: the caller may be at work all the time.
 
-    The lines go to the log, or to stderr in a command without a log.
+    The lines go to the log, or to stderr in a command without a log. The arguments are those of `progress_bar`.
     """
     note = ""
     ended = threading.Event()

@@ -216,6 +216,21 @@ async def test_nothing_evaluated(run: Any, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_evaluation_beside_a_training_logs_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.run.PROGRESS_INTERVAL_S", 0.01)
+    caplog.set_level("INFO")
+    model = Echo()
+    model.stuck = asyncio.Event()
+    evaluation = await open_evaluation(tmp_path, AskedSession(["1.0", "stuck"], 1, preset=False), model)
+    running = asyncio.create_task(evaluation.run(bar=False))
+    await until(lambda: "evaluation: 1 of 2, mean score 1.000" in caplog.messages)
+    running.cancel()
+    await asyncio.wait([running])
+    await evaluation.conclude()
+
+
 async def test_interrupted_evaluation_is_resumed(tmp_path: Path) -> None:
     model = Echo()
     model.stuck = asyncio.Event()

@@ -136,10 +136,11 @@ class Process(Mode):
             held = counted(len(file.keys), "group")
             logger.info("%s holds %s already; %d are missing", file.path, held, self._total - len(file.keys))
         run.session.begin(done=frozenset(map(int, file.keys)), learn_from=scored)
-        # Without a terminal, the progress lines of the run stand in the log.
-        shown = sys.stderr.isatty()
-        with progress_bar(self.name, self._total, done=len(file.keys), shown=shown) as advance:
-            await self._write_groups(env, run, file, advance)
+        if sys.stderr.isatty():
+            with progress_bar(self.name, self._total, done=len(file.keys)) as advance:
+                await self._write_groups(env, run, file, advance)
+        else:  # the log has the progress lines of the run
+            await self._write_groups(env, run, file, lambda note: None)
 
     async def _write_groups(self, env: Environment, run: Run, file: KeyedFile, advance: Callable[[str], None]) -> None:
         """Begin groups until the file has all groups; at its end, with or without an error, no group is under way.
