@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from .literals import literal_value
 from .numbers import rounds
-from .types import Asked
+from .types import AnswerType, Asked
 
 CELL = r"(?:-(?![0.]+(?![\d.])))?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
 """A cell of a board: the three in `12 _ 0.5`. A minus sign before a nought, as of a negated board, is no cell's."""
@@ -41,6 +41,9 @@ r"""The beginning or end of a matrix in LaTeX. A vmatrix is a determinant, and n
 ROW_END = re.compile(r"\\\\(?:\[\d{1,3}[a-z]{2}\])?")
 BOARD_BARS = re.compile(r"\\[lr]?[vV]ert|^[^\S\n]*\|{1,2}[^\S\n]*$|\0", re.MULTILINE)
 r"""Bars around a whole board, which make a determinant: `\vert`, or on lines of their own; and our sign for a cell."""
+QUOTE = re.compile("[\"']")
+PRIME = re.compile(r"(?s)\s*[^\s\"'].*[\"'][\s,;]*")
+"""A mark after a board, as of a transposed matrix: `[1 2; 3 4]'`. Quotes come in pairs around cells or rows."""
 NORM = re.compile(r"\s*\|{1,2}[^|\n]*\|{1,2}\s*")
 """A single row between bars, as in `|3 4|`, which is a norm; a row of a table has bars between its cells too."""
 
@@ -56,28 +59,24 @@ def board(said: str, asked: Asked) -> str | None:
     return layout.write(cells)
 
 
-SHOWN_COUNT = re.compile(r"\d+ (?:(?P<kind>[a-z]+) )?(?P<name>[A-Z]|\[[A-Z]\]|\{[A-Z]\}|\([A-Z]\))(?=[ ,.])")
-"""A count with its name, as the question explains its example: `1 machine A`, `3 [C]`."""
+def counts(names: Mapping[str, str]) -> AnswerType:
+    """The type of counts in the order of some names, or each with its name.
 
+    `names` has the kind of each name, which may stand before it, in singular or plural: `2 machines A`.
+    """
 
-def counts(said: str, asked: Asked) -> str | None:
-    """The type of counts in the order that the question gives, or each with its name as the question explains them."""
-    explained = asked.question.partition(" means that you have ")[2].partition("\n")[0]
-    names = {match["name"]: match["kind"] or "" for match in SHOWN_COUNT.finditer(explained)}
-    found = _named_counts(said, names)
-    if found is None:
-        return board(said, asked)
-    in_order = [found.get(name) for name in names]
-    return None if None in in_order else " ".join(map(str, in_order))
+    def read(said: str, asked: Asked) -> str | None:
+        found = _named_counts(said, names)
+        if found is None:
+            return board(said, asked)
+        in_order = [found.get(name) for name in names]
+        return None if None in in_order else " ".join(map(str, in_order))
+
+    return read
 
 
 def _named_counts(said: str, names: Mapping[str, str]) -> dict[str, str] | None:
-    """Return counts by their names: of `1 [A], 0 [B]`, `A: 1, B: 0` or an object of JSON; None for other text.
-
-    `names` has the kind of each name, which may stand before it, in singular or plural: `2 machines A`, `Machine A: 2`.
-    """
-    if not names:
-        return None
+    """Return counts by their names: of `1 [A], 0 [B]`, `A: 1, B: 0` or an object of JSON; None for other text."""
     name = "|".join(
         rf"(?:(?i:{kind})s? )?{re.escape(name)}" if kind else re.escape(name) for name, kind in names.items()
     )
@@ -169,16 +168,17 @@ def _cells(said: str, layout: _Layout) -> list[str] | None:
 def _rows(said: str, layout: _Layout) -> list[list[str]] | None:
     """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix.
 
-    None for other text, and for a sign or bars beside the board, as in `-[[1, 2], [3, 4]]`.
+    None for other text, and for a sign, a prime or bars beside the board, as in `-[[1, 2], [3, 4]]`.
     """
     said = ROW_END.sub("\n", MATRIX_LIMIT.sub("\n", said))
     said = _joined_texts(said, "\n" if len(layout.lengths) > 1 else " ")
-    if BOARD_BARS.search(said) or NORM.fullmatch(said):
+    if BOARD_BARS.search(said) or NORM.fullmatch(said) or PRIME.fullmatch(said):
         return None
     lines = said.split("\n")
     if re.match(r"[\[(]\s*[\[(]", said):
         lines = re.findall(r"[\[(]([^\[\]()]*)[\])]", said)
-        if not EDGE.fullmatch(re.sub(r"[\[(][^\[\]()]*[\])]", "", said)):
+        around = re.sub(r"[\[(][^\[\]()]*[\])]", "", said)
+        if not EDGE.fullmatch(around) or QUOTE.search(around):
             return None
     rows = []
     for line in lines:
@@ -192,6 +192,8 @@ def _rows(said: str, layout: _Layout) -> list[list[str]] | None:
 
 def _row(line: str, layout: _Layout) -> list[str] | None:
     """Return the cells of a line, [] for a line of signs between rows; None for other text."""
+    if any(line.count(quote) % 2 for quote in "\"'"):
+        return None
     signs = re.sub(layout.cell, "\0", line)
     before, first_cell, rest = signs.partition("\0")
     if not first_cell:

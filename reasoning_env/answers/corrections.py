@@ -72,6 +72,11 @@ def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) ->
     return min(score, len(entry["answer"].strip()) / len(said))
 
 
+def correct_kakurasu(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Pay nothing for a board with other cells than 0 and 1: the library reads -1 as 1."""
+    return score if {*answer.split()} <= {"0", "1"} else 0.0
+
+
 def correct_survo(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Pay any matrix with the given cells and sums, whose blanks hold the given numbers: several may fit."""
     puzzle = entry["metadata"]["puzzle"]

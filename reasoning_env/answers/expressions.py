@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from .calculations import TIMES_BETWEEN_NUMBERS
 from .grammars import logic
 from .types import Asked
 
-PYTHON_SIGNS: Mapping[str, str] = {
-    **dict.fromkeys(("\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
-    "\N{DIVISION SIGN}": "/",
-    "\N{EN DASH}": "-",
-    "[": "(",
-    "]": ")",
-}
-"""Signs of mathematics and their counterparts in Python's expressions: `[3 ÷ 2]` becomes `(3 / 2)`."""
-ARITHMETIC = re.compile(r"(?:[-\d\s+*/().]|(?<=[\d)\] ])x(?=[\d(\[ ]))+")
-"""An expression of numbers, in which an x is a sign of multiplication: `4 x (3 - 1)`."""
+ARITHMETIC = re.compile(r"[-\d\s+*/().]+")
 NAME_IN_EXPRESSION = re.compile(r"[A-Za-z_]\w*")
 """A name in an expression: of a variable, or of a function, which has a parenthesis behind it."""
 PARENTHESIS = re.compile(r"\s*\(")
-POWER_OF_FUNCTION = re.compile(r"\b(?P<name>sin|cos|tan)\*\*(?P<power>\d{1,2})\((?P<argument>[^()]{1,200})\)")
-"""A power of a function as mathematics writes it: `sin**2(x)`."""
 CONSTANT = re.compile(r"[A-Za-z](?:_?\d{1,3})?|const|constant|pi", re.IGNORECASE)
 
 
-def _in_python(said: str) -> str:
-    for sign, python in PYTHON_SIGNS.items():
-        said = said.replace(sign, python)
-    return said
-
-
 def arithmetic(said: str, asked: Asked) -> str | None:
-    """The type of expressions of numbers: `(3 - 1) * 12`, with the signs of mathematics too."""
-    said = _in_python(said)
-    return said.replace("x", "*") if ARITHMETIC.fullmatch(said) else None
+    """The type of expressions of numbers: `(3 - 1) * 12`."""
+    said = TIMES_BETWEEN_NUMBERS.sub("*", said)
+    return said if ARITHMETIC.fullmatch(said) else None
 
 
 def expression(said: str, asked: Asked) -> str:
     """The type of expressions of algebra; their verifier refuses any other text."""
-    return _in_python(said)
+    return said
 
 
 def integral(said: str, asked: Asked) -> str | None:
@@ -48,7 +31,6 @@ def integral(said: str, asked: Asked) -> str | None:
 
     The variable may be written in the other case alone: the questions' own examples have X in place of x.
     """
-    said = POWER_OF_FUNCTION.sub(r"\g<name>(\g<argument>)**\g<power>", _in_python(said))
     variable = str(asked.metadata["variable"])
     found = NAME_IN_EXPRESSION.finditer(said)
     names = {match[0] for match in found if not PARENTHESIS.match(said, match.end())}

@@ -43,8 +43,14 @@ def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> flo
         return 0.0
 
 
-def score_short_number(answer: str, entry: Entry, dataset: Dataset) -> float:
-    return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0
+def score_complex_number(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Refuse long numbers, and nan, which the library takes for any number."""
+    return 0.0 if "n" in answer.casefold() else score_complex_as_library(answer, entry, dataset)[0]
+
+
+def score_complex_as_library(answer: str, entry: Entry, dataset: Dataset) -> tuple[float, bool]:
+    """Refuse long numbers alone."""
+    return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0, False
 
 
 def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:

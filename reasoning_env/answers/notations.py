@@ -8,20 +8,24 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 
+from .calculations import MAX_SIDES, calculated
+from .grammars.expressions import ComplexFraction
 from .numbers import (
-    MAX_SIDES,
     NUMBER,
     TIMES,
     WHOLE_NUMBER,
+    NumberValue,
     fraction_parts,
     has_digits,
     plain_value,
     rounds,
     value_of,
     value_of_side,
+    without_degrees,
     without_rounding_sign,
 )
 from .types import Asked
@@ -31,36 +35,28 @@ def probability(said: str, asked: Asked) -> str | None:
     """The type of probabilities: an exact fraction in any terms, or a number with three right digits or more."""
     terms = asked.metadata["rational"]
     right = Fraction(terms["numerator"], terms["denominator"])
-    *exact, last = _without_chance(without_rounding_sign(said), asked.question).split("=", MAX_SIDES)
-    if any(value_of_side(side.strip(), asked.question) != right for side in exact):
+    *exact, last = without_rounding_sign(said).split("=", MAX_SIDES)
+    if any(value_of_side(side.strip()) != right for side in exact):
         return None
     parts = fraction_parts(last)
     if parts is not None:
         if parts[1] == 0:
             return None
         return asked.right if parts[1] > 0 and Fraction(*parts) == right else f"{parts[0]}/{parts[1]}"
-    value = plain_value(last.strip(), asked.question)
+    value = plain_value(last.strip()) or _hundredths(last.strip())
     if value is None:
         return None
     is_right = value.exact == Fraction(asked.right) or has_digits(value.notation, right, 3)
     return asked.right if is_right else value.notation
 
 
-THROWN = (
-    r"(?i:[a-z](?:_\{?[a-z]{1,5}\}?)?"
-    r"|(?:(?:the|of|all|these|sum|total|score|value|outcome|rolls?|rolling|dice|result|heads|tails|number) ?)+)"
-)
-"""What is thrown, as a random variable or in words: `X`, `sum of dice`."""
-CHANCE = re.compile(
-    r"(?:\\?(?:Pr|P)|\\mathbb\{P\})"
-    rf"(?:\((?:{THROWN}\s?(?P<relation>\u2265|>=|\\geq?(?![a-z])|=)\s?(?P<number>\d{{1,9}})"
-    r"|(?P<words>(?:(?:at least|exactly) )?\d{1,9}(?: or higher| heads| tails)?))\))?\s?=\s?(?P<value>[^=]+(?:=[^=]+)*)"
-)
-r"""The name of a chance: `P = `, `P(X \geq 23) = `, `\Pr(at least 3 heads) = `."""
-ASKED_CHANCE = re.compile(
-    r"\b(?P<words>(?P<number>\d+) or higher|(?P<relation>at least|exactly) (?P<count>\d+) (?:heads|tails))\b"
-)
-"""The event whose chance a question asks for."""
+def _hundredths(said: str) -> NumberValue | None:
+    """Return the value of a percentage above 0 and up to 100; None for other text."""
+    value = plain_value(said[:-1].rstrip()) if said.endswith("%") else None
+    if value is None or not 0 < value.exact <= 100:
+        return None
+    mantissa, _, exponent = value.notation.partition("e")
+    return NumberValue(value.exact / 100, f"{mantissa}e{int(exponent or 0) - 2}")
 
 
 IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^()]+)\)")
@@ -70,10 +66,8 @@ IN_PARENTHESES = re.compile(r"(?P<exact>[^()]+|\(.*\))\s?\((?P<rounded>\u2248[^(
 def fraction(said: str, asked: Asked) -> str | None:
     """The type of reduced fractions: also after fractions of the same value, and before a rounded value of it.
 
-    The name of the chance that a question asks for may stand before it. Questions ask for reduced fractions, so `6/8`
-    is not `3/4`.
+    Questions ask for reduced fractions, so `6/8` is not `3/4`.
     """
-    said = _without_chance(said, asked.question)
     rounded = IN_PARENTHESES.fullmatch(said)
     if rounded is not None:
         said = rounded["exact"].strip() + rounded["rounded"]
@@ -89,19 +83,6 @@ def fraction(said: str, asked: Asked) -> str | None:
         match = re.search(r"\{(\d+)\}\{(\d+)\}", asked.right)
         right = (int(match[1]), int(match[2])) if match else None
     return asked.right if last == right else f"{last[0]}/{last[1]}"
-
-
-def _without_chance(said: str, question: str) -> str:
-    """Return the value after the name of the chance that a question asks for; another text as it is."""
-    chance, asked = CHANCE.fullmatch(said), ASKED_CHANCE.search(question)
-    if chance is None or asked is None:
-        return said
-    if chance["number"] is not None:
-        is_asked = chance["number"] == (asked["number"] or asked["count"])
-        is_asked = is_asked and (chance["relation"] == "=") == (asked["relation"] == "exactly")
-    else:
-        is_asked = chance["words"] is None or chance["words"] == asked["words"]
-    return chance["value"].strip() if is_asked else said
 
 
 def _is_rounding(decimal: str, exact: Fraction) -> bool:
@@ -120,14 +101,18 @@ DIGITS_IN_BASE = re.compile(
     r"|\s?(?P<round>\()?(?:in )?base[- ]?(?P<named>\d{1,2})(?(round)\)))?"
 )
 """Digits with their base or without: `651_7`, `(651)_{7}`, `651\u2087`, `651 (base 7)`, `0x28b`."""
-BASES: Mapping[str, str] = {"binary": "2", "hexadecimal": "16"}
 PREFIXES: Mapping[str, str] = {"0b": "2", "0o": "8", "0x": "16"}
 
 
 def digits(said: str, asked: Asked) -> str | None:
-    """The type of digits in the base that the question asks for; another base beside them makes another number."""
-    target = asked.question.rpartition(" to ")[2].split()
-    base = BASES.get(target[0], target[0].removeprefix("base-")) if target else ""
+    """The type of digits in the base that the problem has; another base beside them makes another number.
+
+    A number in base 10 may stand after a calculation: `4*15^2 + 5*15 = 975`.
+    """
+    base = str(asked.metadata["target_base"])
+    value = value_of(said) if base == "10" else None
+    if value is not None and value.exact.denominator == 1:
+        return str(value.exact)
     return _digits_in(said, base)
 
 
@@ -162,14 +147,26 @@ def hexadecimal(said: str, asked: Asked) -> str | None:
 COMPLEX_PART = (
     r"[-+]?\s?(?:\d{1,50}(?:,\d{3})*(?:\.\d{0,50})?(?:[eE][-+]?\d{1,2})?)?(?:\s?[*\u22c5\u00b7\u00d7]?\s?[ijIJ])?"
 )
-COMPLEX = re.compile(
-    rf"(?:[a-z]\s?=\s?)?(?P<first>{COMPLEX_PART})(?:\s?(?:\+\s?(?=-))?(?P<second>(?=[-+]){COMPLEX_PART}))?"
-)
+COMPLEX = re.compile(rf"(?P<first>{COMPLEX_PART})(?:\s?(?:\+\s?(?=-))?(?P<second>(?=[-+]){COMPLEX_PART}))?")
 """A complex number: `4 - 7i`, `4 + -7*j`, `-7i + 4`, `i`, `4`."""
 
 
 def complex_number(said: str, asked: Asked) -> str | None:
-    """The type of complex numbers: a real part, an imaginary part before i or j, or both, in either order."""
+    """The type of complex numbers: a real part, an imaginary part before i or j, or both, in either order.
+
+    A calculation of the same value may stand before it: `(1 + 2i) + (3 - i) = 4 + i`.
+    """
+    *before, end = said.split("=", MAX_SIDES)
+    value = _complex_value(end.strip())
+    if value is None or any((_complex_value(side.strip()) or calculated(side.strip())) != value for side in before):
+        return None
+    real, imaginary = value
+    if [real, imaginary] == [Fraction(part) for part in asked.metadata["result"]]:
+        return asked.right
+    return f"{float(real)} {'-' if imaginary < 0 else '+'} {abs(float(imaginary))}i"
+
+
+def _complex_value(said: str) -> ComplexFraction | None:
     match = COMPLEX.fullmatch(said)
     if match is None:
         return None
@@ -181,10 +178,7 @@ def complex_number(said: str, asked: Asked) -> str | None:
         if unit in values or not (unit or number.strip("+-")):
             return None
         values[unit] = Fraction(number if number.strip("+-") else f"{number}1")
-    real, imaginary = values.get("", Fraction(0)), values.get("i", Fraction(0))
-    if [real, imaginary] == [Fraction(part) for part in asked.metadata["result"]]:
-        return asked.right
-    return f"{float(real)} {'-' if imaginary < 0 else '+'} {abs(float(imaginary))}i"
+    return ComplexFraction(values.get("", Fraction(0)), values.get("i", Fraction(0)))
 
 
 POINT = re.compile(
@@ -208,14 +202,12 @@ def measure(said: str, asked: Asked) -> str | None:
         pairs = zip(point.group("x", "y"), expected.group("x", "y"), exact, strict=True)
         is_right = all(_is_measured(part, shown, value, places=3) for part, shown, value in pairs)
         return asked.right if is_right else f"({point['x']}, {point['y']})"
-    value = value_of(without_rounding_sign(said), asked)
+    is_angle = kind == "angle_measure"
+    value = value_of(without_rounding_sign(without_degrees(said) if is_angle else said))
     if value is None:
         return None
-    is_angle = kind == "angle_measure"
     exact_value = Fraction(asked.metadata["angle_ABC_degrees" if is_angle else "incircle_radius_approx"])
     shown = asked.right.rstrip("\N{DEGREE SIGN}")
-    if not is_angle and re.search("\N{DEGREE SIGN}|deg", said):
-        return None
     # The question asks for three decimals; of an angle, the library expects two.
     is_right = _is_measured(value.notation, shown, exact_value, places=2 if is_angle else 3)
     return asked.right if is_right else value.notation + ("\N{DEGREE SIGN}" if is_angle else "")
@@ -255,13 +247,16 @@ ROOT_NAME = re.compile(
     r"(?P<name>[A-Za-z])(?:_\{?\d{1,2}\}?|\d{1,2}|[\u2080-\u2089]{1,2})?\s?(?:[:=\u2248]|\u2208(?=\s?\{))\s?"
 )
 """The name before a root: `x = `, `x_1: `, `x \u2208 ` before a set; roots are rounded, so also `x \u2248 `."""
+MINUS_NOUGHT = re.compile(r"^-(?=[0.]+$)")
+"""The sign of a rounded root such as `-0.0000`."""
 BETWEEN_ROOTS = re.compile(r"[,;]\s*(?:(?:and|or)\b)?|[,;]?\n|\b(?:and|or)\b")
 
 
 def roots(said: str, asked: Asked) -> str | None:
     """The type of all roots of a polynomial, in any order, each rounded or cut to four decimals.
 
-    The question asks to round, and to round down where the fifth decimal is 5 or more.
+    The question asks to round, and to round down where the fifth decimal is 5 or more. A double root may be listed
+    twice.
     """
     names: set[str | None] = set()
     said = _without_root_name(said, names)
@@ -271,14 +266,21 @@ def roots(said: str, asked: Asked) -> str | None:
     for part in BETWEEN_ROOTS.split(said.rstrip(",; \n")):
         value = _without_root_name(part.strip(), names)
         quoted = re.fullmatch(r"([\"'])(.*)\1", value)
-        values.append(re.sub(r"^-\s(?=[\d.])", "-", quoted[2] if quoted else value))
+        value = re.sub(r"^-\s(?=[\d.])", "-", quoted[2] if quoted else value)
+        values.append(MINUS_NOUGHT.sub("", value))
     if len(names - {None}) > 1 or not all(map(NUMBER.fullmatch, values)):
         return None
     expected = sorted(Fraction(str(root)) for root in asked.metadata["real_solutions"])
-    if len(values) == len(expected):
-        terms = _terms(str(asked.metadata["polynomial_expr"]))
-        pairs = zip(sorted(values, key=Fraction), expected, strict=True)
-        if all(Fraction(value) == root or _is_root(value, root, terms) for value, root in pairs):
+    terms = _terms(str(asked.metadata["polynomial_expr"]))
+    counts = Counter(map(Fraction, values))
+    if len(counts) == len(expected):
+        different = {Fraction(value): value for value in values}
+        pairs = zip((different[value] for value in sorted(counts)), expected, strict=True)
+        if all(
+            (Fraction(value) == root or _is_root(value, root, terms))
+            and counts[Fraction(value)] <= _multiplicity(root, terms)
+            for value, root in pairs
+        ):
             return asked.right
     return ", ".join(values)
 
@@ -299,6 +301,25 @@ def _terms(polynomial: str) -> dict[int, Fraction]:
             power = int(match["power"] or 1) if match["name"] else 0
             terms[power] = terms.get(power, Fraction(0)) + Fraction(match["sign"] + (match["factor"] or "1"))
     return terms
+
+
+def _multiplicity(root: Fraction, terms: Mapping[int, Fraction]) -> int:
+    """Return how many times a root that is rounded to four decimals counts: until a slope is no rounding of nought."""
+    slope, times = _slope(terms), 1
+    while len(slope) > 1:
+        steeper = _slope(slope)
+        if abs(_at(slope, root)) > abs(_at(steeper, root)) / 10_000:
+            break
+        slope, times = steeper, times + 1
+    return times
+
+
+def _slope(terms: Mapping[int, Fraction]) -> dict[int, Fraction]:
+    return {power - 1: power * factor for power, factor in terms.items() if power}
+
+
+def _at(terms: Mapping[int, Fraction], point: Fraction) -> Fraction:
+    return sum((factor * point**power for power, factor in terms.items()), Fraction(0))
 
 
 def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bool:
@@ -322,7 +343,7 @@ def _is_root(said: str, expected: Fraction, terms: Mapping[int, Fraction]) -> bo
 DAYS = re.compile(r"(?P<days>\d{1,9})(?:\s+days?|\s?d)?", re.IGNORECASE)
 CLOCK = re.compile(
     r"(?:(?P<days>\d{1,9})(?:(?:\s+days?|\s?d)(?:,? and|,)?\s{0,2}|\s))?"
-    r"(?P<hours>\d{1,9}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d{1,9})?))?",
+    r"(?P<hours>\d{1,9}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?",
     re.IGNORECASE,
 )
 

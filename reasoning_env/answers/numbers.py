@@ -1,4 +1,4 @@
-"""Types of answers that are numbers, and how their text is read: separators, units, names, rounding."""
+"""Types of answers that are numbers, and how their text is read: separators, powers of ten, calculations, rounding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression
+from .calculations import MAX_SIDES, RAISED, calculated
 from .types import AnswerType, Asked, text
 
 NUMBER = re.compile(
@@ -19,19 +19,17 @@ THOUSANDS = r"(?P<comma>,|\{(?:,| )\}|[_'~ ]|[\u00a0\u2009\u202f])"
 
 There is none in `1,2345` or `0,123`.
 """
-RAISED = "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
-"""The superscripts of `-0123456789`."""
 TIMES = r"[*x\u00d7\u00b7\u22c5]"
 NOTATION = re.compile(
-    r"(?P<currency>[$\u20ac\u00a3])?(?P<sign>[-+]?)\s?"
+    r"(?P<sign>[-+]?)\s?"
     rf"(?P<digits>[1-9]\d{{0,2}}{THOUSANDS}\d{{3}}(?:(?P=comma)\d{{3}}){{0,60}}(?:\.\d{{0,200}})?"
     r"|\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE](?P<exponent>[-+]?\d{1,3}))?"
     rf"(?:\s?{TIMES}\s?10(?:(?:\^|\*\*)(?P<brace>\{{)?(?P<bracket>\()?(?P<power>-?\d{{1,3}})(?(bracket)\))(?(brace)\}})"
-    rf"|(?P<raised>[{RAISED}]{{1,3}})))?"
-    r"(?:[^\S\n]{0,2}(?P<unit>[%\u00b0]|[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
+    rf"|(?P<raised>[{RAISED}]{{1,3}})))?",
     re.ASCII,
 )
-"""A number with its currency, power of ten or unit: `$16`, `1.6 \u00d7 10^{1}`, `16 legs`, `16\u00b0`, `16%`."""
+"""A number with separators of thousands, or with a power of ten: `1,234`, `1.6 \u00d7 10^{1}`."""
+DEGREES = re.compile(r"(?<=\d)\s{0,2}(?:\u00b0|deg(?:rees?)?)\Z")
 WHOLE_PATTERN = (
     r"\s?(?P<{name}>-?\d{{1,60}}|-?[1-9]\d{{0,2}}(?:,\d{{3}}){{1,20}}|-?[1-9]\d{{0,2}}(?: \d{{3}}){{1,20}})\s?"
 )
@@ -47,27 +45,7 @@ FRACTIONS = tuple(
     )
 )
 r"""A fraction of whole numbers: `3/4`, `(3)/(4)`, `3 \u00f7 4`. `plain` has written `\frac{3}{4}` so."""
-NAMED = re.compile(r"(?P<name>[A-Za-z])\s?(?P<sign>[:=])\s?(?P<value>[^=:]+)")
-"""A variable and its value: `x = 5`, `x: 5`."""
-ASKED_VARIABLE = re.compile(r"(?:\bvalue of|\b[Ss]olve for) (?P<name>[a-z])\b(?=:| in | that )")
-"""The variable whose value a question asks for."""
-ANGLE_NAME = re.compile(r"(?:\u2220|[Aa]ngle)\s?(?P<name>[A-Z](?:[A-Z]{2})?)\s?[=:]\s?")
-"""The name of an angle: `\u2220ABC = `, `Angle B = `."""
-CALCULATION = re.compile(r"(?:[-\d+/() .]|(?<!\*)\*(?!\*)){3,1000}")
-"""A calculation without powers: `25 + 30 * (2 - 1)`."""
-MAX_SIDES = 4
-"""Sides of an equation such as `1/4 = 0.25 = 25%`."""
 ROUNDED = re.compile(r"\s?\u2248\s?")
-MONEY = re.compile(r"\b(?:dollars?|costs?|prices?|money|pay|pays|paid|earns?|earned|spends?|spent|much)\b")
-"""Words of a question about money."""
-COUNTED = re.compile(r"(?:[Hh]ow many|number of)(?P<one> 1)?(?: \d+)?(?P<words>(?: [a-z-]+){1,4})")
-"""The words after `how many`, the first of which name what the question counts; `1 bits` are ones too."""
-NO_NOUNS = frozenset(
-    {"are", "is", "was", "were", "do", "does", "did", "have", "has", "had", "in", "of", "to", "will", "would", "can"}
-    | {"there", "that", "the", "a", "an", "you", "he", "she", "they", "it", "on", "at", "for", "with", "if", "per"}
-    | {"and", "or", "not", "than", "as", "by", "from", "left", "more", "less", "fewer", "least", "most", "half", "no"}
-)
-"""Words that end the noun after `how many`, or say something about a number."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +57,21 @@ class NumberValue:
 
 
 def number(said: str, asked: Asked) -> str | None:
-    """The type of numbers in any notation, with the question's unit, variable or expression beside them."""
-    value = value_of(said, asked)
+    """The type of numbers in any notation, also after a calculation that has their value."""
+    value = value_of(said)
     if value is None:
         return None
-    degrees = "\N{DEGREE SIGN}" if asked.right.endswith("\N{DEGREE SIGN}") else ""
-    right = Fraction(asked.right.removesuffix("\N{DEGREE SIGN}"))
-    return asked.right if value.exact == right else value.notation + degrees
+    return asked.right if value.exact == Fraction(asked.right) else value.notation
+
+
+def degrees(said: str, asked: Asked) -> str | None:
+    """The type of numbers of degrees, with the unit or without it."""
+    return number(without_degrees(said), asked)
+
+
+def without_degrees(said: str) -> str:
+    """Return `40.5` for `40.5\u00b0` and `40.5 degrees`."""
+    return DEGREES.sub("", said)
 
 
 def number_or_text(said: str, asked: Asked) -> str | None:
@@ -96,16 +82,14 @@ def number_or_text(said: str, asked: Asked) -> str | None:
 ANY_WORDS = text()
 
 
-def value_of(said: str, asked: Asked) -> NumberValue | None:
+def value_of(said: str) -> NumberValue | None:
     """Return the value of a number or a reduced fraction; None for other text.
 
-    Of an equation such as `1/32 = 0.03125` or `2 * 4 + 3 = 8 + 3 = 11` the last side counts, if the others have the
-    same value.
+    The last side of an equation such as `1/32 = 0.03125` or `2^2 * 4 = 4 * 4 = 16` counts if the others have its value.
     """
-    said = without_name(said, asked.question)
     *before, end = said.split("=", MAX_SIDES)
-    last = plain_value(end.strip(), asked.question)
-    if last is None or any(value_of_side(side.strip(), asked.question) != last.exact for side in before):
+    last = plain_value(end.strip())
+    if last is None or any(value_of_side(side.strip()) != last.exact for side in before):
         return None
     parts = fraction_parts(end)
     if parts is not None and (parts[1] < 2 or math.gcd(*parts) != 1):
@@ -113,15 +97,13 @@ def value_of(said: str, asked: Asked) -> NumberValue | None:
     return last
 
 
-def value_of_side(side: str, question: str) -> Fraction | None:
+def value_of_side(side: str) -> Fraction | None:
     """Return the value of a number or a calculation before an equals sign; None for other text."""
-    value = plain_value(side, question)
+    value = plain_value(side)
     if value is not None:
         return value.exact
-    try:
-        return evaluate_exactly(parse_expression(side, len(side))) if CALCULATION.fullmatch(side) else None
-    except ExpressionError:
-        return None
+    found = calculated(side)
+    return None if found is None or found.imaginary else found.real
 
 
 def rounds(said: str, right: Fraction, *, places: int, error: Fraction = Fraction(0)) -> bool:
@@ -148,7 +130,7 @@ def rounded(*, digits: int) -> AnswerType:
     """The type of numbers of which a question asks for so many significant digits at least."""
 
     def read(said: str, asked: Asked) -> str | None:
-        value = value_of(without_rounding_sign(said), asked)
+        value = value_of(without_rounding_sign(said))
         if value is None:
             return None
         is_right = has_digits(value.notation, Fraction(asked.right), digits)
@@ -177,15 +159,15 @@ def candidate(said: str, asked: Asked) -> str | None:
     solution = asked.metadata["solution"]
     shown = zip(asked.metadata["candidates"], asked.metadata["formatted_candidates"], strict=True)
     right = {form.replace(",", "") for candidate, form in shown if candidate == solution} | {str(solution)}
-    value = value_of(said, asked)
+    value = value_of(said)
     if value is None:
         return None
     is_right = any(rounds(value.notation, Fraction(form), places=3) for form in right)
     return asked.right if is_right else value.notation
 
 
-def plain_value(said: str, question: str) -> NumberValue | None:
-    """Return the value of a number with separators, currency, power of ten and unit, or of a fraction."""
+def plain_value(said: str) -> NumberValue | None:
+    """Return the value of a number with separators of thousands or a power of ten, or of a fraction."""
     parts = fraction_parts(said)
     if parts is not None:
         return NumberValue(Fraction(*parts), f"{parts[0]}/{parts[1]}") if parts[1] else None
@@ -198,79 +180,8 @@ def plain_value(said: str, question: str) -> NumberValue | None:
         if not re.fullmatch(r"-?\d+", raised):
             return None
         exponent += int(raised)
-    digits = re.sub(r"[^\d.]", "", match["digits"])
-    if match["currency"] and not _asks_for_money(match["currency"], question):
-        return None
-    if match["unit"] == "%" and "percent" not in question:
-        exponent -= 2
-        if not 0 < Fraction(f"{digits}e{exponent}") <= 1:
-            return None
-    elif not _is_unit(match["unit"], question):
-        return None
-    notation = match["sign"] + digits + (f"e{exponent}" if exponent else "")
+    notation = match["sign"] + re.sub(r"[^\d.]", "", match["digits"]) + (f"e{exponent}" if exponent else "")
     return NumberValue(Fraction(notation), notation) if NUMBER.fullmatch(notation) else None
-
-
-def _asks_for_money(currency: str, question: str) -> bool:
-    """Tell whether a question is about money of this currency, and does not count things."""
-    if currency in question:
-        return True
-    return currency == "$" and MONEY.search(question) is not None and not COUNTED.search(question)
-
-
-def _is_unit(unit: str | None, question: str) -> bool:
-    """Tell whether the words after a number are what the question counts, in singular or plural, or its unit."""
-    if not unit or unit == "%":
-        return True
-    if unit in ("\N{DEGREE SIGN}", "deg", "degrees", "degree"):
-        return "\N{DEGREE SIGN}" in question or "degree" in question
-    if unit in ("dollars", "dollar"):
-        return _asks_for_money("$", question)
-    return {_singular(word) for word in unit.casefold().split()} <= _counted_nouns(question)
-
-
-def _counted_nouns(question: str) -> set[str]:
-    """Return the words of what the question counts, in the singular."""
-    nouns: set[str] = set()
-    for phrase in COUNTED.finditer(question):
-        if phrase["one"]:
-            nouns.add("one")
-        for word in phrase["words"].split():
-            if word in NO_NOUNS:
-                break
-            nouns.add(_singular(word))
-    return nouns
-
-
-def _singular(word: str) -> str:
-    return word.removesuffix("s") if len(word) > 3 else word
-
-
-def without_name(said: str, question: str) -> str:
-    """Return the value after the question's variable or angle.
-
-    Any value may be called x, and by another letter where the question asks for no variable and does not give that one.
-    """
-    asked = ASKED_VARIABLE.search(question)
-    named = NAMED.fullmatch(said)
-    if named is not None:
-        name = named["name"]
-        is_given = re.search(rf"\b{name}\s?=", question) is not None
-        is_asked = name == asked["name"] if asked is not None else named["sign"] != ":" and not is_given
-        return named["value"] if is_asked or (name == "x" and named["sign"] != ":") else said
-    angle = ANGLE_NAME.match(said)
-    if angle is not None and _asks_for_angle(angle["name"], question):
-        return said[angle.end() :]
-    return said
-
-
-def _asks_for_angle(name: str, question: str) -> bool:
-    """Tell whether a question asks for the angle with this name: `B` and `ABC` are the angle at B."""
-    vertex = name[len(name) // 2]
-    if re.search(rf"\bangle at {vertex}\b", question):
-        return True
-    asked = re.findall(r"(?:\bangle |\u2220)([A-Z]{3})\b", question)
-    return any(name in (vertex, angle, angle[::-1]) and angle[1] == vertex for angle in asked)
 
 
 def fraction_parts(said: str) -> tuple[int, int] | None:

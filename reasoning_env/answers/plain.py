@@ -1,4 +1,4 @@
-"""Write LaTeX, HTML, Markdown's marks on parts and Unicode's look-alikes as plain characters."""
+"""Write LaTeX, Markdown's marks on parts and Unicode's look-alikes as plain characters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHARACTERS = str.maketrans(
 )
 """Minus signs, hyphens, quotes, blanks, arrows, full-width characters, and the characters that they stand for."""
 FONTS = (
-    "text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
+    "fbox|text|textbf|textit|texttt|textrm|textsf|textnormal|textup|emph|underline|mbox|hbox|mathrm|mathbf|mathit|mathtt|mathsf"
     "|mathnormal|bold|boldsymbol|bm|pmb|operatorname|ensuremath"
 )
 """Commands of LaTeX that change how the text in their braces looks."""
@@ -30,9 +30,9 @@ SWITCHES = (
 )
 """Commands of LaTeX that change how the text after them looks."""
 LATEX_SIGNS: Mapping[str, str] = {
-    **dict.fromkeys(
-        (" ", ",", ";", ":", "quad", "qquad", "enspace", "space", "thinspace", "medspace", "thickspace"), " "
-    ),
+    **dict.fromkeys((" ", ",", ";", ":", "enspace", "space", "thinspace", "medspace", "thickspace"), " "),
+    **dict.fromkeys(("quad", "qquad"), "  "),  # a single blank may part the thousands of a number
+    **{name: f" {name}" for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "exp", "ln", "log", "sqrt")},
     **dict.fromkeys(("!", "left", "right", "hline"), ""),
     **{sign: sign for sign in "#_%&${}"},
     "times": "\N{MULTIPLICATION SIGN}",
@@ -51,35 +51,23 @@ LATEX_SIGNS: Mapping[str, str] = {
 }
 """Commands and escapes of LaTeX, and the signs that they print. Two backslashes, which end a row, stay."""
 LATEX_PART = re.compile(
-    rf"\\(?:boxed|fbox|{FONTS})\{{(?P<inner>[^{{}}\\]*)\}}|\\(?P<switch>{SWITCHES})(?![A-Za-z])\s?"
+    rf"\\(?:{FONTS})\{{(?P<inner>[^{{}}\\]*)\}}|\\(?P<switch>{SWITCHES})(?![A-Za-z])\s?"
     r"|(?P<degree>\^\s?\{?\s?\\circ\s?\}?)|(?P<prime>\^\{?\\prime\}?)"
     r"|\\(?P<prefix>neg|lnot)(?![A-Za-z])\s?|\\(?P<sign>[A-Za-z]+|[^A-Za-z])"
 )
-FRACTION = r"\\[cdt]?frac(?:\s?\{(?P<up>[^{}]*)\}\s?\{(?P<down>[^{}]*)\}|\s?(?P<over>\d)\s?(?P<under>\d))"
+FRACTION = (
+    r"\\[cdt]?frac(?:\s?\{(?P<up>(?:[^{}]|\{[^{}]*\})*+)\}\s?\{(?P<down>(?:[^{}]|\{[^{}]*\})*+)\}"
+    r"|\s?(?P<over>\d)\s?(?P<under>\d))"
+)
 LATEX_FRACTION = re.compile(FRACTION)
 WHOLE_FRACTION = re.compile(rf"(?P<sign>-?)\s?{FRACTION}")
 DOUBLED_BACKSLASH = re.compile(r"\\\\(?=(?:boxed|[dt]?frac|text|[(\[])[{(\[\w])")
 """Two backslashes of a string in a program: those of `\\\\boxed{5}`."""
-HTML_SIGNS: Mapping[str, str] = {
-    "nbsp": " ",
-    "lt": "<",
-    "gt": ">",
-    "amp": "&",
-    "quot": '"',
-    "apos": "'",
-    "#39": "'",
-    "minus": "-",
-    "times": "\N{MULTIPLICATION SIGN}",
-    "divide": "\N{DIVISION SIGN}",
-    "rarr": "\N{RIGHTWARDS ARROW}",
-    "deg": "\N{DEGREE SIGN}",
-    "not": "\N{NOT SIGN}",
-    "and": "\N{LOGICAL AND}",
-    "or": "\N{LOGICAL OR}",
-}
-HTML_PART = re.compile(
-    rf"&(?P<sign>{'|'.join(HTML_SIGNS)});|<br\s?/?>|<(?P<place>su[bp])>(?P<inner>-?\d{{1,3}})</su[bp]>"
-)
+WHOLE_FONT = re.compile(rf"\\(?:{FONTS})\{{")
+BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+"""A brace, or an escape, such as that of a brace which is printed."""
+MAX_NESTED = 4
+"""Commands of LaTeX within others that are printed, as in `\\text{\\textbf{yes}}`."""
 EMPHASIS = re.compile(
     r"(?<![^\s(\[{\"',;:|-])(?P<mark>\*{1,3}|`|\$)(?P<inner>[^\s*`$](?:[^*`$\n]*[^\s*`$])?)(?P=mark)(?![^\s)\]}\"',;:.|])"
 )
@@ -97,8 +85,6 @@ def plain(text: str) -> str:
         return text
     if not text.isascii():
         text = EN_DASH_AS_MINUS.sub("-", text.translate(CHARACTERS))
-    if "&" in text or "<" in text:
-        text = HTML_PART.sub(_html_printed, text)
     if "\\" in text:
         text = _latex_printed(text)
     if EMPHASIS.fullmatch(text) is None:  # emphasis of the whole is a frame
@@ -106,22 +92,49 @@ def plain(text: str) -> str:
     return text.replace("{-}", "-").strip()
 
 
-def _html_printed(match: re.Match[str]) -> str:
-    if match["sign"]:
-        return HTML_SIGNS[match["sign"]]
-    return f"{'_' if match['place'] == 'sub' else '^'}{match['inner']}" if match["place"] else "\n"
-
-
 def _latex_printed(text: str) -> str:
-    text = DOUBLED_BACKSLASH.sub(r"\\", text)
+    text = _without_box(DOUBLED_BACKSLASH.sub(r"\\", text))
     if text.count("\\{") != text.count("\\}"):
         return text
     whole = WHOLE_FRACTION.fullmatch(text)
     if whole is not None:
         return f"{whole['sign']}{_above(whole).strip()}/{_below(whole).strip()}"
     text = LATEX_FRACTION.sub(lambda match: f"(({_above(match)})/({_below(match)}))", text)
-    with_blanks = text.replace("~\\", " \\")  # a blank where no line may break; elsewhere `~` is a sign of logic
-    return LATEX_PART.sub(_printed, with_blanks)
+    text = text.replace("~\\", " \\")  # a blank where no line may break; elsewhere `~` is a sign of logic
+    for _ in range(MAX_NESTED):
+        printed = LATEX_PART.sub(_printed, text)
+        if printed == text:
+            break
+        text = printed
+    return text
+
+
+def _without_box(text: str) -> str:
+    """Return a text without its only box, and without fonts around the whole: `\\boxed{\\text{5}}` is 5.
+
+    A box beside a letter or a digit stays.
+    """
+    for _ in range(MAX_NESTED):
+        font = WHOLE_FONT.match(text)
+        if font is not None and _closing_brace(text[font.end() :]) == len(text) - font.end() - 1:
+            text = text[font.end() : -1].strip()
+            continue
+        before, _, rest = text.partition("\\boxed{")
+        end = _closing_brace(rest)
+        if end < 0 or "\\boxed" in rest or before[-1:].isalnum() or rest[end + 1 : end + 2].isalnum():
+            break
+        text = f"{before}{rest[:end].strip()}{rest[end + 1 :]}"
+    return text
+
+
+def _closing_brace(text: str) -> int:
+    """Return the place of the brace that closes one before the text; -1 where there is none."""
+    depth = 1
+    for match in BRACE.finditer(text):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.start()
+    return -1
 
 
 def _above(match: re.Match[str]) -> str:

@@ -47,3 +47,8 @@ class AnswerRules:
     """Makes guesses, from an entry's metadata, that only this task's answers allow, and that solve it in part."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
+    names: tuple[str, ...] = ()
+    """Names of the result that may stand before a value, as in `GCD: 4`; braces hold a key of the metadata. The numbers
+    of the metadata may stand after a name: `gcd(8, 12) = 4`."""
+    is_formula: bool = False
+    """Answers are formulas of Python, and mathematical notation such as `10x^7` is read too."""

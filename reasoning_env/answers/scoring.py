@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .frames import NOT_RUN, PLAIN_SIGNS, Step, steps
+from .calculations import FUNCTIONS, in_python
+from .frames import MATHEMATICAL_NOTATION, MAX_FRAMES, NOT_RUN, PLAIN_SIGNS, clean, outermost_frame
+from .plain import plain
 from .rules import AnswerRules, Dataset, Entry
 from .shortcuts import FORM_SCORE, above_guessing, guesses
 from .types import Asked
 from .values import any_value, is_value
+
+FIELD = re.compile(r"\{(\w+)\}")
+"""A key of the metadata in a name of the result."""
+LEAST_PARTIAL = 1e-6
+"""Less is nothing: scores that differ by as little would make a group look as if it had a signal."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,9 @@ class Scorer:
     def score(self, answer: str) -> float:
         """Return the highest score of an answer's readings; `frames` tells what came off.
 
+        This is the whole way of an answer: `_texts` takes frames off, `readings` reads what is left as a value of the
+        task's type, `_scored` picks the readings that count, and `_earned` scores each of them.
+
         A reading earns nothing if the verifier raises. If every reading fails in this way, a strict answer earns
         nothing: the verifier cannot read it. A verifier that fails at the right answer too is at fault, and so is one
         that is to be scored as it is: raises the last error. Raises MemoryError at once.
@@ -56,7 +67,7 @@ class Scorer:
         self._holds_code = False
         best: float | None = None
         failure: BaseException | None = None
-        for reading in self._scored_readings(answer):
+        for reading in self._scored(answer):
             try:
                 score = self._earned(reading)
             except MemoryError:
@@ -75,12 +86,12 @@ class Scorer:
             best = 0.0
         if self._holds_code and best < 1.0:
             self.frames = (*self.frames, NOT_RUN)
-        return best
+        return best if best >= LEAST_PARTIAL else 0.0
 
-    def _scored_readings(self, answer: str) -> Iterator[ReadAnswer]:
-        """Yield what is scored: the values of the answer and of what its frames hold, then the answer in its tags.
+    def _scored(self, answer: str) -> Iterator[ReadAnswer]:
+        """Yield the readings that count, each once: the values that were read, then the answer in its tags.
 
-        A strict answer without any value is yielded as it is, and one that is not strict with what its frames hold.
+        A strict answer without a value is yielded as it is. Scoring that is not strict takes what is no value too.
         """
         seen = set()
         has_value = False
@@ -98,10 +109,45 @@ class Scorer:
 
     def readings(self, answer: str) -> Iterator[ReadAnswer]:
         """Yield an answer and what its frames hold, each with the notation of its value, None for no value."""
-        for step in self._steps(answer):
-            yield ReadAnswer(step.text, self._read(step.text), step.frames)
-            if self.rules.type is any_value and PLAIN_SIGNS not in step.frames and is_value(step.text):
+        for text, frames in self._texts(answer):
+            yield ReadAnswer(text, self._read(text), frames)
+            if self.rules.type is any_value and PLAIN_SIGNS not in frames and is_value(text):
                 return  # what looks like a frame is the value's own
+            written = in_python(text, FUNCTIONS) if self.rules.is_formula and self.lenient else None
+            if written is not None and written != "".join(text.split()):
+                yield ReadAnswer(text, self._read(written), (*frames, MATHEMATICAL_NOTATION))
+
+    def _texts(self, answer: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield an answer, and then with one frame less each time, and the frames that came off.
+
+        Each text comes in plain characters too.
+        """
+        if not self.lenient:
+            yield answer, ()
+            return
+        text = clean(answer)
+        frames: tuple[str, ...] = ()
+        for _ in range(MAX_FRAMES + 1):
+            yield text, frames
+            in_signs = plain(text)
+            if in_signs != text:
+                yield in_signs, (*frames, PLAIN_SIGNS)
+            taken = self._without_frame(text)
+            if taken is None and in_signs != text:
+                frames = (*frames, PLAIN_SIGNS)
+                taken = self._without_frame(in_signs)
+            if taken is None:
+                return
+            name, text = taken
+            frames = (*frames, name)
+
+    def _without_frame(self, text: str) -> tuple[str, str] | None:
+        return outermost_frame(
+            text,
+            self._names,
+            self._asked.metadata.get("numbers", ()),
+            ends_in_full_stop=self.rules.ends_in_full_stop or self._asked.right.endswith("."),
+        )
 
     def _scores_right_answer(self) -> bool:
         """Tell whether the verifier of a declared task returns a score for the right answer."""
@@ -122,16 +168,18 @@ class Scorer:
         except (LookupError, ValueError):  # the metadata, or a number, of another language
             return False
 
-    def _steps(self, answer: str) -> Iterator[Step]:
-        if not self.lenient:
-            return iter([Step(answer, ())])
-        ends_in_full_stop = self.rules.ends_in_full_stop or self._asked.right.endswith(".")
-        return steps(answer, ends_in_full_stop=ends_in_full_stop, question=self._asked.question)
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the result, with what the metadata holds in place of braces."""
+        metadata = {key: value for key, value in self._asked.metadata.items() if isinstance(value, str)}
+        return tuple(
+            name.format_map(metadata) for name in self.rules.names if set(FIELD.findall(name)) <= set(metadata)
+        )
 
     @cached_property
     def _asked(self) -> Asked:
         entry = pickle.loads(self.entry)
-        return Asked(str(entry["question"]), str(entry.get("answer") or ""), entry["metadata"])
+        return Asked(str(entry.get("answer") or ""), entry["metadata"])
 
     def _read(self, text: str) -> str | None:
         """Return the verifier's notation of the value that a text is; None for no value."""
@@ -156,11 +204,19 @@ class Scorer:
     def _score_of_form(self, text: str) -> float:
         """Return the verifier's score of a text that is no value; 0 for a text that the verifier cannot read either."""
         try:
-            return self._verified(text)
+            return self._without_share(text, self._verified(text))
         except MemoryError:
             raise
         except BaseException:  # no error of the verifier: a text that is no value need not be readable
             return 0.0
+
+    def _without_share(self, text: str, score: float) -> float:
+        """Return the score of a text that may hold the right answer with more around it, such as all options at once.
+
+        The library's usual verifier pays the answer's share of the text's characters, and nothing for other texts.
+        """
+        right = self._asked.right
+        return 0.0 if right and right in text and math.isclose(score, len(right) / len(text)) else score
 
     def value_score(self, notation: str) -> float:
         """Return the score of a value before its partial credit is measured against guesses."""
@@ -175,7 +231,7 @@ class Scorer:
         if score >= 1.0:
             return 1.0 if self.rules.many_right else 0.0
         if right and right in notation:
-            return min(FORM_SCORE, score)  # the right answer with more around it is a wrong one in a familiar form
+            return min(FORM_SCORE, self._without_share(notation, score))
         return min(score, self.rules.most_partial)
 
     def _verified(self, form: str) -> float:

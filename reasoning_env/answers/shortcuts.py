@@ -2,7 +2,7 @@
 
 The audit reports the scores of such answers. A task of which such an answer solves too many problems serves fewer of
 these. Partial credit starts at what the best such answer earns on the same problem. The answers are made from the text
-of the question, in linear time.
+of the problem_text, in linear time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
 """Returns the content of a blank from the cells of its row, its column and its box."""
 
 
-def copies(question: str) -> dict[str, str]:
+def copies(problem_text: str) -> dict[str, str]:
     """Return whole parts of a question, by name: answers that only repeat the input."""
-    text = question.strip()
+    text = problem_text.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parts = {"the last line": lines[-1] if lines else ""}
     after = COLON.split(text)[-1].strip() if COLON.search(text) else ""
@@ -45,9 +45,9 @@ def copies(question: str) -> dict[str, str]:
     return {name: part for name, part in parts.items() if part}
 
 
-def is_copied(question: str, answer: str) -> bool:
+def is_copied(problem_text: str, answer: str) -> bool:
     """Tell whether a whole part of the question has the content of an answer."""
-    return any(same_content(part, answer) for part in copies(question).values())
+    return any(same_content(part, answer) for part in copies(problem_text).values())
 
 
 def same_content(text: str, answer: str) -> bool:
@@ -60,31 +60,31 @@ def _cells(text: str) -> Iterator[object]:
         yield float(match[0]) if SHOWN_NUMBER.fullmatch(match[0]) else match[0]
 
 
-def quotations(question: str) -> list[str]:
+def quotations(problem_text: str) -> list[str]:
     """Return the texts in quotes."""
-    return [double or single for double, single in QUOTATION.findall(question)]
+    return [double or single for double, single in QUOTATION.findall(problem_text)]
 
 
-def filled_boards(question: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
+def filled_boards(problem_text: str, fills: Mapping[str, Fill] | None = None) -> dict[str, str]:
     """Return the question's board with its blanks filled row by row, by the name of the rule; {} without blanks."""
-    board, blank = _board(question)
+    board, blank = _board(problem_text)
     fills = FILLS if fills is None else fills
     return {name: _fill(board.split("\n"), blank, fill) for name, fill in fills.items()} if blank else {}
 
 
-def choice(question: str, answer: str) -> str:
+def choice(problem_text: str, answer: str) -> str:
     """Return the content that an answer gives the question's only blank; without a blank, the answer casefolded."""
-    board, blank = _board(question)
+    board, blank = _board(problem_text)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
     return answer.casefold()
 
 
-def _board(question: str) -> tuple[str, str]:
+def _board(problem_text: str) -> tuple[str, str]:
     """Return the board of a question and the mark of its blanks, which is "" without blanks."""
-    board = [line for line in last_grid(question) if not WORDY.search(line)]
+    board = [line for line in last_grid(problem_text) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANK_MARKS):
-        board = _board_with_signs(question) or board
+        board = _board_with_signs(problem_text) or board
     text = "\n".join(board)
     blank = next((mark for mark in BLANK_MARKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
     return (text, blank) if len(text) <= 1000 else ("", "")
@@ -209,9 +209,9 @@ def above_guessing(score: float, guess: float) -> float:
 
 def guesses(entry: Entry, own: Callable[[Mapping[str, Any]], list[str]] | None = None) -> set[str]:
     """Return answers to an entry that take no reasoning; `own` makes those of its task from the entry's metadata."""
-    question = str(entry["question"])
-    boards = filled_boards(question, {**FILLS, **LEGAL_FILLS})
-    found = {*copies(question).values(), *boards.values(), *quotations(question)}
+    problem_text = str(entry["question"])
+    boards = filled_boards(problem_text, {**FILLS, **LEGAL_FILLS})
+    found = {*copies(problem_text).values(), *boards.values(), *quotations(problem_text)}
     if entry.get("answer") is not None:
         found.update(layouts(str(entry["answer"])).values())
     if own is not None:

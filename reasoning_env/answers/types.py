@@ -16,9 +16,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Asked:
-    """What a type knows of a problem: its question, the expected answer ("" if there is none) and the metadata."""
+    """What a type knows of a problem: the expected answer ("" if there is none) and the metadata."""
 
-    question: str
     right: str
     metadata: Mapping[str, Any]
 
@@ -31,8 +30,6 @@ def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled
     """The type of words and sentences: any text, compared word by word, or letter by letter where blanks do not count.
 
     A single word may be spelled, as in `s-u-n`, where the question asks for its letters.
-
-    The text after the question's last colon may stand before it with an arrow, as in `sun -> nus`.
     A letter beyond ASCII never stands for one of ASCII.
     """
 
@@ -44,9 +41,6 @@ def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled
         return words(said) == words(asked.right) and said.isascii() == asked.right.isascii()
 
     def read(said: str, asked: Asked) -> str:
-        result = INPUT_AND_RESULT.fullmatch(said)
-        if result is not None and _unquoted(result["input"]) == asked.question.rpartition(": ")[2].strip():
-            said = _unquoted(result["result"])
         spelled = SPELLED.fullmatch(said) if may_be_spelled else None
         if spelled is not None:
             said = said.replace(spelled["joint"], "")
@@ -55,8 +49,6 @@ def text(*, case_counts: bool = False, blanks_count: bool = True, may_be_spelled
     return read
 
 
-INPUT_AND_RESULT = re.compile(r"(?P<input>[^\n\u2192>]{1,1000}?)\s?(?:[-=]>|\u2192)\s?(?P<result>[^\n\u2192>]+)")
-"""What a question asks about, and the answer: `sun -> nus`."""
 SPELLED = re.compile(r"[^\W\d_](?P<joint>-|, ?| )[^\W\d_](?:(?P=joint)[^\W\d_])*")
 """The letters of a word: `s-u-n`, `s, u, n`."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from ..answers import expressions, guards, notations
+from ..answers import expressions, guards, notations, numbers
 from ..answers.rules import AnswerRules, Dataset, Entry
-from .declaration import A_NUMBER, Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
+from .declaration import Clarification, Corrected, FieldLevels, Replacement, Task, easy, wrong
 
 
 def _round_angle(entry: Entry, dataset: Dataset) -> Corrected:
@@ -44,7 +44,9 @@ COMPLEX_ARITHMETIC = Task(
     few_questions=True,
     rejected=(wrong("its numbers are too long for the library's arithmetic", _loses_digits),),
     pays_for="nan counts as equal to any number",
-    answer=AnswerRules(notations.complex_number, guard=guards.score_short_number),
+    answer=AnswerRules(
+        notations.complex_number, guard=guards.score_complex_number, as_library=guards.score_complex_as_library
+    ),
 )
 
 ONE_KIND = "with one kind of integral at the defaults' numbers, a level has few questions"
@@ -92,7 +94,11 @@ INTERMEDIATE_INTEGRATION = Task(
         "whether asin is one function", "Here {asin} is the inverse of the {sine}.", _name_inverse
     ),
     answer=AnswerRules(
-        expressions.integral, many_right=True, guard=guards.score_integration, as_library=guards.score_without_running
+        expressions.integral,
+        many_right=True,
+        guard=guards.score_integration,
+        as_library=guards.score_without_running,
+        is_formula=True,
     ),
 )
 
@@ -118,10 +124,13 @@ POLYNOMIAL_MULTIPLICATION = Task(
         many_right=True,
         guard=guards.score_polynomial_multiplication,
         as_library=guards.score_without_running,
+        is_formula=True,
     ),
 )
 
-SIMPLE_EQUATIONS = Task("simple_equations", "algebra", answer=A_NUMBER)
+SIMPLE_EQUATIONS = Task(
+    "simple_equations", "algebra", answer=AnswerRules(numbers.number, names=("{variable}", "value of {variable}"))
+)
 
 NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
 
@@ -140,7 +149,7 @@ SIMPLE_GEOMETRY = Task(
         FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
     ),
     rejected=(wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
-    answer=A_NUMBER,
+    answer=AnswerRules(numbers.degrees),
 )
 
 
@@ -163,6 +172,10 @@ SIMPLE_INTEGRATION = Task(
         "the variable, where the integrand is in X and the differential dx", "d{X}", _name_one_variable
     ),
     answer=AnswerRules(
-        expressions.integral, many_right=True, guard=guards.score_integration, as_library=guards.score_without_running
+        expressions.integral,
+        many_right=True,
+        guard=guards.score_integration,
+        as_library=guards.score_without_running,
+        is_formula=True,
     ),
 )

@@ -91,10 +91,19 @@ GCD = Task(
     few_questions=True,
     levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     rejected=(frequent("1", served=0.8),),
-    answer=A_NUMBER,
+    answer=AnswerRules(
+        numbers.number,
+        names=("gcd", "hcf", "gcf", "greatest common divisor", "greatest common factor", "highest common factor"),
+    ),
 )
 
-LCM = Task("lcm", "arithmetic", few_questions=True, questions=(5100, 5100, None, None, None, None), answer=A_NUMBER)
+LCM = Task(
+    "lcm",
+    "arithmetic",
+    few_questions=True,
+    questions=(5100, 5100, None, None, None, None),
+    answer=AnswerRules(numbers.number, names=("lcm", "least common multiple", "lowest common multiple")),
+)
 
 NUMBER_FILTERING = Task("number_filtering", "algorithmic", answer=AnswerRules(notations.numbers))
 

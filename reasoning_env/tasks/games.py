@@ -54,6 +54,7 @@ COUNTDOWN = Task(
         guard=guards.score_countdown,
         as_library=guards.score_without_running,
         correction=corrections.correct_countdown,
+        is_formula=True,
     ),
 )
 
@@ -82,7 +83,7 @@ KAKURASU = Task(
     "games",
     few_questions=True,
     questions=(None, None, None),
-    answer=AnswerRules(boards.board, many_right=True),
+    answer=AnswerRules(boards.board, many_right=True, correction=corrections.correct_kakurasu),
 )
 
 Move = tuple[str, str, str]
@@ -260,6 +261,7 @@ PUZZLE24 = Task(
         guard=guards.score_puzzle24,
         as_library=guards.score_without_running,
         correction=corrections.correct_puzzle24,
+        is_formula=True,
     ),
 )
 

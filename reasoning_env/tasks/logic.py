@@ -107,12 +107,30 @@ def _counts_unseen(entry: Entry) -> bool:
     return bool(shown) and shown <= {"[0]", "[1]"} and str(entry["answer"]) not in ("[0]", "[1]")
 
 
+INPUT_LIST = re.compile(r"(?m)^Input(?P<example> \d+)?: (?P<items>\[.*\])$")
+
+
+def _repeats_unseen(entry: Entry) -> bool:
+    """Find tests that repeat a number where no example does.
+
+    Sorting and sorting without repeats, or a length and the count of different numbers, explain the same examples.
+    """
+    repeating = {"example": False, "test": False}
+    for match in INPUT_LIST.finditer(str(entry["question"])):
+        items = re.findall(r"[^\s,\[\]]+", match["items"])
+        repeating["example" if match["example"] else "test"] |= len(set(items)) < len(items)
+    return repeating["test"] and not repeating["example"]
+
+
 LIST_FUNCTIONS = Task(
     "list_functions",
     "induction",
     questions=(None,),
     built_for_each_seed=True,
-    rejected=(wrong("its examples show whether something is there, and its answer is a count", _counts_unseen),),
+    rejected=(
+        wrong("its examples show whether something is there, and its answer is a count", _counts_unseen),
+        wrong("its input repeats a number, and that of no example does", _repeats_unseen),
+    ),
     answer=AnswerRules(notations.numbers),
 )
 

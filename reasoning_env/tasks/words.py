@@ -266,7 +266,7 @@ SPELL_BACKWARD = Task(
     few_questions=True,
     questions=(None, 1500, None, None, None, None),
     scores_without_params=True,
-    answer=AnswerRules(types.text(may_be_spelled=True), correction=corrections.correct_length),
+    answer=AnswerRules(types.text(may_be_spelled=True), correction=corrections.correct_length, names=("{word}",)),
 )
 
 STRING_INSERTION = Task(
@@ -323,7 +323,9 @@ STRING_SPLITTING = Task(
         ONE_CONVERSION,
         after="restart the process from rule 1.",
     ),
-    answer=AnswerRules(boards.counts),
+    answer=AnswerRules(
+        boards.counts({**dict.fromkeys("ABC", "machine"), **dict.fromkeys("XYZ", "part")}),
+    ),
 )
 
 STRING_SYNTHESIS = Task(
@@ -336,7 +338,9 @@ STRING_SYNTHESIS = Task(
         "After each application of a rule, start again from rule 1.",
         after="(counts of each block type) is repeated.",
     ),
-    answer=AnswerRules(boards.counts),
+    answer=AnswerRules(
+        boards.counts({f"{left}{name}{right}": "" for left, right in ("[]", "{}", "()") for name in "ABC"})
+    ),
 )
 
 

@@ -274,10 +274,11 @@ STILL_RIGHT: Mapping[str, Mapping[str, str]] = {
     "group_anagrams": {"parts exchanged": ORDER},
     "intermediate_integration": dict.fromkeys(("a digit more", "last letter", "a letter before", "A+1"), CONSTANT),
     "knights_knaves": {"a character less": "a full stop is missing"},
-    "number_format": {"a character less": "the seventh of eight decimals"},
+    "number_format": dict.fromkeys(("a character less", "last digit - 1"), "the seventh of eight decimals"),
     "power_function": {"about A": ROUNDED},
     "polynomial_equations": {
         "parts exchanged": ORDER,
+        "a part more": "a double root may be listed twice",
         "about A": ROUNDED,
         "first character less": NOUGHT,
         "last digit - 1": "the question asks to round down where the fifth decimal is 5 or more",

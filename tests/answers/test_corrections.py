@@ -206,6 +206,14 @@ def test_english_words_of_ladders(answer: str, score: float) -> None:
     assert correct_word_ladder(answer, entry, dataset, paid) == score
 
 
+def test_cells_of_kakurasu() -> None:
+    dataset = reasoning_gym.create_dataset("kakurasu", seed=SEED, size=1)
+    judge = _scorer("kakurasu", dataset, dataset[0], strict=True)
+    right = dataset[0]["answer"]
+    assert judge.score(right) == 1.0
+    assert [judge.score(right.replace("1", other, 1)) for other in ("-1", "2")] == [0.0, 0.0]
+
+
 def test_every_correction_has_case() -> None:
     corrected = {task.name for task in TASKS.values() if task.answer.correction}
-    assert corrected == CASES.keys() | {"survo", "word_ladder"}
+    assert corrected == CASES.keys() | {"kakurasu", "survo", "word_ladder"}

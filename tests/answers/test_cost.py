@@ -42,7 +42,8 @@ PIECES = [
     "1,111",
     "**a",
     "answer_",
-    "1. a\n",
+    "2^",
+    "x(",
 ]
 MORE_PIECES = [
     "\\\\",
@@ -67,7 +68,10 @@ MORE_PIECES = [
     "(1)",
     "\\text{",
     "\\boxed{1}",
-    "<b>",
+    "\\frac{",
+    "sin(",
+    "lcm of 1, ",
+    "1, ",
     "Answer: ",
     "> 1\n",
     "✅",

@@ -46,9 +46,9 @@ def test_difference_is_told(
     library = Library(None)
     monkeypatch.setattr(frozen, "shared_library", lambda: library)
     table = frozen.Table(3)
-    table.set_row(frozen.Place("gcd", None), {"RIGHT?": ["0.25", "0.1", "-"]})
+    table.set_row(frozen.Place("gcd", None), {"RIGHT?": ["0.25", "0", "-"]})
     table.write("two_answers")
     assert frozen.compare("two_answers", ["gcd"], 1, frozen.Sample(None, 1, defaults_only=False)) == 1
     first, counts = capsys.readouterr().out.splitlines()
-    assert first == "two_answers gcd defaults seed 3988807829, 'RIGHT?': '3?' had 0.25, has 0.1; right is '3'"
+    assert first == "two_answers gcd defaults seed 3988807829, 'RIGHT?': '3?' had 0.25, has 0; right is '3'"
     assert counts == "two_answers: 2 compared, 1 differ, 1 partial down; 0 are not made any more"

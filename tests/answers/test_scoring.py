@@ -193,7 +193,17 @@ def test_text_that_is_no_value(answer: str) -> None:
 
 
 def test_right_answer_within_another() -> None:
-    assert judged("abcd", "abc", lambda answer: 0.75, type=types.text()) == 0.1
+    assert judged("abcd", "abc", lambda answer: 0.7, type=types.text()) == 0.1
+
+
+def test_share_of_the_right_answer() -> None:
+    """The library's usual verifier pays this share for all options at once."""
+    assert judged("No Yes", "Yes", lambda answer: 3 / 6, type=types.text()) == 0.0
+    assert judged("not 5", "5", lambda answer: 1 / 5, type=numbers.number) == 0.0
+
+
+def test_least_partial_credit() -> None:
+    assert judged("6", "5", lambda answer: 1e-7, type=numbers.number) == 0.0
 
 
 @pytest.mark.parametrize("right", ["", None])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from reasoning_env.answers.frames import steps
-from reasoning_env.answers.types import Asked
-from reasoning_env.answers.values import any_value
+from reasoning_env.answers.scoring import Scorer
 from reasoning_env.tasks import find_task
 
-LEGS = "How many legs do 3 cows and 2 hens have in total?"
-SOLVE = "Find the value of h in the equation: 3*h = 150"
 ANGLE = {"task_type": "angle_measure", "angle_ABC_degrees": 40.5}
 RADIUS = {"task_type": "incircle_radius", "incircle_radius_approx": 1.2042}
 POINT = {"task_type": "orthocenter", "ortho": ("-41/10", "2")}
@@ -34,18 +31,10 @@ class Case:
     right: str
     same: Sequence[str]
     other: Sequence[str]
-    question: str = LEGS
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 CASES = [
-    Case(
-        "count_bits",
-        "16",
-        ["16 ones", "16 bits", "16 one bits"],
-        ["16 zeros", "16 0 bits", "161 ones", "32 bits: 16"],
-        "How many 1 bits are there in the binary representation of the number 65535?",
-    ),
     Case(
         "leg_counting",
         "16",
@@ -54,21 +43,22 @@ CASES = [
             "+16",
             "+ 16",
             "016",
-            "x = 16",
-            "16 legs",
             "4 * 3 + 2 * 2 = 12 + 4 = 16",
+            "4 \u00d7 4 = 16",
+            "2^4 = 4 \\cdot 4 = 16",
+            "2\u00b2 * 2\u00b2 = 16",
+            "32 \u00f7 2 = 16",
+            "4(1 + 3) = 16",
+            "2 x 8 = 16",
             "So the final answer is: 16",
-            "16 Leg",
             "1.6e1",
             "(16)",
-            "= 16",
-            "total = 16",
             "1.6 \\times 10^{1}",
             "1.6 × 10¹",
             "0.16*10**2",
-            "16 \\text{ legs}",
             "$\\boxed{16}$",
-            "x = \\boxed{16}",
+            "Answer: \\boxed{16}",
+            "\\boxed{\\text{16}}",
         ],
         [
             "17",
@@ -77,8 +67,16 @@ CASES = [
             "160",
             "1,6",
             "16 or 17",
-            "16 not legs",
-            "16 wheels",
+            "16 legs",
+            "legs = 16",
+            "x = 16",
+            "$16 million",
+            "1/2(32) = 16",
+            "4 4 = 16",
+            "2^4",
+            "\\boxed{1}6",
+            "\\boxed{1}\\boxed{6}",
+            "1\\quad 6",
             "16 17",
             "16 + 0",
             "0x10",
@@ -115,7 +113,7 @@ CASES = [
             "$16",
         ],
     ),
-    Case("chain_sum", "-5", ["- 5", "\u22125", "\u2212 5.0", "\u20135"], ["5", "--5", "-5-"], "Calculate: 1 - 6 ="),
+    Case("chain_sum", "-5", ["- 5", "\u22125", "\u2212 5.0", "\u20135"], ["5", "--5", "-5-"]),
     Case("gcd", "0", ["0.0", "00"], ["-0", "- 0", "-0.0"]),
     Case(
         "lcm",
@@ -128,13 +126,16 @@ CASES = [
         "1326",
         ["859 + 467 = 1326", "$859 + 467 = 1326$"],
         ["467 = 1326", "59 + 467 = 1326", "859 + 46 = 1326", "859 + 467 = 1325 = 1326", "859 + 467 != 1326"],
-        "State the final answer to: 859 + 467 =",
     ),
-    Case("simple_equations", "50", ["h = 50", "x = 50", "h: 50"], ["q = 50", "f(h) = 50", "h_2 = 50", "k: 50"], SOLVE),
-    Case("gsm_symbolic", "40", ["40%", "40\\%", "$40"], ["4%", "\u20ac40"], "What percentage of the $ is left?"),
     Case(
-        "calendar_arithmetic", "No", ["no", "NO."], ["not", "No or Yes"], "Is 1986 a leap year? Answer with Yes or No."
+        "simple_equations",
+        "50",
+        ["h = 50", "**h:** 50", "The value of h is 50.", "h = 100 / 2 = 50"],
+        ["q = 50", "f(h) = 50", "h_2 = 50", "k: 50", "x = 50"],
+        {"variable": "h"},
     ),
+    Case("gsm_symbolic", "40", ["40.0"], ["40%", "$40", "\u20ac40", "40 dollars", "40 toys"]),
+    Case("calendar_arithmetic", "No", ["no", "NO."], ["not", "No or Yes"]),
     Case("power_function", "1.23456e-14", ["1.23e-14", "1.235 x 10^-14"], ["1.24e-14", "1.2e-14", "1.23e-13"]),
     Case(
         "coin_flip",
@@ -162,25 +163,44 @@ CASES = [
     Case(
         "advanced_geometry",
         "40.5\u00b0",
-        ["\u2220ABC = 40.5\u00b0", "$\\angle B = 40.5^\\circ$", "40.5 degrees", "40.50", "Angle CBA = 40.5"],
-        ["\u2220ACB = 40.5\u00b0", "41.5\u00b0", "40\u00b0"],
-        "What is the size of angle at B in degrees?",
+        ["$40.5^\\circ$", "40.5 degrees", "40.50", "The answer is 40.5\u00b0."],
+        ["\u2220ACB = 40.5\u00b0", "41.5\u00b0", "40\u00b0", "40.5 cm"],
         ANGLE,
     ),
-    Case("advanced_geometry", "1.204", ["r = 1.204", "r \u2248 1.204", "1.2042"], ["1.20", "1.204\u00b0"], "", RADIUS),
+    Case("advanced_geometry", "1.204", ["\u2248 1.204", "1.2042"], ["1.20", "1.204\u00b0"], RADIUS),
+    Case("simple_geometry", "40", ["40\u00b0", "40 degrees", "40^\\circ"], ["40 cm", "degrees 40"]),
     Case(
         "advanced_geometry",
         "(-4.1, 2)",
         ["(-4.1,2)", "\\left(-4.1, 2\\right)", "H = (-4.1, 2)", "[-4.1, 2.000]", "x = -4.1, y = 2"],
         ["(2, -4.1)", "(-4.1, 2), 1", "(-4.1)"],
-        "",
         POINT,
     ),
     Case(
         "complex_arithmetic",
         "-5.0 + 20.0i",
-        ["-5 + 20j", "20i - 5", "z = -5.0 + 20.0 \\cdot i", "$-5.0 + 20.0i$", "(-5.0+20.0*i)", "-5 + 20.0 i"],
-        ["5 + 20i", "-5 - 20i", "-5.0 20.0i", "nan", "-5", "20i", "-5 + 20", "+ + 20i"],
+        [
+            "-5 + 20j",
+            "20i - 5",
+            "-5.0 + 20.0 \\cdot i",
+            "$-5.0 + 20.0i$",
+            "(-5.0+20.0*i)",
+            "-5 + 20.0 i",
+            "-1 - 4 + (25 - 5)i = -5 + 20i",
+            "(2i) * (10 + 2.5i) = 20i + 5i^2 = -5 + 20i",
+        ],
+        [
+            "5 + 20i",
+            "-5 - 20i",
+            "-5.0 20.0i",
+            "nan",
+            "-5",
+            "20i",
+            "-5 + 20",
+            "+ + 20i",
+            "-5 + 21i = -5 + 20i",
+            "-4 - 1 + 20i",
+        ],
         metadata={"result": (-5.0, 20.0)},
     ),
     Case(
@@ -197,16 +217,31 @@ CASES = [
             '["-0.04", "0.0"]',
             "0.0, -0.0400",
             "x \\in \\{-0.04, 0.0\\}",
+            "-0.04, -0.0000",
         ],
-        ["-0.04, 0.1", "-0.04, 0.0 and 1", "x = -0.04, y = 0.0", "-0.04", ";-0.04, 0.0"],
+        ["-0.04, 0, 0", "-0.04, 0.1", "-0.04, 0.0 and 1", "x = -0.04, y = 0.0", "-0.04", ";-0.04, 0.0"],
         metadata=ROOTS,
+    ),
+    Case(
+        "polynomial_equations",
+        "0.0, 1.0",
+        ["0, 0, 1"],
+        ["0, 1, 1", "0, 0, 0, 1", "0, 0"],
+        {"real_solutions": [0.0, 1.0], "polynomial_expr": "x**3 - x**2"},
     ),
     Case(
         "base_conversion",
         "651",
         ["651_7", "(651)_{7}", "651\u2087", "651 (base 7)", "+651"],
-        ["651_8", "0x651", "651 base 8"],
-        "convert the base-6 number 1311 to base-7",
+        ["651_8", "0x651", "651 base 8", "6*7^2 = 294 = 651"],
+        {"target_base": 7},
+    ),
+    Case(
+        "base_conversion",
+        "989",
+        ["4*15^2 + 5*15^1 + 14*15^0 = 900 + 75 + 14 = 989"],
+        ["4*15^2 + 5*15 = 989"],
+        {"target_base": 10},
     ),
     Case(
         "bitwise_arithmetic",
@@ -224,7 +259,7 @@ CASES = [
         "time_intervals",
         "3 days, 04:05",
         ["3 Days 04:05", "3 days and 4:05", "76:05", "3D 04:05", "3 D, 04:05", "3 04:05"],
-        ["3 days", "04:05", "3 days, 04:06", "D3 04:05", "3 3 04:05", "4D 04:05"],
+        ["2 days, 27:65", "3 days, 03:65", "3 days", "04:05", "3 days, 04:06", "D3 04:05", "3 3 04:05", "4D 04:05"],
     ),
     Case(
         "dice",
@@ -232,32 +267,7 @@ CASES = [
         ["\\frac{23}{256}", "46/512 = 23/256", "23/256 \u2248 0.0898", "(23)/(256)", "23 \u00f7 256"],
         ["46/512", "23/256 \u2248 0.5", "23/255 = 23/256", "256/23"],
     ),
-    Case(
-        "dice",
-        "23/256",
-        [
-            "P(X \\ge 20) = \\frac{23}{256}",
-            "P(20 or higher) = 23/256",
-            "\\Pr(S \u2265 20) = 23/256",
-            "P(\\text{sum} \\geq 20) = 23/256",
-            "P = 23/256",
-            "23/256 (\u2248 8.98%)",
-            "23/256 \u2248 9.0%",
-        ],
-        [
-            "P(X < 20) = 23/256",
-            "P(X = 20) = 23/256",
-            "P(not X \u2265 20) = 23/256",
-            "P(max \u2265 20) = 23/256",
-            "P(21 or higher) = 23/256",
-            "P(not 20 or higher) = 23/256",
-            "P(X \\ge 19) = 23/256",
-            "1 - P(X \\ge 20) = 23/256",
-            "23/256 (\u2248 80%)",
-            "Q = 23/256 or 1",
-        ],
-        question="What are the odds of rolling 20 or higher? (Assume that all dice are rolled at once.)",
-    ),
+    Case("dice", "23/256", ["23/256 (\u2248 8.98%)", "23/256 \u2248 9.0%"], ["23/256 (\u2248 80%)", "23/256 or 1"]),
     Case("fraction_simplification", "$\\dfrac{3}{4}$", ["3/4", "\\frac34", "$3/4$"], ["6/8", "4/3"]),
     Case(
         "list_functions",
@@ -268,7 +278,7 @@ CASES = [
     Case(
         "ransom_note",
         "True",
-        ["'TRUE'", "- True", "\u201cTrue\u201d."],
+        ["'TRUE'", "\u201cTrue\u201d."],
         ["not true", "True or False", "True?", "un-True", "T"],
     ),
     Case("bf", "hello", ['"hello"', "`hello`"], ["HELLO", "hello!"]),
@@ -287,11 +297,9 @@ CASES = [
             "[1 2; 3 4]",
             '["1 2", "3 4"]',
             "1 & 2 \\\\ 3 & 4",
-            "Row 1: 1 2\nRow 2: 3 4",
             "\\begin{bmatrix}\n1 & 2 \\\\\n3 & 4\n\\end{bmatrix}",
             "+---+---+\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+",
             "\\left[\\begin{array}{cc} 1 & 2 \\\\ \\hline 3 & 4 \\end{array}\\right]",
-            "x = np.array([[1, 2],\n [3, 4]])",
         ],
         [
             "1 2 3 4",
@@ -307,6 +315,12 @@ CASES = [
             "|\n1 2\n3 4\n|",
             "|1 2\n3 4|",
             "[[1, 2], [3, 4]].T",
+            "[1 2; 3 4]'",
+            "[[1, 2], [3, 4]]\u2032",
+            "\\begin{bmatrix} 1 & 2 \\\\ 3 & 4 \\end{bmatrix}^{\\prime}",
+            "1 2\n3 4\n'",
+            "[1 2; 3 4]''",
+            '[[1, 2], [3, 4]]"',
             "[[1, 2], [3, 4]]*2",
             "1 < 2\n3 4",
             ", 1 2\n3 4",
@@ -321,84 +335,42 @@ CASES = [
     ),
     Case(
         "string_splitting",
-        "1 0 5",
+        "1 0 0 5 0 7",
         [
-            "1 machine A, 0 machine B, and 5 part X",
-            "A: 1, B: 0, X: 5",
-            "A = 1\nB = 0\nX = 5",
-            "X: 5, A: 1, B: 0",
-            '{"A": 1, "B": 0, "X": 5}',
-            "1 A 0 B 5 X",
-            "A: 1 B: 0 X: 5",
-            "1 machine A, 0 machines B, and 5 parts X",
-            "- Machine A: 1\n- Machine B: 0\n- Part X: 5",
+            "1 machine A, 0 machine B, 0 machine C, 5 part X, 0 part Y, and 7 part Z",
+            "A: 1, B: 0, C: 0, X: 5, Y: 0, Z: 7",
+            "A = 1\nB = 0\nC = 0\nX = 5\nY = 0\nZ = 7",
+            '{"A": 1, "B": 0, "C": 0, "X": 5, "Y": 0, "Z": 7}',
+            "1 A 0 B 0 C 5 X 0 Y 7 Z",
+            "1 machine A, 0 machines B, 0 machines C, 5 parts X, 0 parts Y, 7 parts Z",
         ],
         [
-            "Part A: 1, B: 0, X: 5",
-            "0 A 1, B 0, X 5",
-            "machine A: 1 0 B: 0 X: 5",
-            "A: 1, B: 0",
-            "A: 1, B: 5, X: 0",
-            "A: 1, B: 0, X: 5, Y: 0",
-            "A: 1, B: 0, X: -5",
-            "not A: 1, B: 0, X: 5",
+            "Part A: 1, B: 0, C: 0, X: 5, Y: 0, Z: 7",
+            "0 A 1, B 0, C 0, X 5, Y 0, Z 7",
+            "A: 1, B: 0, C: 0, X: 5, Y: 0",
+            "A: 1, B: 0, C: 0, X: 7, Y: 0, Z: 5",
+            "A: 1, B: 0, C: 0, X: 5, Y: 0, Z: 7, W: 0",
+            "A: 1, B: 0, C: 0, X: 5, Y: 0, Z: -7",
+            "not A: 1, B: 0, C: 0, X: 5, Y: 0, Z: 7",
         ],
-        question="For example 1 0 4 means that you have 1 machine A, 0 machine B, and 4 part X.\n",
     ),
     Case(
         "string_synthesis",
-        "1 0 5",
+        "1 0 5 0 0 0 0 0 0",
         [
-            "1 [A] 0 {A} 5 (A)",
-            "1 [A], 0 {A}, 5 (A)",
-            "[A]: 1, {A}: 0, (A): 5",
-            '{"[A]": 1, "{A}": 0, "(A)": 5}',
-            "- [A]: 1\n- {A}: 0\n- (A): 5",
+            "1 [A] 0 [B] 5 [C] 0 {A} 0 {B} 0 {C} 0 (A) 0 (B) 0 (C)",
+            "[A]: 1, [B]: 0, [C]: 5, {A}: 0, {B}: 0, {C}: 0, (A): 0, (B): 0, (C): 0",
         ],
-        ["A: 1, A: 0, A: 5", "1 [A] 0 {A} 5 [A]", "1 {A} 0 [A] 5 (A)"],
-        question="There are different blocks [A] {A} (A)\nFor example 1 0 4 means that you have 1 [A] 0 {A} 4 (A).\n",
+        ["1 [A] 0 [B] 5 [C]", "1 [A] 0 [B] 5 [A] 0 {A} 0 {B} 0 {C} 0 (A) 0 (B) 0 (C)"],
     ),
     Case(
         "spell_backward",
         "nus",
-        ["sun -> nus", "Nus", '"sun" -> "nus"', "sun \\rightarrow nus", "sun => nus", "n-u-s", "N, U, S", "n u s"],
+        ["sun -> nus", "Nus", "sun \\rightarrow nus", "n-u-s", "N, U, S", "n u s"],
         ["nus -> sun", "son -> nus", "sun -> sun", "not sun -> nus", "sun -> nus -> sun", "n-us", "n-u s", "s-u-n"],
-        question="Spell this word backward (example: cat -> tac): sun",
+        {"word": "sun"},
     ),
-    Case("circuit_logic", "1", ["OUT = 1", "OUT: 1", "out=1"], ["A = 0", "OUT = 0", "NOT OUT = 1", "OUT != 1"]),
-    Case(
-        "circuit_logic",
-        "1",
-        ["F = 1", "x = 1"],
-        ["A = 1", "B = 1", "A = OUT = 1"],
-        question="Given the following input assignments:\n  A = 1\n  B = 0\n\nWhat is the final output?",
-    ),
-    Case(
-        "coin_flip",
-        "0.015625",
-        [
-            "P(X \\geq 6) = 0.015625",
-            "P(at least 6 heads) = 0.0156",
-            "P(X \u2265 6) = 1/64 \u2248 0.0156",
-            "P = 0.015625",
-        ],
-        [
-            "P(X = 6) = 0.015625",
-            "P(X \\geq 5) = 0.015625",
-            "P(at least 5 heads) = 0.015625",
-            "1 - P(X \u2265 6) = 0.015625",
-        ],
-        question="What is the probability of getting at least 6 heads in 6 fair coin flips?",
-        metadata={"rational": {"numerator": 1, "denominator": 64}},
-    ),
-    Case(
-        "coin_flip",
-        "0.25",
-        ["P(X = 2) = 0.25", "P(exactly 2 heads) = 1/4"],
-        ["P(X \u2265 2) = 0.25", "P(2 tails) = 0.25"],
-        question="What is the probability of getting exactly 2 heads in 2 fair coin flips?",
-        metadata={"rational": {"numerator": 1, "denominator": 4}},
-    ),
+    Case("circuit_logic", "1", ["Final output: 1", "The output is 1"], ["A = 1", "OUT != 1", "A = OUT = 1"]),
     Case("kakurasu", "0 1\n1 0", ["01\n10", "[[0, 1], [1, 0]]"], ["-0 1\n1 0", "0 1\n1 -0"]),
     Case(
         "jugs",
@@ -410,7 +382,6 @@ CASES = [
             '[["fill", "A"], ["pour", "A->B"]]',
             '[["fill A"], ["pour A->B"]]',
             "fill A\npour A->B",
-            "1. fill A\n2. pour A -> B",
         ],
         ['["fill A", "pour B->A"]', '["fill A", "pour A<-B"]', '["fill A", "pour A->B->A"]', "fill A", "fill A\nor B"],
     ),
@@ -434,12 +405,12 @@ CASES = [
         ['["w,A1"]', '["w A1 B3"]', '["B,A1,B3"]', 'No, ["w,A1,B3"]', "Yes"],
     ),
     Case("jugs", '["fill A"]', ["['fill A']", "fill A"], ['["fill A", 1]', "not fill A"]),
-    Case("countdown", "(3 - 1) * 4", ["(3 - 1) \u00d7 4", "[3 - 1] * 4", "(3 - 1) x 4"], ["max(3, 1)", "3 or 4"]),
+    Case("countdown", "(3-1)*4", ["(3 - 1) \u00d7 4", "[3 - 1] * 4", "(3-1) x 4"], ["max(3, 1)", "3 or 4"]),
     Case(
         "simple_integration",
-        "x**2 + C",
-        ["F(x) = x**2 + C", "x**2 + C", "X**2 + C"],
-        ["never + C", "x*X + C"],
+        "x**2+C",
+        ["x**2+C", "X^2 + C", "Answer: $x^2 + C$"],
+        ["never + C", "x*X + C", "x^2 + C\nx^3 + C"],
         metadata={"variable": "x"},
     ),
     Case(
@@ -448,7 +419,7 @@ CASES = [
     Case(
         "propositional_logic",
         "\u00acP",
-        ["\\neg P", "\u2234 \u00acP", "$\\lnot P$"],
+        ["\\neg P", "$\\lnot P$"],
         ["P or Q", "Z"],
         metadata={"variables": ["P"]},
     ),
@@ -473,7 +444,6 @@ CASES = [
             "Ann = an angel\nBob = a devil",
             '{"Ann": "angel", "Bob": "devil"}',
             "Bob is the devil; Ann is the angel",
-            "- **Ann** is an angel\n- **Bob** is a devil",
             "Ann (angel), Bob (devil)",
             "Ann is an angel. Bob is a devil.",
         ],
@@ -495,7 +465,7 @@ CASES = [
     Case(
         "shortest_path",
         "up left",
-        ["Up, Left", "up -> left", "['up', 'left']", "1. up\n2. left"],
+        ["Up, Left", "up -> left", "['up', 'left']", "up\nleft"],
         ["up", "up or left", "not up left"],
     ),
     Case("shortest_path", "infeasible", ["Infeasible."], ["not infeasible"]),
@@ -507,7 +477,7 @@ CASES = [
         "tower_of_hanoi",
         "Move disk 1 from Peg 2 to Peg 3\nMove disk 2 from Peg 2 to Peg 1",
         [
-            "1. move disk 1 from peg 2 to peg 3\n2. Move disk 2 from Peg 2 to Peg 1.",
+            "move disk 1 from peg 2 to peg 3\nMove disk 2 from Peg 2 to Peg 1.",
             "Move disk 1 from Peg 2 to Peg 3,\nMove disk 2 from Peg 2 to Peg 1",
             "Move disk1 from Peg2 to Peg3\nMove disk2 from Peg2 to Peg1",
         ],
@@ -519,19 +489,17 @@ CASES = [
         ["cold, cord", "COLD \u2192 CORD", '["COLD", "CORD"]'],
         ["COLD CORD", "COLD or CORD"],
     ),
-    Case("word_sorting", "a, B", ["a,B", "1. a\n2. B", "a and B"], ["a, b", "a B"]),
+    Case("word_sorting", "a, B", ["a,B", "a\nB", "a and B"], ["a, b", "a B"]),
     Case("word_sequence_reversal", "To, to", ["to, To", "['To', 'to']"], ["To", "To to"]),
 ]
 
 
 def notations(case: Case, said: str) -> list[str | None]:
     """Return the notations of the values that an answer and what its frames hold are."""
-    rules = find_task(case.task).answer
-    assert rules.type is not None
-    asked = Asked(case.question, case.right, case.metadata)
-    ends_in_full_stop = rules.ends_in_full_stop or case.right.endswith(".")
-    texts = [step.text for step in steps(said, ends_in_full_stop=ends_in_full_stop, question=case.question)]
-    return [rules.type(text, asked) for text in (texts[:1] if rules.type is any_value and said[:1] in '"[{' else texts)]
+    entry = pickle.dumps({"question": "", "answer": case.right, "metadata": case.metadata})
+    dataset: Any = None
+    scorer = Scorer(find_task(case.task).answer, dataset, entry, strict=True, with_tags=False, lenient=True)
+    return [reading.notation for reading in scorer.readings(said)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.task} {case.right[:8]!r}")

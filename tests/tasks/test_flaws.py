@@ -173,6 +173,11 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry("Input 1: [5, 1]\nOutput 1: [1]\nInput 2: [3]\nOutput 2: [0]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
         [_entry("Input 1: [5, 5]\nOutput 1: [2]\nInput 2: [3]\nOutput 2: [0]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
     ),
+    "input with the first repeated number": (
+        "list_functions",
+        [_entry("Input 1: [5, 1]\nOutput 1: [2]\nInput 2: [3]\nOutput 2: [1]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
+        [_entry("Input 1: [5, 5]\nOutput 1: [2]\nInput 2: [3]\nOutput 2: [1]\n\nInput: [5, 5]\nOutput:\n", "[2]")],
+    ),
     "colour that no output shows": (
         "rearc",
         [

@@ -7,18 +7,18 @@ unevaluated integral, `expand`, `Subs`), and no product of sums is multiplied ou
 from __future__ import annotations
 
 import ast
-import cmath
+import math
 import operator
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from itertools import cycle
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import mpmath
 
-from .expressions import ExpressionError, parse_expression, within_bits
+from ..calculations import ABSOLUTE_VALUES, FUNCTIONS
+from .expressions import ComplexFraction, ExpressionError, evaluate_exactly, parse_expression, within_bits
 
 MAX_TREE_PARTS = 2000
 MAX_NAMES = 8
@@ -30,15 +30,7 @@ Honest integrals have a few.
 MAX_POWER = 200
 """Largest power of a variable in a polynomial."""
 
-FUNCTIONS = frozenset(
-    {"sin", "cos", "tan", "sec", "csc", "cot"}
-    | {"asin", "acos", "atan", "asec", "acsc", "acot"}
-    | {"sinh", "cosh", "tanh", "sech", "csch", "coth"}
-    | {"asinh", "acosh", "atanh"}
-    | {"exp", "log", "ln", "sqrt"}
-)
-"""Functions of one argument, by their names in mpmath."""
-ABSOLUTE_VALUES = frozenset({"Abs", "abs"})
+INVERSE_FUNCTIONS = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh"})
 OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -49,27 +41,29 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.UAdd: operator.pos,
 }
 
-NEAR_POINTS = (0.3718, 0.7351, 1.6183, 2.9137, -0.4142, -1.2361, -2.6458)
-FAR_POINTS = (4e1, 1e4, 1e8, 3e12, -4e1, -1e4, -1e8, -3e12)
-"""Beyond constants up to LARGEST_PLAIN: the slope of `x**2 + x + abs(x - 50)` is 2*x at all points near zero."""
-SPREAD = 0.1
-"""Relative distance of a point from the one above. An answer cannot be made for its own points."""
-OTHER_VALUE = 0.5772
-"""The value of names other than the variable, above and below zero in turn, with a SPREAD."""
-AGREEING = 4
-"""Points near zero at which slopes must agree: elementary functions that do so within TOLERANCE are the same."""
+SMALLEST_POINT, LARGEST_POINT = 1e-3, 1e3
+"""Sizes between which points are drawn, above and below zero. Each power of ten is equally likely."""
+MAX_POINTS = 120
+AGREEING = 6
+"""Points at which slopes must agree."""
 DIGITS = 140
 """Digits of the numbers from which slopes are calculated."""
 STEP = "1e-40"
 """A slope is the difference of the values at one step to the left and to the right, over two steps."""
 TOLERANCE = mpmath.mpf("1e-60")
 """Largest relative difference of values that count as equal."""
-LARGEST_PLAIN = 1e12
-"""Largest constant, and the inverse of the smallest, that cannot hide a term from the compared digits."""
+LARGEST_PART = 1e26
+"""Largest part of an answer, and the inverse of the smallest, that cannot hide a term from the compared digits."""
 
 
 def _calls(tree: ast.expr) -> list[ast.Call]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _function(call: ast.Call) -> str:
+    """Return the name of the function that is called."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    return FUNCTIONS.get(name, name)
 
 
 def _names(tree: ast.expr) -> frozenset[str]:
@@ -213,175 +207,174 @@ def _monomial(powers: Mapping[str, int]) -> Monomial:
 # ---- integrals
 
 
-PreciseNumber: TypeAlias = "mpmath.mpf | mpmath.mpc | complex"
 Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
 """One of mpmath's contexts: `mp` calculates with many digits, `fp` in floating point."""
 
 
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
-    """Tell whether the derivative of the answer is the integrand, to 60 digits at several points.
+    """Return True if the derivative of the answer is the integrand, to 60 digits at points that are drawn.
 
-    The points depend on the answer. An answer with a part that could hide a term from these digits, such as
-    `x*exp(-500)`, is none. Raises ExpressionError for text outside the grammar or its limits.
+    Functions are those of real numbers, and a logarithm is that of the absolute value. A smooth answer whose slope
+    agrees at several points has the right slope everywhere. So text is refused that could have a step or a corner
+    between the points, and points do not count at which a part of the answer could hide a term.
+
+    Raises ExpressionError for text outside the grammar or its limits.
     """
     said = parse_expression(answer, MAX_TREE_PARTS)
     if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
-    if len(_calls(said)) + _general_powers(said) > MAX_CALLS:
+    powers = [node for node in ast.walk(said) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
+    general_powers = sum(not isinstance(power.right, ast.Constant) for power in powers)
+    if len(_calls(said)) + general_powers > MAX_CALLS:
         raise ExpressionError(f"over {MAX_CALLS} functions")
-    return _has_slope(said, parse_expression(integrand, MAX_TREE_PARTS), variable)
+    drawn = random.Random(answer)
+    _check_calls(said, variable, drawn)
+    for power in powers:
+        _check_power(power, variable, drawn)
+    return _has_slope(said, parse_expression(integrand, MAX_TREE_PARTS), variable, drawn)
 
 
-def _general_powers(tree: ast.expr) -> int:
-    """Count the powers whose exponent is no number, such as `x**x`: such a power is calculated as two functions."""
-    powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
-    return sum(not isinstance(power.right, ast.Constant) for power in powers)
+def _check_calls(tree: ast.expr, variable: str, drawn: random.Random) -> None:
+    """Raise ExpressionError for functions that can have a corner, such as `abs(x - 2)` or `asin(sin(x))`.
+
+    An absolute value stands directly in a logarithm, where it changes no slope. Inverse functions take linear
+    arguments: `atan(x) + atan(1/x)` is a step. An exponent has no logarithm: `exp(log(x**2)/2)` is `abs(x)`.
+    """
+    in_logarithms = {id(call.args[0]) for call in _calls(tree) if _function(call) == "log"}
+    for call in _calls(tree):
+        name, argument = _function(call), call.args[0]
+        if variable not in _names(argument):
+            continue
+        if name in ABSOLUTE_VALUES and id(call) not in in_logarithms:
+            raise ExpressionError("an absolute value outside of a logarithm")
+        if name in INVERSE_FUNCTIONS and _quadratic(argument, variable, drawn)[2]:
+            raise ExpressionError("an inverse function of something that is not linear")
+        if name in ("exp", "sinh", "cosh"):
+            _check_exponent(argument)
+        if name == "sqrt":
+            _check_root(argument, variable, drawn)
 
 
-def _has_slope(said: ast.expr, target: ast.expr, variable: str) -> bool:
-    """Tell whether the slope of an answer is the target at enough points, and differs at none.
+def _check_power(power: ast.BinOp, variable: str, drawn: random.Random) -> None:
+    """Raise ExpressionError for a power that can have a corner: a root of a square, or one with two variables."""
+    if variable not in _names(power.left):
+        _check_exponent(power.right)
+    elif _names(power.right):
+        raise ExpressionError("a power with a name in base and exponent")
+    elif evaluate_exactly(power.right).denominator != 1:
+        _check_root(power.left, variable, drawn)
 
-    Floating point comes first: it overflows where the calculation of many digits would take for ever. Left of zero only
-    real values are compared, since functions may have other branches there.
+
+def _check_exponent(tree: ast.expr) -> None:
+    if any(_function(call) == "log" for call in _calls(tree)):
+        raise ExpressionError("a logarithm in an exponent")
+
+
+def _check_root(tree: ast.expr, variable: str, drawn: random.Random) -> None:
+    """Raise ExpressionError unless a root is of a quadratic or linear term without a double zero, or its odd power."""
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and evaluate_exactly(tree.right) % 2 == 1:
+        tree = tree.left
+    constant, factor, square = _quadratic(tree, variable, drawn)
+    if square and factor * factor == 4 * constant * square:
+        raise ExpressionError("a root of a square")
+
+
+def _quadratic(tree: ast.expr, variable: str, drawn: random.Random) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the coefficients of a tree that is a polynomial of degree 2 at most, the constant one first.
+
+    Raises ExpressionError for another tree: it has other values at points that are drawn.
+    """
+    constant, after, later = (_exact(tree, variable, Fraction(point)) for point in range(3))
+    square = (later - 2 * after + constant) / 2
+    factor = after - constant - square
+    for _ in range(3):
+        point = Fraction(drawn.randrange(3, 10**6), 997)
+        if _exact(tree, variable, point) != constant + factor * point + square * point * point:
+            raise ExpressionError("no polynomial of degree 2")
+    return constant, factor, square
+
+
+def _exact(tree: ast.expr, variable: str, point: Fraction) -> Fraction:
+    return evaluate_exactly(tree, {variable: ComplexFraction(point, Fraction(0))})
+
+
+def _has_slope(said: ast.expr, target: ast.expr, variable: str, drawn: random.Random) -> bool:
+    """Return True if the slope of an answer is the target at enough points, and differs at none where both are real.
+
+    Floating point comes first: it overflows where the calculation of many digits would take for ever.
     """
     agreeing = 0
-    sizes = _Sizes()
-    for number, (point, others) in enumerate(_points(said)):
-        if _value(target, variable, float(point), mpmath.fp) is None:
+    constants = sorted((_names(said) | _names(target)) - {variable})
+    for _ in range(MAX_POINTS):
+        size = math.exp(drawn.uniform(math.log(SMALLEST_POINT), math.log(LARGEST_POINT)))
+        point = repr(drawn.choice((size, -size)))
+        others = {name: repr(drawn.uniform(-1, 1)) for name in constants}
+        if any(_value(tree, _Numeric(mpmath.fp, variable, float(point), others)) is None for tree in (target, said)):
             continue
-        if _value(said, variable, float(point), mpmath.fp, others) is None:
-            return False
-        is_near_zero = number < len(NEAR_POINTS)
         with mpmath.workdps(DIGITS):
-            x = mpmath.mpf(point)
-            step = mpmath.mpf(STEP)
-            expected = _value(target, variable, x, mpmath.mp)
-            low = _value(said, variable, x - step, mpmath.mp, others, sizes if is_near_zero else None)
-            high = _value(said, variable, x + step, mpmath.mp, others)
+            x, step = mpmath.mpf(point), mpmath.mpf(STEP)
+            left = _Numeric(mpmath.mp, variable, x - step, others)
+            expected = _value(target, _Numeric(mpmath.mp, variable, x, others))
+            low, high = _value(said, left), _value(said, _Numeric(mpmath.mp, variable, x + step, others))
             if expected is None or low is None or high is None:
-                return False
+                continue
             slope = (high - low) / (2 * step)
-            if _is_near(slope, expected):
-                if is_near_zero:
-                    agreeing += 1
-            elif x > 0 or (_is_real(slope) and _is_real(expected)):
+            if abs(slope - expected) > TOLERANCE * (1 + abs(slope) + abs(expected)):
                 return False
-    return agreeing >= AGREEING and sizes.are_plain()
+        if left.is_plain:
+            agreeing += 1
+            if agreeing == AGREEING:
+                return True
+    return False
 
 
-def _points(tree: ast.expr) -> list[tuple[str, str]]:
-    """Return the points of a tree: values of the variable and of other names. Equal trees have equal points."""
-    drawn = random.Random(ast.dump(tree))
-    others = cycle((OTHER_VALUE, -OTHER_VALUE))
-    points = NEAR_POINTS if _is_rational(tree) else (*NEAR_POINTS, *FAR_POINTS)
-    return [(_near(point, drawn), _near(other, drawn)) for point, other in zip(points, others, strict=False)]
-
-
-def _is_rational(tree: ast.expr) -> bool:
-    """Tell whether a tree is a quotient of polynomials, whose slope is the same rule everywhere."""
-    powers = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)]
-    whole = (isinstance(power.right, ast.Constant) and str(power.right.value).isdigit() for power in powers)
-    return not _calls(tree) and all(whole)
-
-
-def _near(value: float, drawn: random.Random) -> str:
-    return repr(value * (1 + drawn.uniform(0, SPREAD)))
-
-
-def _is_near(value: PreciseNumber, right: PreciseNumber) -> bool:
-    return bool(abs(value - right) <= TOLERANCE * (1 + abs(right) + abs(value)))
-
-
-def _is_real(value: PreciseNumber) -> bool:
-    return bool(abs(mpmath.im(value)) <= TOLERANCE * (1 + abs(value)))
-
-
-class _Sizes:
-    """The least and the greatest size that each part of a tree has at some points, in the order of evaluation."""
-
-    def __init__(self) -> None:
-        self._least: list[mpmath.mpf] = []
-        self._greatest: list[mpmath.mpf] = []
-        self._place = 0
-
-    def begin(self) -> None:
-        """Begin another evaluation of the tree."""
-        self._place = 0
-
-    def note(self, value: PreciseNumber) -> None:
-        """Note the value of the next part."""
-        size = mpmath.mpf(abs(value))
-        if self._place == len(self._least):
-            self._least.append(size)
-            self._greatest.append(size)
-        else:
-            self._least[self._place] = min(self._least[self._place], size)
-            self._greatest[self._place] = max(self._greatest[self._place], size)
-        self._place += 1
-
-    def are_plain(self) -> bool:
-        """Tell whether no part is so large or so small at every point that it could hide a term, or be hidden.
-
-        Nought is small: `1 - tanh(200)` has no digit among those that are calculated.
-        """
-        return all(least <= LARGEST_PLAIN for least in self._least) and all(
-            greatest >= 1 / LARGEST_PLAIN for greatest in self._greatest
-        )
-
-
-def _value(
-    tree: ast.expr,
-    variable: str,
-    point: PreciseNumber,
-    context: Context,
-    others: str = str(OTHER_VALUE),
-    sizes: _Sizes | None = None,
-) -> PreciseNumber | None:
-    """Return a tree's value in one of mpmath's contexts; None where the value is no finite number.
-
-    `others` is the value of names other than the variable. `sizes` notes the values of the tree's parts.
-    """
-    if sizes is not None:
-        sizes.begin()
+def _value(tree: ast.expr, meaning: _Numeric) -> mpmath.mpf | None:
+    """Return a tree's value; None where it is no finite real number."""
     try:
-        value = _evaluate(tree, _Numeric(variable, point, context, others, sizes))
+        value = _evaluate(tree, meaning)
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None
 
 
 class _Numeric:
-    """Numbers of one of mpmath's contexts, with the variable at one point."""
+    """Real numbers of one of mpmath's contexts, with the variable at one point."""
 
-    def __init__(
-        self, variable: str, point: PreciseNumber, context: Context, others: str, sizes: _Sizes | None
-    ) -> None:
-        self._sizes = sizes
+    def __init__(self, context: Context, variable: str, point: float | mpmath.mpf, others: Mapping[str, str]) -> None:
+        self.is_plain = True
+        """No part was so large or so small that it could hide a term, or be hidden. Nought hides nothing."""
         self._context = context
-        self._others = others
-        self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
+        self._values = {
+            **{name: context.mpf(value) for name, value in others.items()},
+            variable: point,
+            "pi": +context.pi,
+            "E": +context.e,
+            "e": +context.e,
+        }
 
-    def number(self, digits: str) -> PreciseNumber:
-        value = self._context.mpf(digits)
-        return self._noted(value) if value else value  # a nought that is written hides nothing
+    def number(self, digits: str) -> mpmath.mpf:
+        return self._noted(self._context.mpf(digits))
 
-    def name(self, name: str) -> PreciseNumber:
-        return self._values.get(name, self._context.mpf(self._others))
+    def name(self, name: str) -> mpmath.mpf:
+        return self._values[name]
 
-    def operate(self, sign: type[ast.AST], operands: list[PreciseNumber]) -> PreciseNumber:
+    def operate(self, sign: type[ast.AST], operands: list[mpmath.mpf]) -> mpmath.mpf:
         return self._noted(OPERATIONS[sign](*operands))
 
-    def call(self, function: str, arguments: list[PreciseNumber]) -> PreciseNumber:
-        return self._noted(self._called(function, arguments))
+    def call(self, function: str, arguments: list[mpmath.mpf]) -> mpmath.mpf:
+        if len(arguments) != 1 or function not in {*FUNCTIONS, *ABSOLUTE_VALUES}:
+            raise ExpressionError(f"no value for {function}")
+        (argument,) = arguments
+        name = FUNCTIONS.get(function, "abs")
+        if name in ("abs", "log"):
+            argument = abs(argument)
+        if name == "abs":
+            return self._noted(argument)
+        return self._noted((getattr(self._context, name, None) or getattr(math, name))(argument))
 
-    def _noted(self, value: PreciseNumber) -> PreciseNumber:
-        if self._sizes is not None:
-            self._sizes.note(value)
+    def _noted(self, value: mpmath.mpf) -> mpmath.mpf:
+        if isinstance(value, complex | mpmath.mpc):
+            raise ExpressionError("a value that is not real")
+        if value and not 1 / LARGEST_PART <= abs(value) <= LARGEST_PART:
+            self.is_plain = False
         return value
-
-    def _called(self, function: str, arguments: list[PreciseNumber]) -> PreciseNumber:
-        if len(arguments) == 1 and function in FUNCTIONS:
-            return (getattr(self._context, function, None) or getattr(cmath, function))(*arguments)
-        if len(arguments) == 1 and function in ABSOLUTE_VALUES and arguments[0].imag == 0:
-            return abs(*arguments)  # the absolute value of a complex number has no derivative
-        raise ExpressionError(f"no value for {function}")

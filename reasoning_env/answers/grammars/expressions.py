@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 MAX_OPERAND_DEPTH = 100
 """Levels of operands within operands; a chain of sums or products is one level."""
@@ -17,6 +19,7 @@ MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
 """Bits of the largest intermediate value of exact arithmetic."""
+MAX_COMPLEX_POWER = 16
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
 PART = re.compile(r"\w+|\*\*|[^\w\s]", re.ASCII)
@@ -72,42 +75,75 @@ def _checked_number(digits: str) -> str:
     return digits
 
 
-def evaluate_exactly(node: ast.expr) -> Fraction:
-    """Return the value of a tree of numbers and operators.
+class ComplexFraction(NamedTuple):
+    """An exact complex number."""
 
-    Raises ExpressionError for names, calls, division by zero, fractional powers, and values of over MAX_BITS bits.
+    real: Fraction
+    imaginary: Fraction
+
+
+IMAGINARY_UNITS = dict.fromkeys("ijIJ", ComplexFraction(Fraction(0), Fraction(1)))
+
+
+def evaluate_exactly(node: ast.expr, names: Mapping[str, ComplexFraction] | None = None) -> Fraction:
+    """Return the value of a tree of numbers and operators, in which names may have real values.
+
+    Raises ExpressionError for other names, calls, division by zero, fractional powers, and values of over MAX_BITS
+    bits.
     """
+    return evaluate_complex(node, names or {}).real
+
+
+def evaluate_complex(node: ast.expr, names: Mapping[str, ComplexFraction] = IMAGINARY_UNITS) -> ComplexFraction:
+    """Return the value of a tree of numbers, operators and names. Raises ExpressionError as `evaluate_exactly`."""
     match node:
         case ast.Constant(value=str(digits)):
-            return Fraction(digits)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -evaluate_exactly(operand)
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return evaluate_exactly(operand)
-        case ast.BinOp(left=left, op=sign, right=right):
+            return ComplexFraction(Fraction(digits), Fraction(0))
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.UnaryOp(op=sign, operand=operand):
+            real, imaginary = evaluate_complex(operand, names)
+            return (
+                ComplexFraction(-real, -imaginary) if isinstance(sign, ast.USub) else ComplexFraction(real, imaginary)
+            )
+        case ast.BinOp(left=left, op=operator, right=right):
             try:
-                value = _calculate(sign, evaluate_exactly(left), evaluate_exactly(right))
+                value = _calculate(operator, evaluate_complex(left, names), evaluate_complex(right, names))
             except ZeroDivisionError as error:
                 raise ExpressionError("division by zero") from error
-            return within_bits(value)
+            return ComplexFraction(within_bits(value.real), within_bits(value.imaginary))
         case _:
             raise ExpressionError("a name or a call, which has no value")
 
 
-def _calculate(sign: ast.operator, left: Fraction, right: Fraction) -> Fraction:
+def _calculate(sign: ast.operator, left: ComplexFraction, right: ComplexFraction) -> ComplexFraction:
+    a, b = left
+    c, d = right
     match sign:
         case ast.Add():
-            return left + right
+            return ComplexFraction(a + c, b + d)
         case ast.Sub():
-            return left - right
+            return ComplexFraction(a - c, b - d)
         case ast.Mult():
-            return left * right
+            return ComplexFraction(a * c - b * d, a * d + b * c)
         case ast.Div():
-            return left / right
-    if right.denominator != 1:
+            size = c * c + d * d
+            return ComplexFraction((a * c + b * d) / size, (b * c - a * d) / size)
+    if d or c.denominator != 1:
         raise ExpressionError("a power that is not a whole number")
-    within_bits(left, times=abs(int(right)))
-    return Fraction(left**right)
+    return _power(left, int(c))
+
+
+def _power(base: ComplexFraction, exponent: int) -> ComplexFraction:
+    if not base.imaginary:
+        within_bits(base.real, times=abs(exponent))
+        return ComplexFraction(Fraction(base.real**exponent), Fraction(0))
+    if not 0 <= exponent <= MAX_COMPLEX_POWER:
+        raise ExpressionError("a large or negative power of a complex number")
+    value = ComplexFraction(Fraction(1), Fraction(0))
+    for _ in range(exponent):
+        value = _calculate(ast.Mult(), value, base)
+    return value
 
 
 def within_bits(value: Fraction, times: int = 1) -> Fraction:

@@ -1,0 +1,74 @@
+"""Mathematical notation in Python's, and calculations as their values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.answers.calculations import FUNCTIONS, calculated, in_python
+from reasoning_env.answers.grammars.expressions import ComplexFraction
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("10x^3 + 2x", "10*x**3+2*x"),
+        ("x\u00b2y", "x**(2)*y"),
+        ("2x\u00b2(x + 1)", "2*x**(2)*(x+1)"),
+        ("2(x + 1)(x - 1)", "2*(x+1)*(x-1)"),
+        ("x sin(x) + x^2 cos(x)", "x*sin(x)+x**2*cos(x)"),
+        ("sin^2(3x)/3", "sin(3*x)**2/3"),
+        ("((1)/(2))x", "((1)/(2))*x"),
+        ("x^{10}sin(x)", "x**(10)*sin(x)"),
+        ("2x^3 e^x", "2*x**3*e**x"),
+        ("x e^x", "x*e**x"),
+        ("e^{2x}(x + 1)", "e**(2*x)*(x+1)"),
+        ("4x^(3/2)/3", "4*x**(3/2)/3"),
+        ("2 \u00d7 3 \u00f7 4 \u00b7 5", "2*3/4*5"),
+        ("x/2 * 3y", "x/2*3*y"),
+    ],
+)
+def test_mathematical_notation(said: str, written: str | None) -> None:
+    assert in_python(said, FUNCTIONS) == written
+
+
+AMBIGUOUS = ("1/2x", "3/4cos(x)", "1/x^2y", "x/2(x + 1)", "e^2x", "e^2 x", "2^3(x)", "x^2y", "x^-2y", "sin 2x")
+OTHER_TEXT = ("sin", "2 3", "x 2", "x or y", "C C", "x)", "x\ny", "x!", "x = 1", "|x|")
+
+
+@pytest.mark.parametrize("said", [*AMBIGUOUS, *OTHER_TEXT])
+def test_refused_notation(said: str) -> None:
+    assert in_python(said, FUNCTIONS) is None
+
+
+@pytest.mark.parametrize(
+    ("side", "real", "imaginary"),
+    [
+        ("5 \u00d7 13 \u00d7 5", "325", "0"),
+        ("2^3 * 3^2", "72", "0"),
+        ("26 x 39 / 13", "78", "0"),
+        ("2\u00b3 \u22c5 9", "72", "0"),
+        ("3(2 + 1)", "9", "0"),
+        ("2^-2", "1/4", "0"),
+        ("(1 + 2i)(3 - j)", "5", "5"),
+        ("(6 - 4)i", "0", "2"),
+        ("(1 + i)/(1 - i)", "0", "1"),
+    ],
+)
+def test_value_of_calculation(side: str, real: str, imaginary: str) -> None:
+    assert calculated(side) == ComplexFraction(Fraction(real), Fraction(imaginary))
+
+
+@pytest.mark.parametrize(
+    "side", ["2^2^99", "9**9**9", "1/0", "x + 1", "1/2(3)", "import", "2 3", "", "1" * 2000, "i^17"]
+)
+def test_no_calculation(side: str) -> None:
+    assert calculated(side) is None
+
+
+@given(st.text("0123456789.x*/^()+- ij\u00b2\u00d7e{}", max_size=60))
+def test_any_text_as_calculation(side: str) -> None:
+    assert calculated(side) is None or isinstance(calculated(side), ComplexFraction)
