@@ -6,13 +6,15 @@ A real trainer computes a loss from a group's `tokens`, `masks`, `scores` and `i
 and gives the new weights to the inference server.
 """
 
+import argparse
 import json
-import sys
 import time
 import urllib.error
 import urllib.request
 
-URL = sys.argv[1] if len(sys.argv) > 1 else "http://localhost:8000"
+parser = argparse.ArgumentParser(description="A trainer without a model, which takes ten batches from run-api.")
+parser.add_argument("url", nargs="?", default="http://localhost:8000", help="of run-api (default: %(default)s)")
+URL = parser.parse_args().url
 TRAINER = {
     "wandb_group": "by-hand",
     "wandb_project": "by-hand",

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
+import io
 import os
 import platform
 import sys
@@ -61,11 +62,13 @@ def main(
         defaults: Returns the settings of the environment class that differ from the usual defaults, for `evaluate`.
     """
     name, *arguments = argv or ["help"]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a locale may have no sign such as \u2265
     try:
         if name in (*HELP_OPTIONS, "help"):
             print(_help())
             return 0
-        if name == "--version":
+        if name in ("--version", "-V"):
             print(_versions())
             return 0
         if name in ENVIRONMENT_COMMANDS and not HELP_OPTIONS.isdisjoint(arguments):

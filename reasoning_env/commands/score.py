@@ -31,11 +31,12 @@ from ..storage.folders import find_checkout
 def _score(options: argparse.Namespace, folder: Path) -> int:
     """Score a text as a completion of one problem, and print prompt, answer, score and reason; returns 0.
 
-    Raises ConfigError when the task does not exist, and GenerationError
-    when the task has no problem of this seed.
+    Raises ConfigError when the task does not exist, InvalidReferenceError when a reference names no problem here, and
+    GenerationError when the task has no problem of this seed.
     """
     text = sys.stdin.read() if options.text == "-" else options.text
-    settings = problem_settings(options, [options.task], {"num_generators": 1, "num_verifiers": 1})
+    task = options.task.partition(":")[0]  # of a reference
+    settings = problem_settings(options, [task], {"num_generators": 1, "num_verifiers": 1})
     session = Session(settings, checkout=find_checkout(folder))
     problem, verdict = run_to_end(lambda: _judge(session, options, text))
     messages = session.messages(problem)
@@ -53,7 +54,7 @@ def _score(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _add_options(parser: CommandParser) -> None:
-    parser.add_argument("task", metavar="TASK")
+    parser.add_argument("task", metavar="TASK", help="a task, or the reference of a problem")
     parser.add_argument(
         "text",
         metavar="TEXT",
@@ -66,6 +67,12 @@ def _add_options(parser: CommandParser) -> None:
 
 async def _judge(session: Session[Problem], options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
     async with session:
+        if ":" in options.task:
+            if options.params or options.level is not None:
+                raise ConfigError("a reference names the parameters and the level", remedy="leave the options out")
+            problem = await session.remake(options.task)
+            [verdict] = await session.judge(problem, [text])
+            return problem, verdict
         matched = select_tasks(session.library.tasks, [options.task])
         task, *others = matched
         if others:

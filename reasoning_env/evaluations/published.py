@@ -51,7 +51,7 @@ class PublishedPreset(Preset):
 
 def load_published(name: str) -> PublishedPreset:
     """Read a preset with its published results from this package's files."""
-    content = json.loads(preset_path(name).read_text())
+    content = json.loads(preset_path(name).read_text(encoding="utf-8"))
     preset = load_preset(name)
     published = {
         model: {task: score for task, score in zip(preset.tasks, scores, strict=True) if score is not None}

@@ -42,9 +42,11 @@ def print_results(results: Results) -> None:
     columns[NOT_RIGHT] = [_not_right(row, _room(columns)) for _, row in rows]
     numbers = [name for name in columns if name not in (TASK_HEADING, NOT_RIGHT)]
     print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
-    print("""
-SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: mean tokens of a completion
-95 %: bootstrap interval over problems. The last rows are unweighted means over tasks, with intervals over tasks""")
+    tokens = "; TOKENS: mean tokens of a completion" if TOKENS in columns else ""
+    print(f"""
+SCORE: mean score; RIGHT: share of completions that score 0.99 or more{tokens}
+95 %: interval over problems (bootstrap; Clopper-Pearson where all are equal)
+The last rows are unweighted means over tasks, with intervals over tasks""")
     if len(names) < len(results["tasks"]):
         print(f"\nThe worst {MOST} of {len(results['tasks'])} tasks; results.json and the command `report` have all.")
     if results.get("published"):

@@ -32,7 +32,7 @@ class Preset:
 
 def load_preset(name: str) -> Preset:
     """Read a preset from this package's files."""
-    content = json.loads(preset_path(name).read_text())
+    content = json.loads(preset_path(name).read_text(encoding="utf-8"))
     return Preset(name, tuple(content["tasks"]), content["params"], content["repeats"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -13,6 +14,7 @@ from ..errors import ConfigError, did_you_mean
 from ..settings import ReasoningSettings
 from ..settings.given import DuplicateKeyError, load_yaml, make_settings, raise_all
 from ..settings.removed import UNUSED, unknown_setting
+from .reading import UTF_16, is_utf_16
 
 SettingsT = TypeVar("SettingsT", bound=ReasoningSettings)
 
@@ -115,8 +117,7 @@ def _read_yaml(path: Path) -> object:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
     except UnicodeDecodeError as error:
-        problem = f"byte {error.start} is no text in UTF-8"
-        raise ConfigError(f"{path} is not YAML: {problem}", setting="--config") from error
+        raise ConfigError(f"{path} is not YAML: {_not_utf_8(path, error)}", setting="--config") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -124,3 +125,11 @@ def _read_yaml(path: Path) -> object:
         raise ConfigError(f"{path} is not YAML: {position}{said}", setting="--config") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error
+
+
+def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
+    """Return why the text of a file is not UTF-8."""
+    with suppress(OSError):
+        if is_utf_16(path.read_bytes()[:2]):
+            return UTF_16
+    return f"byte {error.start} is no text in UTF-8"

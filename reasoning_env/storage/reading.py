@@ -174,7 +174,12 @@ def _text(content: bytes) -> str:
     for first_bytes, advice in BINARY.items():
         if content.startswith(first_bytes):
             raise NoLinesError(advice)
-    # Lines begin with ASCII, which has a zero byte on one side in UTF-16; a power failure leaves zeros on both.
-    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or content[:2].count(0) == 1:
+    if is_utf_16(content[:2]):
         raise NoLinesError(UTF_16)
     return content.decode("utf-8-sig")
+
+
+def is_utf_16(first_bytes: bytes) -> bool:
+    """Return True if the two first bytes of a text that begins with ASCII are UTF-16."""
+    # ASCII has a zero byte on one side in UTF-16; a power failure leaves zeros on both.
+    return first_bytes in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or first_bytes.count(0) == 1

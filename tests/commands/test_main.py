@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import io
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,20 @@ def test_help_lists_commands(tmp_path: Path, argv: list[str], capsys: pytest.Cap
     assert _run(tmp_path, *argv) == 0
     output = capsys.readouterr().out
     assert all(f"\n  {command} " in output for command in HELP)
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_versions(tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(tmp_path, option) == 0
+    assert "reasoning-gym" in capsys.readouterr().out
+
+
+def test_sign_that_the_locale_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    assert main(["settings", "num_gen"], {}, environment_file=tmp_path / "environment.py") == 0
+    sys.stdout.flush()
+    assert b"\\u2265 1" in written.getvalue()
 
 
 def test_command_runs(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from reasoning_env.commands.score import score_command
 from reasoning_env.errors import ConfigError, GenerationError
+from reasoning_env.program.running import run_to_end
 from reasoning_env.program.shared_options import problem_as_json, show_answer
+from reasoning_env.session import Session
+from reasoning_env.settings import ReasoningSettings
 from tests.records import make_problem
 
 
@@ -29,6 +32,20 @@ def test_text_is_scored_as_completion(
     assert (result["score"], result["reason"], result["read"]) == (score, reason, read)
     assert (result["answer"], result["seed"]) == ("21", 7)
     assert result["prompt"][-1]["content"].startswith("First line of 7.")
+
+
+def test_reference_names_the_problem(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def reference() -> str:
+        settings = ReasoningSettings(tasks=["exact"], num_generators=1, num_verifiers=1)
+        async with Session(settings, checkout=folder / "reasoning-gym") as session:
+            return (await session.make("exact", 7)).reference
+
+    name = run_to_end(reference)
+    assert score_command([name, "<answer>21</answer>", "--json"], folder) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["seed"], result["score"]) == (7, 1.0)
+    with pytest.raises(ConfigError, match="a reference names the parameters and the level"):
+        score_command([name, "<answer>21</answer>", "--level", "0.5"], folder)
 
 
 def test_corrected_answer_is_said() -> None:

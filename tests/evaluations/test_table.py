@@ -126,6 +126,15 @@ def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> No
     assert printed(capsys, **summarise(tally_by_task([make_sample("gcd", failed=1)]), CATEGORIES, {})) == []
 
 
+@pytest.mark.parametrize("columns", [60, 200])
+def test_legend_explains_shown_columns(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)
+    print_results(results())  # type: ignore[arg-type]
+    assert capsys.readouterr().out.count("TOKENS") == (2 if columns == 200 else 0)
+
+
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_one_line_on_any_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -49,6 +49,13 @@ def test_unreadable_file(tmp_path: Path, name: str) -> None:
         read_config_file(tmp_path / name)
 
 
+def test_utf_16_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("env: {tasks: gcd}", encoding="utf-16")
+    with pytest.raises(ConfigError, match="is not YAML: the text is UTF-16"):
+        read_config_file(path)
+
+
 # ------------------------------------------------------------------ the core's settings
 
 
